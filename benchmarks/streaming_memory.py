@@ -18,7 +18,11 @@ from spacy.training.loop import create_train_batches
 from spacy_sbert.readers import PairCorpus
 from spacy_sbert.training.batchers import batch_by_objective
 
-WORDS = [a + b for a in ("ka", "lo", "mi", "nu", "re", "sto", "tri", "vel") for b in ("ba", "den", "fis", "gol", "ram")]
+WORDS = [
+    a + b
+    for a in ("ka", "lo", "mi", "nu", "re", "sto", "tri", "vel")
+    for b in ("ba", "den", "fis", "gol", "ram")
+]
 
 
 def write_pairs(path: Path, n_pairs: int) -> None:
@@ -46,7 +50,9 @@ def main() -> None:
         columns = {"members": ["first", "second"], "score": "score"}
         corpus = PairCorpus(path, format="table", **columns, shuffle_buffer=10_000, seed=1)
         seen, start = 0, time.perf_counter()
-        for epoch, batch in create_train_batches(spacy.blank("en"), corpus, batch_by_objective(16), -1):
+        for epoch, batch in create_train_batches(
+            spacy.blank("en"), corpus, batch_by_objective(16), -1
+        ):
             if epoch:
                 break
             before, seen = seen, seen + len(batch)

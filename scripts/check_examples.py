@@ -16,7 +16,9 @@ from spacy_sbert.readers import PairCorpus
 
 def main(
     path: Annotated[Path, typer.Argument(help="The file")],
-    config: Annotated[Path, typer.Argument(help="The config of the training, which may know the columns")],
+    config: Annotated[
+        Path, typer.Argument(help="The config of the training, which may know the columns")
+    ],
     layout: Layout,
 ) -> None:
     """Read a file of examples, and count them."""

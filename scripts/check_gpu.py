@@ -12,7 +12,9 @@ import torch
 from thinc.api import get_current_ops, require_gpu, torch2xp, xp2torch
 from thinc.compat import cupy
 
-NO_CUPY = "spaCy finds no GPU: {reason}. Install CuPy with the libraries of CUDA: pip install -e '.[gpu]'"
+NO_CUPY = (
+    "spaCy finds no GPU: {reason}. Install CuPy with the libraries of CUDA: pip install -e '.[gpu]'"
+)
 NO_TORCH = "PyTorch {version} finds no GPU: expected a build for CUDA ({built}), and a driver that is new enough for it"
 
 
@@ -27,7 +29,9 @@ def check(gpu_id: int) -> str:
     except ValueError as error:
         raise RuntimeError(NO_CUPY.format(reason=error)) from error
     if not torch.cuda.is_available():
-        built = f"it is one for {torch.version.cuda}" if torch.version.cuda else "it is one for the CPU"
+        built = (
+            f"it is one for {torch.version.cuda}" if torch.version.cuda else "it is one for the CPU"
+        )
         raise RuntimeError(NO_TORCH.format(version=torch.__version__, built=built))
     ops: Any = get_current_ops()
     sums = ops.reduce_sum(ops.xp.arange(6, dtype="float32").reshape(3, 2), ops.asarray1i([1, 2]))
@@ -43,7 +47,9 @@ def check(gpu_id: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--gpu-id", type=int, default=0)
     args = parser.parse_args()
     try:

@@ -28,10 +28,14 @@ MAX_BATCH_ITEMS = 32768  # the default of spacy-transformers, 4096, cuts a batch
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("config", type=Path, help="the config to read")
     parser.add_argument("output", type=Path, help="the config to write")
-    parser.add_argument("--transformer", choices=[OURS, THEIRS], default=OURS, help="the factory of the transformer")
+    parser.add_argument(
+        "--transformer", choices=[OURS, THEIRS], default=OURS, help="the factory of the transformer"
+    )
     arguments = parser.parse_args()
     text = arguments.config.read_text(encoding="utf8")
     config = Config().from_str(escaped(text), interpolate=False)
@@ -52,7 +56,9 @@ def escaped(text: str) -> str:
 
 def shared_transformers(config: Config) -> list[str]:
     """Return the names of the components that are an `sbert_transformer`."""
-    return [name for name, block in config.get("components", {}).items() if block.get("factory") == OURS]
+    return [
+        name for name, block in config.get("components", {}).items() if block.get("factory") == OURS
+    ]
 
 
 def use_spacy_transformers(config: Config) -> None:
@@ -66,7 +72,9 @@ def use_spacy_transformers(config: Config) -> None:
         for key, default in ONLY_OURS.items():
             given = model.pop(key, default)
             if given != default:
-                raise ValueError(f"[components.{name}.model] has {key} = {given}, which its transformer has not.")
+                raise ValueError(
+                    f"[components.{name}.model] has {key} = {given}, which its transformer has not."
+                )
         component["factory"] = THEIRS
         component["max_batch_items"] = model.pop("max_batch_items", 0) or MAX_BATCH_ITEMS
         model["@architectures"] = "spacy-sbert.TransformerModel.v1"

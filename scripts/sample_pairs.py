@@ -20,7 +20,17 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sample_scenes import DEV, NAMES, TRAIN, Claim, Scene, random_claim, read_scenes, set_detail, tell
+from sample_scenes import (
+    DEV,
+    NAMES,
+    TRAIN,
+    Claim,
+    Scene,
+    random_claim,
+    read_scenes,
+    set_detail,
+    tell,
+)
 
 BANDS = 5  # grades from 0, 1, 2, 3 and 4 on, each with the same number of pairs
 RULE = {  # base, same who, same detail
@@ -36,10 +46,18 @@ RULE = {  # base, same who, same detail
 def partner(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Claim:
     """Make a claim to pair with another: alike, or changed in one or more respects."""
     scene, goal = claim.scene, rng.choice(tuple(RULE))
-    others = [other for other in scenes if other != scene and (other.topic == scene.topic) == (goal == "topic")]
+    others = [
+        other
+        for other in scenes
+        if other != scene and (other.topic == scene.topic) == (goal == "topic")
+    ]
     if goal in ("topic", "unrelated") and others:
         other = random_claim(rng, rng.choice(others), claim.past)
-        return replace(other, who=claim.who) if other.scene.kind == scene.kind and rng.random() < 0.6 else other
+        return (
+            replace(other, who=claim.who)
+            if other.scene.kind == scene.kind and rng.random() < 0.6
+            else other
+        )
     stance, variant = claim.stance, claim.variant
     if goal == "opposite":
         counters = ["no"] * bool(scene.opposite) + ["not"] * bool(claim.who)
@@ -93,10 +111,16 @@ def make_pairs(rng: random.Random, scenes: list[Scene], count: int) -> list[tupl
     while len(pairs) < count:
         claim = random_claim(rng, rng.choice(scenes), past=rng.random() < 0.5)
         other = partner(rng, claim, scenes)
-        score, (what, first), (other_what, second) = grade(claim, other), tell(rng, claim), tell(rng, other)
+        score, (what, first), (other_what, second) = (
+            grade(claim, other),
+            tell(rng, claim),
+            tell(rng, other),
+        )
         band = min(int(score), BANDS - 1)
         full = sum(min(int(pair[0]), BANDS - 1) == band for pair in pairs) >= count / BANDS
-        repeated = relate(claim, other) == "same" and what == other_what  # the same must be in other words
+        repeated = (
+            relate(claim, other) == "same" and what == other_what
+        )  # the same must be in other words
         if not full and not repeated and first != second and not used & {first, second}:
             pairs.append((score, first, second) if rng.random() < 0.5 else (score, second, first))
             used |= {first, second}

@@ -9,7 +9,16 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sample_scenes import PLURALS, TIMES, Claim, Scene, all_scenes, find_words, random_claim, set_detail
+from sample_scenes import (
+    PLURALS,
+    TIMES,
+    Claim,
+    Scene,
+    all_scenes,
+    find_words,
+    random_claim,
+    set_detail,
+)
 
 CHANGES = ("near", "opposite", "who", "detail", "asks", "topic", "unrelated")
 WHERE = ("at ", "by ", "behind ", "in a ", "in the ", "on a ", "on the ")  # how a place begins
@@ -28,7 +37,9 @@ def allowed(claim: Claim) -> list[str]:
     """What can be asked of a claim."""
     asks = ["is", "who"]
     if claim.stance == "yes" and claim.who != SOMEONE:
-        asks += ["where"] * all(place.startswith(WHERE) for place in claim.scene.places) + ["when"] * claim.past
+        asks += ["where"] * all(place.startswith(WHERE) for place in claim.scene.places) + [
+            "when"
+        ] * claim.past
     return asks
 
 
@@ -53,20 +64,40 @@ def change(rng: random.Random, question: Question, scenes: list[Scene]) -> Quest
     """Make a question that asks something else, or None where the change does not suit."""
     claim, scene, goal = question.claim, question.claim.scene, rng.choice(CHANGES)
     if goal in ("topic", "unrelated"):
-        others = [other for other in scenes if other != scene and (other.topic == scene.topic) == (goal == "topic")]
+        others = [
+            other
+            for other in scenes
+            if other != scene and (other.topic == scene.topic) == (goal == "topic")
+        ]
         return random_question(rng, rng.choice(others)) if others else None
     if goal == "asks":
         others_asked = [asks for asks in allowed(claim) if asks != question.asks]
-        return fit(claim, rng.choice(others_asked)) if question.asks != "who" and others_asked else None
+        return (
+            fit(claim, rng.choice(others_asked))
+            if question.asks != "who" and others_asked
+            else None
+        )
     if goal == "near" and claim.stance == "yes" and scene.kind != "pair":
         return fit(replace(claim, variant=rng.choice(scene.near)), question.asks)
-    if goal == "opposite" and claim.stance == "yes" and scene.opposite and question.asks in ("is", "who"):
-        return fit(replace(claim, stance="no", detail=claim.detail if claim.detail in TIMES else ""), question.asks)
+    if (
+        goal == "opposite"
+        and claim.stance == "yes"
+        and scene.opposite
+        and question.asks in ("is", "who")
+    ):
+        return fit(
+            replace(claim, stance="no", detail=claim.detail if claim.detail in TIMES else ""),
+            question.asks,
+        )
     if goal == "who" and scene.kind == "pair":
         return fit(replace(claim, who=claim.who[::-1]), question.asks)
     if goal == "who" and question.asks != "who":
         other = random_claim(rng, scene, claim.past)
-        return fit(replace(claim, who=other.who), question.asks) if SOMEONE not in (claim.who, other.who) else None
+        return (
+            fit(replace(claim, who=other.who), question.asks)
+            if SOMEONE not in (claim.who, other.who)
+            else None
+        )
     changed = fit(set_detail(rng, claim), question.asks)
     return changed if goal == "detail" and claim.detail and changed.claim.detail else None
 
@@ -104,7 +135,9 @@ def meaning(question: Question) -> Question:
     return replace(question, claim=replace(claim, who=claim.who[1:])) if hidden else question
 
 
-def ask_pairs(rng: random.Random, part: str, labels: list[bool], unique: bool) -> Iterator[tuple[str, str, bool]]:
+def ask_pairs(
+    rng: random.Random, part: str, labels: list[bool], unique: bool
+) -> Iterator[tuple[str, str, bool]]:
     """Yield pairs of questions; none occurs twice, and if unique, neither does a meaning."""
     scenes = [scene for scene in all_scenes(part) if scene.kind != "fact"]
     used: set[Question | str] = set()

@@ -7,7 +7,16 @@ import random
 from dataclasses import dataclass, replace
 
 TIMES = ("yesterday", "on Sunday", "a week ago")
-NAMES = ("Tom", "Lucy", "Mark", "Julia", "my brother", "our neighbour", "the teacher", "the postman")
+NAMES = (
+    "Tom",
+    "Lucy",
+    "Mark",
+    "Julia",
+    "my brother",
+    "our neighbour",
+    "the teacher",
+    "the postman",
+)
 PEOPLE: dict[str, tuple[str, ...]] = {  # the last form is the one that a negation takes
     "man": ("a man", "a guy", "the man"),
     "woman": ("a woman", "a lady", "the woman"),
@@ -133,7 +142,18 @@ money adults | borrowing money from the bank / taking out a loan | opening a ban
 school adults | marking essays / grading the essays of the class | writing school reports / copying worksheets
   | leaving the essays unmarked / putting off grading the essays | at home / in the staff room
 """
-TOPICS = ("animals", "books", "food", "garden", "home", "money", "music", "school", "sport", "travel")
+TOPICS = (
+    "animals",
+    "books",
+    "food",
+    "garden",
+    "home",
+    "money",
+    "music",
+    "school",
+    "sport",
+    "travel",
+)
 
 
 @dataclass(frozen=True)
@@ -174,7 +194,11 @@ def random_claim(rng: random.Random, scene: Scene, past: bool) -> Claim:
     if scene.kind == "pair":
         who = tuple(rng.sample(NAMES, 2))
     elif scene.kind != "fact":
-        who = (rng.choice([person for person in PEOPLE if scene.kind == "all" or person not in MINORS]),)
+        who = (
+            rng.choice(
+                [person for person in PEOPLE if scene.kind == "all" or person not in MINORS]
+            ),
+        )
     stances = ["yes"] * 6 + ["no"] * bool(scene.opposite) + ["not"] * bool(who)
     variant = rng.choice(scene.near) if scene.kind == "fact" else ""
     return set_detail(rng, Claim(scene, past, who, "", rng.choice(stances), variant))
@@ -182,7 +206,9 @@ def random_claim(rng: random.Random, scene: Scene, past: bool) -> Claim:
 
 def set_detail(rng: random.Random, claim: Claim) -> Claim:
     """Give a claim a detail that suits it, or none."""
-    details = claim.scene.places if claim.stance == "yes" else ()  # places hardly ever suit the opposite of an act
+    details = (
+        claim.scene.places if claim.stance == "yes" else ()
+    )  # places hardly ever suit the opposite of an act
     details += TIMES if claim.past and claim.who else ()
     return replace(claim, detail=rng.choice(details) if details and rng.random() < 0.6 else "")
 
@@ -191,7 +217,9 @@ def find_words(rng: random.Random, claim: Claim) -> tuple[str, str]:
     """Choose the words for who does it, and for what is done; with a fact, the second is the whole sentence."""
     scene = claim.scene
     if scene.kind == "fact":
-        return "", rng.choice(scene.opposite if claim.stance == "no" else scene.ways).format(claim.variant)
+        return "", rng.choice(scene.opposite if claim.stance == "no" else scene.ways).format(
+            claim.variant
+        )
     if scene.kind == "pair":
         passive = rng.random() < 0.5
         subject, other = claim.who[::-1] if passive else claim.who
@@ -199,7 +227,9 @@ def find_words(rng: random.Random, claim: Claim) -> tuple[str, str]:
     subjects = PEOPLE[claim.who[0]]
     if claim.stance == "not":
         subjects = ("nobody", "no one") if claim.who == ("someone",) else subjects[-1:]
-    return rng.choice(subjects), claim.variant or rng.choice(scene.opposite if claim.stance == "no" else scene.ways)
+    return rng.choice(subjects), claim.variant or rng.choice(
+        scene.opposite if claim.stance == "no" else scene.ways
+    )
 
 
 def tell(rng: random.Random, claim: Claim) -> tuple[str, str]:
@@ -220,4 +250,6 @@ def tell(rng: random.Random, claim: Claim) -> tuple[str, str]:
 
 def all_scenes(part: str) -> list[Scene]:
     """The scenes of a part, "train" or "dev": those of the graded pairs, and the further ones."""
-    return read_scenes({"train": TRAIN, "dev": DEV}[part]) + read_scenes({"train": MORE_TRAIN, "dev": MORE_DEV}[part])
+    return read_scenes({"train": TRAIN, "dev": DEV}[part]) + read_scenes(
+        {"train": MORE_TRAIN, "dev": MORE_DEV}[part]
+    )

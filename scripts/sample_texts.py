@@ -37,9 +37,17 @@ def triplet_texts(rng: random.Random, topics: Topics, topic: str) -> tuple[str, 
     anchor = plain_claim(rng, topics[topic])
     positive = anchor if rng.random() < 0.5 else plain_claim(rng, topics[topic])
     negative = plain_claim(rng, topics[rng.choice([other for other in TOPICS if other != topic])])
-    if len(negative.who) == len(anchor.who) == 1 and negative.scene.kind == anchor.scene.kind and rng.random() < 0.5:
-        negative = replace(negative, who=anchor.who)  # the same person must not be what gives the topic away
-    (what, first), (other_what, second), (_, third) = (tell(rng, claim) for claim in (anchor, positive, negative))
+    if (
+        len(negative.who) == len(anchor.who) == 1
+        and negative.scene.kind == anchor.scene.kind
+        and rng.random() < 0.5
+    ):
+        negative = replace(
+            negative, who=anchor.who
+        )  # the same person must not be what gives the topic away
+    (what, first), (other_what, second), (_, third) = (
+        tell(rng, claim) for claim in (anchor, positive, negative)
+    )
     return triplet_texts(rng, topics, topic) if what == other_what else (first, second, third)
 
 

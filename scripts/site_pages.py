@@ -19,18 +19,30 @@ def pages() -> list[Path]:
 def linked(page: Path) -> set[Path]:
     """The files of the repository that a page links to, or shows, and that are no pages: they are copied."""
     targets = re.findall(r"(?:\]\(|src=\"|srcset=\")([^)#\s\"]+)", page.read_text(encoding="utf8"))
-    local = {(page.parent / unquote(target)).resolve() for target in targets if not re.match(r"\w+:", target)}
-    found = {path for path in local if path.is_file() and path.is_relative_to(ROOT) and path.suffix != ".md"}
+    local = {
+        (page.parent / unquote(target)).resolve()
+        for target in targets
+        if not re.match(r"\w+:", target)
+    }
+    found = {
+        path
+        for path in local
+        if path.is_file() and path.is_relative_to(ROOT) and path.suffix != ".md"
+    }
     for path in [path for path in found if path.suffix == ".html"]:
         links = re.findall(r'href="([^"#:]+)', path.read_text(encoding="utf8"))
-        found |= {target for target in (path.parent / unquote(link) for link in links) if target.is_file()}
+        found |= {
+            target for target in (path.parent / unquote(link) for link in links) if target.is_file()
+        }
     return found
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Put the pages, under their paths in the repository, in place of what mkdocs found in its own folder."""
     for file in list(files):
-        if file.src_dir == config.docs_dir and (file.is_documentation_page() or file.src_uri.startswith("images/")):
+        if file.src_dir == config.docs_dir and (
+            file.is_documentation_page() or file.src_uri.startswith("images/")
+        ):
             files.remove(file)
     found = pages()
     for path in [*found, *sorted({target for page in found for target in linked(page)})]:

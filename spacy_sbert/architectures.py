@@ -39,11 +39,18 @@ def _with_transformer_options(architecture: Callable[..., Model]) -> Callable[..
         return architecture(*args, **settings, options=TransformerConfig(**options))
 
     signature = inspect.signature(architecture)
-    parameters = [parameter for name, parameter in signature.parameters.items() if name != "options"]
+    parameters = [
+        parameter for name, parameter in signature.parameters.items() if name != "options"
+    ]
     for field in fields(TransformerConfig):
         default = NO_SETTINGS if field.default is MISSING else field.default
         parameters.append(
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name])
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=types[field.name],
+            )
         )
     build.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # confection reads it
     build.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -93,7 +100,9 @@ def sentence_encoder(
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
     own = Prompts(prompts, default_prompt_name, include_prompt)
-    transformer = SpanTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
+    transformer = SpanTransformer(
+        name, get_spans, options, max_batch_items=max_batch_items, prompts=own
+    )
     return SentenceEncoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
 
 
@@ -153,7 +162,9 @@ def tok2vec_sentence_encoder(
     """
     from .models.listener import Tok2VecEncoder
 
-    return SentenceEncoder(Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
+    return SentenceEncoder(
+        Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim)
+    )
 
 
 @registry.architectures("spacy-sbert.StaticSentenceEncoder.v1")
@@ -179,12 +190,16 @@ def static_sentence_encoder(
     """
     from .models.static_embedding import StaticEmbedding
 
-    return SentenceEncoder(StaticEmbedding(name, width, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
+    return SentenceEncoder(
+        StaticEmbedding(name, width, get_spans), _pooling(pooling, normalize, dense, truncate_dim)
+    )
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")
 @validated
-def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], list[Any]]:
+def sentence_listener(
+    grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*"
+) -> Model[list[Doc], list[Any]]:
     """Listen to an `sbert_transformer` that stands earlier in the pipeline, a `transformer` or `curated_transformer`.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
@@ -225,7 +240,9 @@ def transformer_tok2vec(
     from .models.shared_transformer import TransformerTok2Vec
 
     own = Prompts(prompts, default_prompt_name, include_prompt)
-    transformer = SpanTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
+    transformer = SpanTransformer(
+        name, get_spans, options, max_batch_items=max_batch_items, prompts=own
+    )
     return TransformerTok2Vec(transformer, pooling, grad_factor)
 
 
@@ -247,7 +264,9 @@ def transformer_listener(
     return TransformerListener(upstream, pooling, grad_factor)
 
 
-def _shared_transformer(needed_by: str, name: str, get_spans: Callable, options: TransformerConfig) -> Model:
+def _shared_transformer(
+    needed_by: str, name: str, get_spans: Callable, options: TransformerConfig
+) -> Model:
     if not is_installed():
         raise ImportError(
             f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not installed. Install it: pip "

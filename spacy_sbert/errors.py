@@ -86,19 +86,27 @@ class Errors:
         "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, "
         "such as numpy.stack([doc.vector for doc in docs])."
     )
-    SEARCH_EMPTY_QUERY = "Cannot search for {query}, which has no vector: it has no text. Give it some."
-    SEARCH_BAD_ARRAYS = "{path} holds no quantised vectors ({reason}). Quantise and save them again."
+    SEARCH_EMPTY_QUERY = (
+        "Cannot search for {query}, which has no vector: it has no text. Give it some."
+    )
+    SEARCH_BAD_ARRAYS = (
+        "{path} holds no quantised vectors ({reason}). Quantise and save them again."
+    )
     CANNOT_WRITE = (
         "Cannot write {path}: {reason}. What was there before stays: free some space (or fix what keeps the file "
         "from being written), and run the same command again."
     )
-    BAD_WEIGHTS = "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
+    BAD_WEIGHTS = (
+        "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
+    )
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     BULK_NO_PIPELINE = (
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
         "encoder that is on this machine. {near}spaCy says: {reason}"
     )
-    UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    UNKNOWN_LABEL = (
+        "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    )
     DIVERGED_WEIGHTS = (
         "Training had diverged before this was saved: {reason}. Load model-best or an earlier pipeline, or train again "
         "with a lower learning rate."
@@ -298,7 +306,9 @@ class Warnings:
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: "
         "vectors differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."
     )
-    TRAINING_CUT = "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
+    TRAINING_CUT = (
+        "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
+    )
     OTHER_POOLING = (
         "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: vectors "
         'differ from those its authors publish. Set pooling = "{expected}" unless that is what you want.'
@@ -355,9 +365,7 @@ class Warnings:
         "The pipe '{name}' computes in precision = \"{precision}\". The exported folder has float32 weights, and its "
         "vectors are those of float32."
     )
-    IMPORT_STATIC_PROMPTS = (
-        "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them before your texts."
-    )
+    IMPORT_STATIC_PROMPTS = "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them before your texts."
     IMPORT_STATIC_UNCUT = (
         "The tokenizer of {name} cuts texts at {limit} wordpieces, which the pipeline does not: "
         "vectors of longer texts are those of the whole text, and differ from sentence-transformers'."
@@ -381,7 +389,11 @@ def import_extra(module: str, need: str, extra: str) -> ModuleType:
 
 # Names in a config, and the package and the extra of this package that provide them.
 _PROVIDED = (
-    (re.compile(r"'(transformer|spacy-transformers\.[^']*)'"), "spacy-transformers", "transformers"),
+    (
+        re.compile(r"'(transformer|spacy-transformers\.[^']*)'"),
+        "spacy-transformers",
+        "transformers",
+    ),
     (
         re.compile(r"'(curated_transformer|spacy-curated-transformers\.[^']*)'"),
         "spacy-curated-transformers",
@@ -405,7 +417,14 @@ def missing_packages() -> Iterator[None]:
 
 
 # Warnings skip the frames of these packages: this one, and those that call it.
-INNER = {"spacy_sbert", "spacy_sbert_msgpack", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc"}
+INNER = {
+    "spacy_sbert",
+    "spacy_sbert_msgpack",
+    "spacy",
+    "spacy_transformers",
+    "spacy_curated_transformers",
+    "thinc",
+}
 INNER |= {"confection", "catalogue", "srsly", "contextlib", "numpy", "typer", "click"}
 
 

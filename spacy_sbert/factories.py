@@ -20,7 +20,11 @@ _SBERT_CONFIG: dict[str, object] = {
         "pooling": "mean",
         "normalize": "auto",
         "overflow": "truncate",
-        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent", "spans_key": SPANS_KEY},
+        "get_spans": {
+            "@span_getters": "spacy-sbert.sentence_spans.v1",
+            "unit": "doc+sent",
+            "spans_key": SPANS_KEY,
+        },
     },
     "loss": {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"},
     "loss_weight": 1.0,
@@ -34,7 +38,11 @@ _TRANSFORMER_CONFIG: dict[str, object] = {
         "@architectures": "spacy-sbert.TransformerTok2Vec.v1",
         "name": "sentence-transformers/all-MiniLM-L6-v2",
         "overflow": "truncate",
-        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc", "spans_key": SPANS_KEY},
+        "get_spans": {
+            "@span_getters": "spacy-sbert.sentence_spans.v1",
+            "unit": "doc",
+            "spans_key": SPANS_KEY,
+        },
     },
 }
 _META_CONFIG: dict[str, object] = {
@@ -60,11 +68,19 @@ _RERANKER_CONFIG: dict[str, object] = {
     "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
     "spans_key": SPANS_KEY,
 }
-_ASSIGNS = ["doc.vector", "doc._.sbert_vector", "doc._.sbert_truncated", "span._.sbert_vector", "token._.sbert_vector"]
+_ASSIGNS = [
+    "doc.vector",
+    "doc._.sbert_vector",
+    "doc._.sbert_truncated",
+    "span._.sbert_vector",
+    "token._.sbert_vector",
+]
 _SCORE_WEIGHTS: dict[str, float | None] = {"sts_spearman": 1.0, "sts_pearson": 0.0}
 
 
-@Language.factory("sbert", assigns=_ASSIGNS, default_config=_SBERT_CONFIG, default_score_weights=_SCORE_WEIGHTS)
+@Language.factory(
+    "sbert", assigns=_ASSIGNS, default_config=_SBERT_CONFIG, default_score_weights=_SCORE_WEIGHTS
+)
 def make_sbert(
     nlp: Language,
     name: str,
@@ -79,7 +95,11 @@ def make_sbert(
     """Build the `sbert` pipe, see SentenceBert."""
     from .pipeline.sbert import SentenceBert  # noqa: PLC0415 (thin)
 
-    settings: dict[str, Any] = {"scorer": scorer, "set_hooks": set_hooks, "token_vectors": token_vectors}
+    settings: dict[str, Any] = {
+        "scorer": scorer,
+        "set_hooks": set_hooks,
+        "token_vectors": token_vectors,
+    }
     settings |= {"loss": loss, "loss_weight": loss_weight, "spans_key": spans_key}
     return SentenceBert(nlp.vocab, model, name, nlp=nlp, **settings)
 
@@ -110,7 +130,12 @@ def _score(measure: str, /, *args: Any, **options: Any) -> dict[str, float | Non
     return getattr(scorer, measure)(*args, **options)
 
 
-@Language.factory("sbert_meta", assigns=_ASSIGNS[:2], default_config=_META_CONFIG, default_score_weights=_SCORE_WEIGHTS)
+@Language.factory(
+    "sbert_meta",
+    assigns=_ASSIGNS[:2],
+    default_config=_META_CONFIG,
+    default_score_weights=_SCORE_WEIGHTS,
+)
 def make_sbert_meta(
     nlp: Language,
     name: str,
@@ -134,7 +159,9 @@ def make_sbert_meta(
     from .meta.methods import make_estimator  # noqa: PLC0415 (thin)
 
     others = [other for other in nlp.component_names if other != name]
-    pipes = list(pipes) or [other for other in others if nlp.get_pipe_meta(other).factory == "sbert"]
+    pipes = list(pipes) or [
+        other for other in others if nlp.get_pipe_meta(other).factory == "sbert"
+    ]
     if missing := ", ".join(pipe for pipe in pipes if pipe not in others):
         raise ValueError(
             f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not have (it has: "
@@ -144,7 +171,14 @@ def make_sbert_meta(
     members += [FunctionMember(key, function) for key, function in functions.items()]
     estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
     return SentenceMeta(
-        nlp.vocab, members, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key, nlp=nlp
+        nlp.vocab,
+        members,
+        estimator,
+        name,
+        scorer=scorer,
+        set_hooks=set_hooks,
+        spans_key=spans_key,
+        nlp=nlp,
     )
 
 
@@ -155,10 +189,19 @@ def make_sbert_meta(
     default_score_weights=_SCORE_WEIGHTS,
 )
 def make_sbert_reranker(
-    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: SpansKey
+    nlp: Language,
+    name: str,
+    model: Model,
+    objective: str,
+    scorer: Callable | None,
+    spans_key: SpansKey,
 ) -> Pipe:
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     from .reranker.component import SentenceReranker  # noqa: PLC0415 (thin)
 
-    settings: dict[str, Any] = {"objective": objective, "scorer": scorer, "spans_key": spans_key}  # checked there
+    settings: dict[str, Any] = {
+        "objective": objective,
+        "scorer": scorer,
+        "spans_key": spans_key,
+    }  # checked there
     return SentenceReranker(nlp.vocab, model, name, nlp=nlp, **settings)

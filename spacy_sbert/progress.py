@@ -28,12 +28,22 @@ def progress_bar(
     total, unit, desc, initial, leave: as of tqdm.
     YIELDS (tqdm): whose update(n) moves it on.
     """
-    if sys.stderr is None or getattr(sys.stderr, "closed", False):  # of a program without a console, or a daemon
+    if sys.stderr is None or getattr(
+        sys.stderr, "closed", False
+    ):  # of a program without a console, or a daemon
         shown = False
     own = sys.__stderr__  # of the process; a notebook has another one, and shows bars
-    settings: dict[str, Any] = {"disable": None if shown is None else not shown, "leave": leave, "bar_format": layout}
+    settings: dict[str, Any] = {
+        "disable": None if shown is None else not shown,
+        "leave": leave,
+        "bar_format": layout,
+    }
     if shown and own is not None and sys.stderr is own and not own.isatty():
-        settings |= {"file": _Lines(own), "mininterval": _LINE_SECONDS, "maxinterval": _LINE_SECONDS}
+        settings |= {
+            "file": _Lines(own),
+            "mininterval": _LINE_SECONDS,
+            "maxinterval": _LINE_SECONDS,
+        }
     with tqdm(total=total, initial=initial, desc=desc, unit=f" {unit}", **settings) as bar:
         yield bar
 

@@ -31,19 +31,30 @@ class Cluster:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def __call__(self, config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+    def __call__(
+        self, config: WorkerConfig, shards: Sequence[Shard], restart: bool
+    ) -> Iterator[ShardResult]:
         """Encode shards, and yield the results in the order in which they are done."""
-        ray, _ = (import_extra(module, "The engine 'ray' needs Ray", "ray") for module in ("ray", "ray.data"))
-        config = replace(config, gpu_ids=(0,) if self.num_gpus else ())  # a worker sees only its own GPU
+        ray, _ = (
+            import_extra(module, "The engine 'ray' needs Ray", "ray")
+            for module in ("ray", "ray.data")
+        )
+        config = replace(
+            config, gpu_ids=(0,) if self.num_gpus else ()
+        )  # a worker sees only its own GPU
         with self._connected(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
-            made_of = ray.get(ray.remote(**resources)(lambda: ShardEncoder(config).made_of()).remote())
+            made_of = ray.get(
+                ray.remote(**resources)(lambda: ShardEncoder(config).made_of()).remote()
+            )
             job = Job.begin(config.target, made_of, restart=restart)
             rows = [{"shard": shard.model_dump_json()} for shard in shards]
             results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
                 _Worker,
                 fn_constructor_kwargs={"config": config, "job": job.model_dump_json()},
-                compute=ray.data.ActorPoolStrategy(min_size=self.workers[0], max_size=self.workers[1]),
+                compute=ray.data.ActorPoolStrategy(
+                    min_size=self.workers[0], max_size=self.workers[1]
+                ),
                 **resources,
             )
             for row in results.iter_rows():
@@ -112,8 +123,13 @@ class SbertBatches:
     def __call__(self, batch: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
         """Add vectors to a batch. RAISES (ValueError): if it has no such column, or one that is no text."""
         if self._column not in batch:
-            raise ValueError(f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of the texts.")
-        return {**batch, self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options)}
+            raise ValueError(
+                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of the texts."
+            )
+        return {
+            **batch,
+            self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options),
+        }
 
 
 def encode_dataset(

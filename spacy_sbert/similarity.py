@@ -16,8 +16,20 @@ from .validation import short_repr
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 PerRow = Any  # float (n,), of the kind of the rows
-NUMPY_DEFAULTS: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-_PLAIN = (int, float, str, list, tuple, numpy.generic)  # items of a list that NumPy reads without loss, or refuses
+NUMPY_DEFAULTS: dict[str, Any] = {
+    "divide": "warn",
+    "over": "warn",
+    "under": "ignore",
+    "invalid": "warn",
+}
+_PLAIN = (
+    int,
+    float,
+    str,
+    list,
+    tuple,
+    numpy.generic,
+)  # items of a list that NumPy reads without loss, or refuses
 
 
 def numpy_state(**state: Any) -> Callable[[_FunctionT], _FunctionT]:  # noqa: ANN401 (of numpy.errstate)
@@ -78,8 +90,12 @@ def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
     """Return two float arrays of rows to compare; those of NumPy and CuPy as they are. RAISES: see as_rows."""
     left, right = _floats(u, "u"), _floats(v, "v")
     are_rows = left.ndim == right.ndim == 2 and left.shape[1] == right.shape[1]
-    if not are_rows or (len(left) != len(right) and 1 not in (len(left), len(right))):  # one is compared with all
-        raise ValueError(f"Cannot compare rows of shapes {left.shape} and {right.shape}: expected two (n, width).")
+    if not are_rows or (
+        len(left) != len(right) and 1 not in (len(left), len(right))
+    ):  # one is compared with all
+        raise ValueError(
+            f"Cannot compare rows of shapes {left.shape} and {right.shape}: expected two (n, width)."
+        )
     return left, right
 
 
@@ -122,22 +138,30 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     xp = get_array_module(rows)
     kind = numpy.dtype(rows.dtype).kind
     if kind not in "biuf":
-        raise TypeError(f"Cannot scale an array of dtype {rows.dtype}: expected real numbers, shape (n, width).")
+        raise TypeError(
+            f"Cannot scale an array of dtype {rows.dtype}: expected real numbers, shape (n, width)."
+        )
     scaled = xp.asarray(rows, dtype=None if kind == "f" else "float64")
     squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
     number = numpy.finfo(scaled.dtype)
     odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))
     if scaled.size and (xp is not numpy or odd.any()):
-        chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))  # on GPU, all rows: no synchronization
-        exponents[chosen] = xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
+        chosen = (
+            numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))
+        )  # on GPU, all rows: no synchronization
+        exponents[chosen] = (
+            xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
+        )
         scaled = scaled.copy()
         scaled[chosen] = xp.ldexp(scaled[chosen], -exponents[chosen])
         squares[chosen] = (scaled[chosen] * scaled[chosen]).sum(axis=1, keepdims=True)
     return scaled, xp.sqrt(squares), exponents
 
 
-def checked(vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int = 0) -> numpy.ndarray:
+def checked(
+    vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int = 0
+) -> numpy.ndarray:
     """Return vectors as a contiguous array on the CPU.
 
     vectors (float array of shape (n, width), see as_array): a vector a row. name (str): what messages call them.
@@ -163,7 +187,9 @@ def _converted(given: numpy.ndarray, dtype: str) -> tuple[numpy.ndarray, numpy.n
     fits = numpy.isfinite(rows)
     if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
         number, largest = numpy.finfo(dtype), abs(given).max(axis=1, keepdims=True)
-        fits &= (largest == 0) | (largest >= number.tiny / number.eps)  # smaller ones lose digits, or become 0
+        fits &= (largest == 0) | (
+            largest >= number.tiny / number.eps
+        )  # smaller ones lose digits, or become 0
     return rows, fits
 
 
@@ -186,7 +212,11 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: A
         return values
     try:
         array = numpy.asarray(_on_cpu(values))
-        if array.dtype == object and array.size and all(isinstance(item, Real) for item in array.flat):
+        if (
+            array.dtype == object
+            and array.size
+            and all(isinstance(item, Real) for item in array.flat)
+        ):
             array = array.astype("float64")  # of a nullable column
         reason = f"its dtype is {array.dtype}"
     except (TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
@@ -195,7 +225,9 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: A
         are_texts = array is None or array.dtype.kind in "OSU"
         docs = " Vectors of texts are encode(texts); Docs and Spans compare themselves: doc.similarity(other)."
         value = " ".join(short_repr(values).split())
-        raise TypeError(f"Cannot compare {name} = {value} ({reason}): expected {expected}.{docs if are_texts else ''}")
+        raise TypeError(
+            f"Cannot compare {name} = {value} ({reason}): expected {expected}.{docs if are_texts else ''}"
+        )
     return array
 
 
@@ -203,7 +235,11 @@ def _on_cpu(values: Any) -> Any:  # noqa: ANN401 (whatever a caller gives)
     """Return what NumPy can read without loss. RAISES (TypeError): if it would leave something out."""
     if isinstance(values, list | tuple):
         are_plain = all(issubclass(kind, _PLAIN) for kind in set(map(type, values)))
-        return values if are_plain else [item if isinstance(item, _PLAIN) else _on_cpu(item) for item in values]
+        return (
+            values
+            if are_plain
+            else [item if isinstance(item, _PLAIN) else _on_cpu(item) for item in values]
+        )
     if is_cupy_array(values):
         return to_numpy(values)
     if is_torch_array(values):
@@ -228,7 +264,9 @@ def _numbers_of_tensor(tensor: Any) -> numpy.ndarray:  # noqa: ANN401 (of PyTorc
 
 def check_count(given: int, most: int, what: str, name: str = "k") -> None:
     """Raise ValueError if `given` is not a whole number from 1 to `most`."""
-    if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
+    if isinstance(given, bool) or not (
+        isinstance(given, int | numpy.integer) and 1 <= given <= most
+    ):
         raise ValueError(
             f"Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. "
             "Ask for fewer, or give more vectors."
@@ -328,7 +366,9 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     arrays = {name: _float64(side, name) for name, side in sides.items()}
     shapes = [array.shape for array in arrays.values()]
     if shapes[0] != shapes[1] or len(shapes[0]) != 1:
-        raise ValueError(f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape (n,).")
+        raise ValueError(
+            f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape (n,)."
+        )
     for side, array in arrays.items():
         if not numpy.isfinite(array).all():
             place = int(numpy.isfinite(array).argmin())
@@ -394,8 +434,13 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
 
 def _checked_rows(u: ArrayLike, v: ArrayLike) -> list[numpy.ndarray]:
     sides: dict[str, ArrayLike] = {"u": u, "v": v}
-    arrays = {name: as_array(side, name, "vectors, a float array of shape (n, width)") for name, side in sides.items()}
+    arrays = {
+        name: as_array(side, name, "vectors, a float array of shape (n, width)")
+        for name, side in sides.items()
+    }
     both = [checked(side[None] if side.ndim == 1 else side, name) for name, side in arrays.items()]
     if both[0].shape[1] != both[1].shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=both[0].shape[1], theirs=both[1].shape[1]))
+        raise ValueError(
+            Errors.UNEQUAL_WIDTHS.format(ours=both[0].shape[1], theirs=both[1].shape[1])
+        )
     return both

@@ -10,7 +10,19 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, ParamSpec, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -18,10 +30,16 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.shims import Shim
 
-FLOAT32_MAX = 3.4028234663852886e38  # larger numbers become infinite in the arithmetic of an encoder
-MAX_DIMENSIONS = 2**16  # of a vector: five times the widest encoder there is, so that several may be concatenated
+FLOAT32_MAX = (
+    3.4028234663852886e38  # larger numbers become infinite in the arithmetic of an encoder
+)
+MAX_DIMENSIONS = (
+    2**16
+)  # of a vector: five times the widest encoder there is, so that several may be concatenated
 MAX_WEIGHTS = 2**28  # of a layer: 1 GB in float32, and as many as BERT large has in all
-MAX_OUTPUTS = 2**14  # of a classifier: scores of 4096 pairs, which are computed together, take 256 MB
+MAX_OUTPUTS = (
+    2**14
+)  # of a classifier: scores of 4096 pairs, which are computed together, take 256 MB
 MAX_PROCESSES = 4 * (os.cpu_count() or 1)  # more wait for one another, and each holds an encoder
 MAX_SEED = 2**32 - 1  # of NumPy's and scikit-learn's generators
 SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
@@ -41,13 +59,17 @@ def _not_empty(text: str) -> str:
 
 def _without_sign(text: str) -> str:
     if not text or "$" in text:
-        raise ValueError("text that is not empty, without '$', which spaCy doubles in a saved config")
+        raise ValueError(
+            "text that is not empty, without '$', which spaCy doubles in a saved config"
+        )
     return text
 
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
-Epochs = Annotated[int, Field(ge=-1)]  # as spaCy counts them: 0 for no limit, -1 for a stream without limit
+Epochs = Annotated[
+    int, Field(ge=-1)
+]  # as spaCy counts them: 0 for no limit, -1 for a stream without limit
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Width = Annotated[int, Field(ge=1, le=MAX_DIMENSIONS)]
 WidthOrOff = Annotated[int, Field(ge=0, le=MAX_DIMENSIONS)]
@@ -78,7 +100,13 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
         if not annotations:  # resolved at the first call, when all names that they use are defined
             lists = {name for name, one in signature.parameters.items() if one.kind in _VARIABLE}
             hints = get_type_hints(function, include_extras=True)
-            annotations.update({name: hint for name, hint in hints.items() if _is_setting(hint) and name not in lists})
+            annotations.update(
+                {
+                    name: hint
+                    for name, hint in hints.items()
+                    if _is_setting(hint) and name not in lists
+                }
+            )
         for name in given.keys() & annotations.keys():
             check(name, given[name], annotations[name])
         return function(*args, **kwargs)
@@ -152,7 +180,9 @@ def _is_setting(annotation: object) -> bool:
 @cache
 def _adapter(annotation: Any) -> TypeAdapter:  # noqa: ANN401 (a type, or what typing makes of types)
     is_path = Path in (annotation, *get_args(annotation))
-    return TypeAdapter(Annotated[annotation, AfterValidator(partial(_usable, is_path=is_path))], config=_STRICT)
+    return TypeAdapter(
+        Annotated[annotation, AfterValidator(partial(_usable, is_path=is_path))], config=_STRICT
+    )
 
 
 def _usable(value: object, is_path: bool) -> object:
@@ -165,7 +195,9 @@ def _usable(value: object, is_path: bool) -> object:
         if not encoded.strip() or b"\0" in encoded:
             raise ValueError("a path")
         if Path(value).parts[:1] == ("~",):
-            raise ValueError("a path without '~', which only a shell replaces; Path.expanduser() does, too")
+            raise ValueError(
+                "a path without '~', which only a shell replaces; Path.expanduser() does, too"
+            )
     elif isinstance(value, str):
         try:
             value.encode("utf8")
@@ -226,7 +258,9 @@ def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
     single = cast(numpy.ndarray, texts).item() if is_scalar else texts
     if isinstance(single, Text):
         return [single], True
-    return one_column(cast(Any, texts)) if is_scalar else cast(Iterable[Text], texts), False  # the first is its error
+    return one_column(cast(Any, texts)) if is_scalar else cast(
+        Iterable[Text], texts
+    ), False  # the first is its error
 
 
 def checked_texts(texts: Iterable[Text]) -> Iterable[str]:

@@ -13,7 +13,16 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import CNN, MAX_LENGTH, SHARING, TOK2VEC_LISTENER, TOKENS, add_curated, blank, scored_pairs
+from pipelines import (
+    CNN,
+    MAX_LENGTH,
+    SHARING,
+    TOK2VEC_LISTENER,
+    TOKENS,
+    add_curated,
+    blank,
+    scored_pairs,
+)
 from spacy.language import Language
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -23,14 +32,36 @@ from spacy_sbert.models.private_attributes import is_installed
 
 pytest.register_assert_rewrite("loss_checks")  # so that its failures show their values
 
-WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "can"]
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "someone",
+    "having",
+    "meal",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "he",
+    "can",
+]
 WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", help="a file for the counted cases of tests/reliability, as JSON")
-    parser.addoption("--minutes", type=float, help="skip and count the tests that have not begun after so many minutes")
-    parser.addoption("--gpu-id", type=int, default=0, help="of tests/gpu; -1 tries them out on the CPU")
+    parser.addoption(
+        "--minutes",
+        type=float,
+        help="skip and count the tests that have not begun after so many minutes",
+    )
+    parser.addoption(
+        "--gpu-id", type=int, default=0, help="of tests/gpu; -1 tries them out on the CPU"
+    )
 
 
 BEGUN = time.monotonic()
@@ -55,7 +86,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _needs_package(given: object) -> bool:
     """Whether a case is of spacy-transformers: "spacy-transformers", with ", and a setting", or in a dict."""
     names = given.values() if isinstance(given, dict) else [given]
-    return any(isinstance(name, str) and name.partition(",")[0] == "spacy-transformers" for name in names)
+    return any(
+        isinstance(name, str) and name.partition(",")[0] == "spacy-transformers" for name in names
+    )
 
 
 @pytest.fixture(scope="session")
@@ -64,11 +97,29 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny") / "bert"
     folder.mkdir()
     letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters), ".", ",", "'"]
+    vocab = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *letters,
+        *(f"##{c}" for c in letters),
+        ".",
+        ",",
+        "'",
+    ]
     vocab += [word for word in WORDS if word not in vocab] + ["cannot"]
     (folder / "vocab.txt").write_text("\n".join(vocab), encoding="utf8")
-    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=MAX_LENGTH).save_pretrained(folder)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=MAX_LENGTH).save_pretrained(
+        folder
+    )
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     sizes |= {"vocab_size": len(vocab), "max_position_embeddings": MAX_LENGTH}
     config = BertConfig(initializer_range=0.5, **sizes, **no_dropout)
@@ -85,7 +136,9 @@ def other_bert(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     model = BertModel.from_pretrained(folder)
     with torch.no_grad():
         for weight in model.parameters():
-            weight += 0.3 * torch.sin(torch.arange(weight.numel(), dtype=torch.float32)).view_as(weight)
+            weight += 0.3 * torch.sin(torch.arange(weight.numel(), dtype=torch.float32)).view_as(
+                weight
+            )
     model.save_pretrained(folder)
     return folder
 
@@ -117,7 +170,11 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
             model = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", **table, **model}
         elif encoder == "curated":
             add_curated(nlp, name or tiny_bert)
-            model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", "get_spans": spans, **model}
+            model = {
+                "@architectures": "spacy-sbert.SharedSentenceEncoder.v1",
+                "get_spans": spans,
+                **model,
+            }
         else:
             factory, architecture = SHARING[encoder]
             source.setdefault("@architectures", architecture)
@@ -131,7 +188,9 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
     return make
 
 
-def add_token_encoder(nlp: Language, encoder: str, model: dict[str, Any], config: dict[str, Any]) -> Language:
+def add_token_encoder(
+    nlp: Language, encoder: str, model: dict[str, Any], config: dict[str, Any]
+) -> Language:
     """Add a small convolutional tok2vec and a sentence encoder over it, initialised, as they have no other weights."""
     tok2vec = CNN if encoder == "tokens" else TOK2VEC_LISTENER
     if encoder == "listening":

@@ -46,12 +46,16 @@ class Cases:
         """Count a refusal: its message must contain all of `named`."""
         missing = [name for name in named if name not in str(error)]
         if missing:
-            self.wrong(f"{what}: the message does not name {missing}: {type(error).__name__}: {str(error)[:300]}")
+            self.wrong(
+                f"{what}: the message does not name {missing}: {type(error).__name__}: {str(error)[:300]}"
+            )
         else:
             self.refused()
 
     @contextmanager
-    def refuses(self, what: str, *named: str, errors: tuple[type[Exception], ...] = (ValueError,)) -> Iterator[None]:
+    def refuses(
+        self, what: str, *named: str, errors: tuple[type[Exception], ...] = (ValueError,)
+    ) -> Iterator[None]:
         """Count a case that must be refused: with one of these errors, and a message that contains all of `named`."""
         try:
             yield
@@ -65,17 +69,23 @@ class Cases:
 
 def parts(n: int, *, quick: int = 1) -> list[Any]:
     """Numbers 0 to n - 1 to parametrize with, seeds of a part each; those from `quick` on are marked slow."""
-    return [pytest.param(part, marks=pytest.mark.slow if part >= quick else ()) for part in range(n)]
+    return [
+        pytest.param(part, marks=pytest.mark.slow if part >= quick else ()) for part in range(n)
+    ]
 
 
-def damages(data: bytes, rng: random.Random, n: int, landmarks: Sequence[bytes] = ()) -> Iterator[tuple[str, bytes]]:
+def damages(
+    data: bytes, rng: random.Random, n: int, landmarks: Sequence[bytes] = ()
+) -> Iterator[tuple[str, bytes]]:
     """Damage data n times: one bit, some bytes, or the end; every second time at the beginning or a landmark.
 
     YIELDS (tuple): what was done, and the damaged data.
     """
     marks = [at for mark in landmarks if (at := data.find(mark)) >= 0] or [0]
     for number in range(n):
-        near = min(rng.choice(marks) + rng.randrange(200 if landmarks else 300), max(len(data) - 1, 0))
+        near = min(
+            rng.choice(marks) + rng.randrange(200 if landmarks else 300), max(len(data) - 1, 0)
+        )
         at = near if number % 2 else rng.randrange(max(len(data), 1))
         kind = rng.choice(("flip", "flip", "flip", "cut", "zeros", "swap", "removed", "inserted"))
         changed, end = bytearray(data), min(at + rng.randrange(1, 64), len(data))
@@ -109,7 +119,9 @@ def _watch(event: str, args: Any) -> None:
 sys.addaudithook(_watch)
 
 
-def judge(cases: Cases, case: str, use: Callable[[], Any], is_same: Callable[[Any], bool], *named: str) -> None:
+def judge(
+    cases: Cases, case: str, use: Callable[[], Any], is_same: Callable[[Any], bool], *named: str
+) -> None:
     """Right if what is read is the same, refused with an error that names all of `named`; nothing hangs or runs."""
 
     def stop(number: int, frame: Any) -> None:

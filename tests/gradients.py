@@ -5,7 +5,9 @@ from collections.abc import Callable
 import numpy
 
 
-def finite_differences(value: Callable[[numpy.ndarray], float], x: numpy.ndarray, step: float = 1e-5) -> numpy.ndarray:
+def finite_differences(
+    value: Callable[[numpy.ndarray], float], x: numpy.ndarray, step: float = 1e-5
+) -> numpy.ndarray:
     """Gradient of a function of x by (f(x + h) - f(x - h)) / 2h, one element at a time."""
     gradient = numpy.zeros_like(x)
     for index in numpy.ndindex(*x.shape):

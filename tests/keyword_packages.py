@@ -36,7 +36,9 @@ class BERTopic:
     def __init__(self, embedding_model: BaseEmbedder, **settings: Any):
         assert isinstance(embedding_model, BaseEmbedder)
 
-    def fit_transform(self, documents: list[str], embeddings: numpy.ndarray) -> tuple[list[int], None]:
+    def fit_transform(
+        self, documents: list[str], embeddings: numpy.ndarray
+    ) -> tuple[list[int], None]:
         first = numpy.linalg.svd(embeddings - embeddings.mean(axis=0), full_matrices=False)[0][:, 0]
         return (first > 0).astype(int).tolist(), None
 
@@ -46,4 +48,6 @@ def stand_in_for_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         if find_spec(name) is None:
             backend = SimpleNamespace(BaseEmbedder=BaseEmbedder)
             monkeypatch.setitem(sys.modules, f"{name}.backend", backend)
-            monkeypatch.setitem(sys.modules, name, SimpleNamespace(backend=backend, **{face.__name__: face}))
+            monkeypatch.setitem(
+                sys.modules, name, SimpleNamespace(backend=backend, **{face.__name__: face})
+            )

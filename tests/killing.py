@@ -18,9 +18,25 @@ import numpy
 
 # What changes files: an event of each is a moment to be killed before.
 EVENTS = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.link"}
-PRELOADED = ["killing", "spacy.cli", "spacy_sbert", "spacy_sbert.cli.encode", "spacy_sbert.bulk", "faiss"]
-PRELOADED += ["spacy_sbert.evaluation.suite", "spacy_sbert.evaluation.report", "spacy_sbert.meta.component"]
-PRELOADED += ["spacy_sbert.search", "spacy_sbert.architectures", "spacy.training.loop", "transformers.models.bert"]
+PRELOADED = [
+    "killing",
+    "spacy.cli",
+    "spacy_sbert",
+    "spacy_sbert.cli.encode",
+    "spacy_sbert.bulk",
+    "faiss",
+]
+PRELOADED += [
+    "spacy_sbert.evaluation.suite",
+    "spacy_sbert.evaluation.report",
+    "spacy_sbert.meta.component",
+]
+PRELOADED += [
+    "spacy_sbert.search",
+    "spacy_sbert.architectures",
+    "spacy.training.loop",
+    "transformers.models.bert",
+]
 SECONDS = 300  # for one run; what hangs ends
 
 
@@ -101,9 +117,13 @@ def watch(folder: Path, see: Callable[[str, str], None]) -> None:
     inside = str(folder) + os.sep
 
     def hook(event: str, arguments: Sequence[Any]) -> None:
-        if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        if event == "open" and not (
+            isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        ):
             return
-        if (event == "open" or event in EVENTS) and any(str(given).startswith(inside) for given in arguments[:2]):
+        if (event == "open" or event in EVENTS) and any(
+            str(given).startswith(inside) for given in arguments[:2]
+        ):
             see(event, str(arguments[0]))
 
     sys.addaudithook(hook)
@@ -147,7 +167,10 @@ def scripted(code: str, *arguments: object) -> CompletedProcess[str]:
 def python(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
     """What `python ...` does and says in a folder: in a process of its own, which imports nothing again."""
     with TemporaryDirectory() as place:
-        paths, words = [Path(place) / name for name in ("stdout", "stderr")], list(map(str, arguments))
+        paths, words = (
+            [Path(place) / name for name in ("stdout", "stderr")],
+            list(map(str, arguments)),
+        )
         process = _context().Process(target=_saying, args=(paths, folder or Path.cwd(), words))
         process.start()
         process.join(SECONDS)

@@ -15,12 +15,21 @@ def check_gradients(loss, members, gold):
             node.set_param(name, node.get_param(name).astype("float64"))
     _, backprop = loss((members, gold), True)
     given = backprop(1.0)
-    gradients = {(node, name): node.get_grad(name).copy() for node in loss.walk() for name in node.grad_names}
+    gradients = {
+        (node, name): node.get_grad(name).copy() for node in loss.walk() for name in node.grad_names
+    }
     for member, d_member in zip(members, given, strict=True):
         assert d_member.shape == member.shape and d_member.dtype == member.dtype
-        assert relative_error(d_member, finite_differences(lambda _: loss((members, gold), True)[0], member)) < 1e-6
+        assert (
+            relative_error(
+                d_member, finite_differences(lambda _: loss((members, gold), True)[0], member)
+            )
+            < 1e-6
+        )
     for (node, name), gradient in gradients.items():
-        expected = finite_differences(lambda _: loss((members, gold), True)[0], node.get_param(name))
+        expected = finite_differences(
+            lambda _: loss((members, gold), True)[0], node.get_param(name)
+        )
         assert relative_error(gradient, expected) < 1e-6, name
     for d_member, twice in zip(given, backprop(-2.0), strict=True):
         assert numpy.allclose(-2 * d_member, twice, atol=1e-15)
@@ -42,7 +51,10 @@ def check_float32(loss, members, gold):
     gold = gold.astype("float32") if isinstance(gold, numpy.ndarray) else gold
     value, backprop = loss((members, gold), True)
     assert type(value) is float
-    gradients = [*backprop(), *(node.get_grad(name) for node in loss.walk() for name in node.grad_names)]
+    gradients = [
+        *backprop(),
+        *(node.get_grad(name) for node in loss.walk() for name in node.grad_names),
+    ]
     assert all(d.dtype == "float32" and numpy.isfinite(d).all() for d in gradients)
 
 

@@ -12,7 +12,11 @@ GOLD = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
 def graded(
-    pooled: float | None, *, subsets: dict[str, float | None] | None = None, suite: str = "sts", **more: Any
+    pooled: float | None,
+    *,
+    subsets: dict[str, float | None] | None = None,
+    suite: str = "sts",
+    **more: Any,
 ) -> dict[str, Any]:
     """A task on graded pairs; every similarity has the same figures."""
     spearman: dict[str, Any] = {"pooled": pooled}
@@ -32,7 +36,9 @@ def graded(
         "counts": counts,
         "primary": "cosine.spearman.pooled",
         "variants": [{**OWN, "scores": scores}],
-        "intervals": {"cosine.spearman.pooled": None if pooled is None else [pooled - 0.1, pooled + 0.05]},
+        "intervals": {
+            "cosine.spearman.pooled": None if pooled is None else [pooled - 0.1, pooled + 0.05]
+        },
         "predictions": {
             "predicted": [value / 5 for value in GOLD],
             "gold": GOLD,
@@ -42,7 +48,9 @@ def graded(
     return {"suite": suite, **task, "notes": [], "reused": False, **more}
 
 
-def classified(lr: float | None, mlp: float | None = 0.5, suite: str = "transfer", **more: Any) -> dict[str, Any]:
+def classified(
+    lr: float | None, mlp: float | None = 0.5, suite: str = "transfer", **more: Any
+) -> dict[str, Any]:
     """A task with both classifiers."""
     task = {
         "data": {"file.txt": "d2"},
@@ -55,7 +63,9 @@ def classified(lr: float | None, mlp: float | None = 0.5, suite: str = "transfer
     return {"suite": suite, **task, "notes": [], "reused": False, **more}
 
 
-def results(tasks: dict[str, Any], name: str = "en_model", digest: str = "abc", **settings: Any) -> dict[str, Any]:
+def results(
+    tasks: dict[str, Any], name: str = "en_model", digest: str = "abc", **settings: Any
+) -> dict[str, Any]:
     """The results of a model."""
     return {
         "format": FORMAT,

@@ -27,7 +27,9 @@ class Cued(HashedSource):
         return super().vector(text) + 0.8 * super().vector(text.split(" ")[0])
 
 
-def run(task: Task, root: Path, source: HashedSource | None = None, **settings: Any) -> dict[str, Any]:
+def run(
+    task: Task, root: Path, source: HashedSource | None = None, **settings: Any
+) -> dict[str, Any]:
     """The result of a task."""
     store = VectorStore(source or Cued(), None, lambda items, _: items)
     settings = {"any_count": True, "bootstrap": 50, **settings}
@@ -39,7 +41,9 @@ def write(path: Path, lines, encoding="utf8"):
     path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
 
 
-def write_polarity(root, positive=40, negative=30, folder="MR", files=("rt-polarity.pos", "rt-polarity.neg")):
+def write_polarity(
+    root, positive=40, negative=30, folder="MR", files=("rt-polarity.pos", "rt-polarity.neg")
+):
     texts = [f"good film {i}" for i in range(positive)], [f"bad film {i}" for i in range(negative)]
     for file, lines in zip(files, texts, strict=True):
         write(root / folder / file, lines)
@@ -49,7 +53,9 @@ def write_polarity(root, positive=40, negative=30, folder="MR", files=("rt-polar
 def write_treebank(root, labels, line, **sizes):
     found = {}
     for split, size in sizes.items():
-        rows = [(f"word{i % len(labels)} {split} {i}", labels[i % len(labels)]) for i in range(size)]
+        rows = [
+            (f"word{i % len(labels)} {split} {i}", labels[i % len(labels)]) for i in range(size)
+        ]
         folder = "binary" if len(labels) == 2 else "fine"
         write(root / f"SST/{folder}/sentiment-{split}", [line(*row) for row in rows])
         found[split] = [text for text, _ in rows], numpy.array([label for _, label in rows])
@@ -58,7 +64,10 @@ def write_treebank(root, labels, line, **sizes):
 
 def write_questions(root, train=60, test=24):
     found = {}
-    for split, file, size in (("train", "train_5500.label", train), ("test", "TREC_10.label", test)):
+    for split, file, size in (
+        ("train", "train_5500.label", train),
+        ("test", "TREC_10.label", test),
+    ):
         rows = [(f"{COARSE[i % 6]}q\xe9 {split} {i} ?", COARSE[i % 6]) for i in range(size)]
         write(root / "TREC" / file, [f"{label}:fine {text}" for text, label in rows], "latin-1")
         found[split] = [text for text, _ in rows], numpy.array([label for _, label in rows])
@@ -68,7 +77,10 @@ def write_questions(root, train=60, test=24):
 def write_paraphrases(root, train=40, test=20):
     found = {}
     for split, size in (("train", train), ("test", test)):
-        rows = [(str(i % 3 % 2), f'{split} "one {i}', f"{'same' if i % 3 % 2 else 'other'} {i}") for i in range(size)]
+        rows = [
+            (str(i % 3 % 2), f'{split} "one {i}', f"{'same' if i % 3 % 2 else 'other'} {i}")
+            for i in range(size)
+        ]
         lines = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"]
         lines += [f"{y}\t{i}\t9\t{u}\t{v}" for i, (y, u, v) in enumerate(rows)]
         write(root / f"MRPC/msr_paraphrase_{split}.txt", lines)

@@ -7,7 +7,12 @@ class Stored:
     """Vectors in memory that count what is read; after so many blocks that fails."""
 
     def __init__(self, vectors, *, fails_after=None):
-        self.name, self.shape, self.encoder, self.digest = "there", vectors.shape, ("model-a", "a" * 64), "d" * 64
+        self.name, self.shape, self.encoder, self.digest = (
+            "there",
+            vectors.shape,
+            ("model-a", "a" * 64),
+            "d" * 64,
+        )
         self._vectors, self._most = vectors, fails_after
         self.read = []
 

@@ -2,9 +2,25 @@
 
 import numpy
 
-WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat"]
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "someone",
+    "having",
+    "meal",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+]
 WORDS += ["he", "can", "go", "dog", "ran", "fast"]
-SENTENCES = [" ".join(numpy.random.default_rng(i).choice(WORDS, 3 + i % 5)) + "." for i in range(120)]
+SENTENCES = [
+    " ".join(numpy.random.default_rng(i).choice(WORDS, 3 + i % 5)) + "." for i in range(120)
+]
 
 
 def make_views(n=300, widths=(7, 5, 4), seed=2):
@@ -12,7 +28,11 @@ def make_views(n=300, widths=(7, 5, 4), seed=2):
     rng = numpy.random.default_rng(seed)
     signal = rng.normal(size=(n, 3))
     return [
-        (signal @ rng.normal(size=(3, width)) + 0.5 * rng.normal(size=(n, width)) + rng.normal(size=width)).astype("f4")
+        (
+            signal @ rng.normal(size=(3, width))
+            + 0.5 * rng.normal(size=(n, width))
+            + rng.normal(size=width)
+        ).astype("f4")
         for width in widths
     ]
 

@@ -7,7 +7,13 @@ from thinc.util import to_numpy
 
 from spacy_sbert.readers.examples import example_doc
 
-TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He can go.", "The dog ran."]
+TEXTS = [
+    "A man is eating food.",
+    "Someone is having a meal.",
+    "The cat sat on the mat.",
+    "He can go.",
+    "The dog ran.",
+]
 TEXTS += ["A dog is eating.", "Someone sat on a cat.", "The man ran fast.", "He is having food."]
 LABELS = ["entailment", "neutral", "contradiction"]
 
@@ -17,7 +23,9 @@ def make_examples(nlp, n_members, n=6, **gold):
     found = []
     for i in range(n):
         texts = [TEXTS[(i + 3 * member) % len(TEXTS)] for member in range(n_members)]
-        reference = example_doc(nlp, texts, **{key: values[i % len(values)] for key, values in gold.items()})
+        reference = example_doc(
+            nlp, texts, **{key: values[i % len(values)] for key, values in gold.items()}
+        )
         predicted = reference.copy()
         for key in gold:
             if key != "objective":
@@ -27,7 +35,11 @@ def make_examples(nlp, n_members, n=6, **gold):
 
 
 SCORES = {"score": [0.1, 0.9, 0.5, 0.7, 0.3, 0.2]}
-VECTORS = {"vector": [numpy.random.default_rng(i).normal(size=16).astype("float32").tolist() for i in range(6)]}
+VECTORS = {
+    "vector": [
+        numpy.random.default_rng(i).normal(size=16).astype("float32").tolist() for i in range(6)
+    ]
+}
 OBJECTIVES = {
     "SoftmaxLoss": (2, {"label": LABELS}, {}),
     "CosineSimilarityLoss": (2, SCORES, {}),
@@ -41,7 +53,11 @@ OBJECTIVES = {
     "ContrastiveLoss": (2, {"score": [1.0, 0.0]}, {}),
     "OnlineContrastiveLoss": (2, {"score": [1.0, 0.0]}, {"margin": 2.0}),
     "BatchHardTripletLoss": (1, {"label": ["a", "b"]}, {}),
-    "MatryoshkaLoss": (2, {"label": LABELS}, {"dims": [16, 4], "loss": {"@layers": "spacy-sbert.SoftmaxLoss.v1"}}),
+    "MatryoshkaLoss": (
+        2,
+        {"label": LABELS},
+        {"dims": [16, 4], "loss": {"@layers": "spacy-sbert.SoftmaxLoss.v1"}},
+    ),
     "DistillationLoss": (1, VECTORS, {}),
     "DistillationLoss of translations": (2, VECTORS, {}),
     "ProjectedDistillationLoss": (1, {"vector": [vector[:7] for vector in VECTORS["vector"]]}, {}),
@@ -54,7 +70,11 @@ def layer(name, **settings):
 
 MULTI = {
     "@layers": "spacy-sbert.MultiTaskLoss.v1",
-    "objectives": {"nli": layer("SoftmaxLoss"), "sts": layer("CosineSimilarityLoss"), "tri": layer("TripletLoss")},
+    "objectives": {
+        "nli": layer("SoftmaxLoss"),
+        "sts": layer("CosineSimilarityLoss"),
+        "tri": layer("TripletLoss"),
+    },
     "weights": {"nli": 1.0, "sts": 2.0, "tri": 0.5},
 }
 
@@ -90,7 +110,12 @@ def make(make_nlp, encoder, name, **config):
 
 def heads(nlp):
     loss = nlp.get_pipe("sbert").model.get_ref("loss")
-    held = [(i, node, name) for i, node in enumerate(loss.walk()) for name in node.param_names if node.has_param(name)]
+    held = [
+        (i, node, name)
+        for i, node in enumerate(loss.walk())
+        for name in node.param_names
+        if node.has_param(name)
+    ]
     return {(i, name): to_numpy(node.get_param(name)).copy() for i, node, name in held}
 
 

@@ -34,14 +34,31 @@ SHARING = {  # the factory of a shared transformer, and its architecture
 }
 TRANSFORMERS = ("own", *SHARING)
 TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipeline
-WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside these a shared curated_transformer
+WHOLE_DOCS = (
+    *TOKENS,
+    "curated",
+)  # which read the tokens of whole Docs: beside these a shared curated_transformer
 OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
 ENCODERS = (*TRANSFORMERS, *OTHERS)
-INSTALLED = tuple(encoder for encoder in ENCODERS if encoder != "spacy-transformers" or is_installed())
+INSTALLED = tuple(
+    encoder for encoder in ENCODERS if encoder != "spacy-transformers" or is_installed()
+)
 TRAINED = "shared"  # where it does not matter whose the transformer is
-HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
+HOLDER = {
+    "own": "sbert",
+    "shared": "transformer",
+    "tokens": "sbert",
+    "listening": "tok2vec",
+    "curated": "transformer",
+}
 HOLDER |= {"static": "sbert", "spacy-transformers": "transformer"}
-CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 100, "window_size": 1}
+CNN = {
+    "@architectures": "spacy.HashEmbedCNN.v2",
+    "width": 16,
+    "depth": 1,
+    "embed_size": 100,
+    "window_size": 1,
+}
 CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
 TOK2VEC_LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
 CURATED = "spacy-curated-transformers."
@@ -104,13 +121,19 @@ def change_json(file: Path, **changes: Any) -> None:
     """Change keys of an object in JSON, which may be new; of ... they are left out."""
     content = {**(json.loads(file.read_text(encoding="utf8")) if file.is_file() else {}), **changes}
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}), encoding="utf8")
+    file.write_text(
+        json.dumps({key: value for key, value in content.items() if value is not ...}),
+        encoding="utf8",
+    )
 
 
 def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
     """Write the modules.json of sentence-transformers, of kinds and paths."""
     types = [(path, f"sentence_transformers.models.{kind}") for kind, path in modules]
-    listed = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(types)]
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": kind}
+        for i, (path, kind) in enumerate(types)
+    ]
     (folder / "modules.json").write_text(json.dumps(listed), encoding="utf8")
 
 
@@ -134,11 +157,15 @@ STRIDED = "spacy-transformers.strided_spans.v1"  # overlapping windows, as by de
 STOCK = "spacy-transformers.TransformerModel.v3"
 
 
-def stock_nlp(folder: Path, getter: str = STRIDED, architecture: str = STOCK, **spans: Any) -> Language:
+def stock_nlp(
+    folder: Path, getter: str = STRIDED, architecture: str = STOCK, **spans: Any
+) -> Language:
     """A transformer with span getters of spacy-transformers' own, and sentence vectors on it."""
     model = {"@architectures": architecture, "get_spans": {"@span_getters": getter, **spans}}
     nlp = one_pipe(folder, "transformer", **model)
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.add_pipe(
+        "sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
+    )
     nlp.initialize()
     return nlp
 
@@ -181,7 +208,9 @@ def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
 
 def pooled(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
     """The vector of one row of states."""
-    return _make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
+    return _make_pooling(pooling).predict(
+        Ragged(states, numpy.array([len(states)], dtype="int32"))
+    )[0]
 
 
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
@@ -189,8 +218,15 @@ def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     model = nlp.get_pipe(pipe).model
     nodes = list((model.get_ref("encoder") if model.has_ref("encoder") else model).walk())
     for shim in (shim for node in nodes for shim in node.shims):
-        return {key: value.detach().cpu().numpy().copy() for key, value in shim._model.named_parameters()}
-    named = [(f"{i} {name}", node.get_param(name)) for i, node in enumerate(nodes) for name in node.param_names]
+        return {
+            key: value.detach().cpu().numpy().copy()
+            for key, value in shim._model.named_parameters()
+        }
+    named = [
+        (f"{i} {name}", node.get_param(name))
+        for i, node in enumerate(nodes)
+        for name in node.param_names
+    ]
     found = {key: to_numpy(value).copy() for key, value in named}
     if not found:
         raise ValueError(pipe)
@@ -202,9 +238,16 @@ def parameters_of(nlp: Language) -> dict[tuple[str, int, str], numpy.ndarray]:
     found = {}
     for pipe_name, pipe in nlp.pipeline:
         for number, node in enumerate(pipe.model.walk() if hasattr(pipe, "model") else ()):
-            held = {key: to_numpy(node.get_param(key)) for key in node.param_names if node.has_param(key)}
+            held = {
+                key: to_numpy(node.get_param(key))
+                for key in node.param_names
+                if node.has_param(key)
+            }
             for shim in node.shims:
-                held |= {key: value.detach().cpu().numpy() for key, value in shim._model.named_parameters()}
+                held |= {
+                    key: value.detach().cpu().numpy()
+                    for key, value in shim._model.named_parameters()
+                }
             found |= {(pipe_name, number, key): value.copy() for key, value in held.items()}
     return found
 
@@ -221,16 +264,30 @@ def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settin
         "@architectures": f"{CURATED}BertTransformer.v1",
         **{name: bert[name] for name in ("vocab_size", "num_attention_heads", "num_hidden_layers")},
         **{"hidden_width": bert["hidden_size"], "intermediate_width": bert["intermediate_size"]},
-        **dict.fromkeys(("max_position_embeddings", "model_max_length"), bert["max_position_embeddings"]),
+        **dict.fromkeys(
+            ("max_position_embeddings", "model_max_length"), bert["max_position_embeddings"]
+        ),
         "attention_probs_dropout_prob": 0.0,
         "hidden_dropout_prob": 0.0,
         "piece_encoder": {"@architectures": f"{CURATED}BertWordpieceEncoder.v1"},
-        "with_spans": {"@architectures": f"{CURATED}WithStridedSpans.v1", "window": window, "stride": window},
+        "with_spans": {
+            "@architectures": f"{CURATED}WithStridedSpans.v1",
+            "window": window,
+            "stride": window,
+        },
     }
     _let_curated_train()
-    pipe: Any = nlp.add_pipe("curated_transformer", name="transformer", config={"model": model, **settings})
-    loaders = {"encoder_loader": "HFTransformerEncoderLoader.v1", "piecer_loader": "HFPieceEncoderLoader.v1"}
-    blocks = {key: {"@model_loaders": CURATED + loader, "name": str(folder)} for key, loader in loaders.items()}
+    pipe: Any = nlp.add_pipe(
+        "curated_transformer", name="transformer", config={"model": model, **settings}
+    )
+    loaders = {
+        "encoder_loader": "HFTransformerEncoderLoader.v1",
+        "piecer_loader": "HFPieceEncoderLoader.v1",
+    }
+    blocks = {
+        key: {"@model_loaders": CURATED + loader, "name": str(folder)}
+        for key, loader in loaders.items()
+    }
     nlp.config["initialize"]["components"]["transformer"] = blocks
     doc = nlp.make_doc("a")
     pipe.initialize(lambda: [Example(doc, doc)], **registry.resolve(blocks))
@@ -240,7 +297,9 @@ def _let_curated_train() -> None:
     """Train with NumPy 2.4, too: spacy-curated-transformers 0.3.1 asks for `float` of an array of shape (1,)."""
     from spacy_curated_transformers.pipeline import transformer
 
-    vars(transformer).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
+    vars(transformer).setdefault(
+        "float", lambda given: given.item() if hasattr(given, "item") else float(given)
+    )
 
 
 def blocks(page: str, language: str = "python") -> list[str]:
@@ -264,8 +323,16 @@ def _given_folder(variable: str, expected: str) -> Path:
 
 
 MEAN = {"@layers": "reduce_mean.v1"}
-CURATED_LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": MEAN}
-LISTENER = {"@architectures": "spacy-sbert.TransformerListener.v1", "grad_factor": 1.0, "pooling": MEAN}
+CURATED_LISTENER = {
+    "@architectures": f"{CURATED}LastTransformerLayerListener.v1",
+    "width": 16,
+    "pooling": MEAN,
+}
+LISTENER = {
+    "@architectures": "spacy-sbert.TransformerListener.v1",
+    "grad_factor": 1.0,
+    "pooling": MEAN,
+}
 STOCK_LISTENER = {**LISTENER, "@architectures": "spacy-transformers.TransformerListener.v1"}
 
 
@@ -286,7 +353,11 @@ OTHER_VECTORS = {  # settings that change vectors, by what they change
     "windows": {"overflow": "windows"},
     "width": {"truncate_dim": 8},
     "prompt": {"prompts": {"p": "a dog "}, "default_prompt_name": "p"},
-    "prompt, pooled without": {"prompts": {"p": "a dog "}, "default_prompt_name": "p", "include_prompt": False},
+    "prompt, pooled without": {
+        "prompts": {"p": "a dog "},
+        "default_prompt_name": "p",
+        "include_prompt": False,
+    },
     "case": {"tokenizer_config": {"do_lower_case": False}},
     "accents": {"tokenizer_config": {"strip_accents": False}},
     "limit": {"tokenizer_config": {"model_max_length": 12}},
@@ -302,9 +373,16 @@ def autograd(folder: Path, loss: Any) -> dict[str, Any]:
 
     loss (Callable): of a network of Hugging Face's and its tokenizer.
     """
-    network, tokenizer = AutoModel.from_pretrained(folder).double().eval(), AutoTokenizer.from_pretrained(folder)
+    network, tokenizer = (
+        AutoModel.from_pretrained(folder).double().eval(),
+        AutoTokenizer.from_pretrained(folder),
+    )
     loss(network, tokenizer).backward()
-    return {name: own.grad for name, own in network.named_parameters() if own.grad is not None and own.grad.any()}
+    return {
+        name: own.grad
+        for name, own in network.named_parameters()
+        if own.grad is not None and own.grad.any()
+    }
 
 
 def error_of_gradients(shim: Any, expected: dict[str, Any], factor: float = 1.0) -> float:
@@ -314,5 +392,7 @@ def error_of_gradients(shim: Any, expected: dict[str, Any], factor: float = 1.0)
     differences = []
     for name, gradient in expected.items():
         found = given[name]
-        differences.append(gradient * factor if found is None else found.double() - gradient * factor)
+        differences.append(
+            gradient * factor if found is None else found.double() - gradient * factor
+        )
     return max(float(difference.abs().max()) for difference in differences) / scale

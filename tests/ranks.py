@@ -73,7 +73,9 @@ def start(work, size=2) -> list[BaseProcess]:
 def _as_rank(work, rank, size, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size))
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background ignores
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which a process in the background ignores
     torch.set_num_threads(1)
     work()
 
@@ -83,7 +85,9 @@ def typed(log, *argv):
     from spacy.cli import app
 
     for number in (1, 2):
-        os.dup2(os.open(f"{log}-{os.environ['RANK']}", os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
+        os.dup2(
+            os.open(f"{log}-{os.environ['RANK']}", os.O_CREAT | os.O_WRONLY | os.O_APPEND), number
+        )
     app([str(argument) for argument in argv])
 
 
@@ -92,7 +96,9 @@ def batches(nlp, name):
     examples = examples_of(nlp, name, sum(SIZES) + len(SIZES))
     if name == "MultiTaskLoss":
         return [examples[i:] + examples[:i] for i in range(5)]
-    starts = [sum(SIZES[:i]) + i for i in range(len(SIZES))]  # by one more, so that texts and gold values move
+    starts = [
+        sum(SIZES[:i]) + i for i in range(len(SIZES))
+    ]  # by one more, so that texts and gold values move
     return [examples[start : start + size] for start, size in zip(starts, SIZES, strict=True)]
 
 
@@ -107,7 +113,10 @@ def descend(nlp, name, ranks):
             found = {f"gradient {i}": d.numpy().copy() for i, d in gradients if d is not None}
         finish_update(nlp, optimizer)
     joint.close()
-    found |= {f"weights {i}": weights.numpy().copy() for i, (weights, *_) in enumerate(_parameters_of(models))}
+    found |= {
+        f"weights {i}": weights.numpy().copy()
+        for i, (weights, *_) in enumerate(_parameters_of(models))
+    }
     return {**found, "losses": numpy.array(losses)}
 
 
@@ -117,5 +126,8 @@ def descend_all(folder):
         assert ranks.size == int(os.environ["WORLD_SIZE"])
         joined = weakref.ref(distributed.group.WORLD)
         for path in sorted(Path(folder).iterdir()):
-            numpy.savez(path / f"rank{ranks.rank}.npz", **descend(spacy.load(path), path.name.split(", ")[1], ranks))
+            numpy.savez(
+                path / f"rank{ranks.rank}.npz",
+                **descend(spacy.load(path), path.name.split(", ")[1], ranks),
+            )
     assert joined() is None  # else its threads go on while Python ends

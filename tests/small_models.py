@@ -61,7 +61,9 @@ def make_model(name, **changes):
     kind, config, settings = MODELS[name]
     model = kind(config(**{**SIZES, **settings, **changes})).eval()
     generator = torch.Generator().manual_seed(3)
-    for _, parameter in sorted(model.named_parameters()):  # their order is that of a version of transformers
+    for _, parameter in sorted(
+        model.named_parameters()
+    ):  # their order is that of a version of transformers
         torch.nn.init.normal_(parameter, std=0.5, generator=generator)
     return model
 
@@ -73,10 +75,16 @@ def make_window(length, n_types, seed):
 
 def batch_of(lengths, ids, type_ids=None):
     """A TokenizedBatch of windows of these lengths, one for each text."""
-    n, lengths, ids = len(lengths), numpy.asarray(lengths, dtype="int64"), numpy.asarray(ids, dtype="int64")
+    n, lengths, ids = (
+        len(lengths),
+        numpy.asarray(lengths, dtype="int64"),
+        numpy.asarray(ids, dtype="int64"),
+    )
     nothing_cut, special = numpy.zeros(n, dtype="int64"), numpy.zeros(len(ids), dtype=bool)
     has_types = type_ids is not None
-    return TokenizedBatch(numpy.arange(n), lengths, ids, type_ids, special, None, nothing_cut, has_type_ids=has_types)
+    return TokenizedBatch(
+        numpy.arange(n), lengths, ids, type_ids, special, None, nothing_cut, has_type_ids=has_types
+    )
 
 
 @torch.no_grad()
@@ -87,7 +95,11 @@ def states_alone(model, windows, types=None):
         mask = torch.ones(1, len(window), dtype=torch.long)
         takes_types = types is not None and model.config.model_type not in ("mpnet", "distilbert")
         inputs = {"token_type_ids": torch.tensor([types[number]])} if takes_types else {}
-        found.append(model(input_ids=torch.tensor([window]), attention_mask=mask, **inputs).last_hidden_state[0])
+        found.append(
+            model(
+                input_ids=torch.tensor([window]), attention_mask=mask, **inputs
+            ).last_hidden_state[0]
+        )
     return found
 
 
@@ -99,14 +111,19 @@ def largest_difference(given, expected):
 
 def cosine(given, expected):
     """Of all numbers of some tensors with those of others."""
-    flat, others = (torch.cat([part.float().flatten() for part in parts]) for parts in (given, expected))
+    flat, others = (
+        torch.cat([part.float().flatten() for part in parts]) for parts in (given, expected)
+    )
     return float(torch.cosine_similarity(flat, others, dim=0))
 
 
 def make_rows(n_types=1):
     """Three rows of windows: two and padding, one alone, four without padding. 20 places each."""
     lengths = [[9, 5], [20], [3, 8, 1, 8]]
-    return [[make_window(n, n_types, seed=10 * i + j) for j, n in enumerate(row)] for i, row in enumerate(lengths)]
+    return [
+        [make_window(n, n_types, seed=10 * i + j) for j, n in enumerate(row)]
+        for i, row in enumerate(lengths)
+    ]
 
 
 def lay_out(rows, width=20, padding=0):

@@ -10,18 +10,37 @@ import transformers
 from tokenizers import pre_tokenizers
 
 LETTERS = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
 SMALL_DISTILBERT = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
-MODELS: dict[str, tuple[str, dict[str, Any]]] = {  # by the names in the tests: the class, and its config
+MODELS: dict[
+    str, tuple[str, dict[str, Any]]
+] = {  # by the names in the tests: the class, and its config
     "distilbert-base-uncased": ("DistilBertModel", SMALL_DISTILBERT),
     "hf-internal-testing/tiny-random-DistilBertModel": ("DistilBertModel", SMALL_DISTILBERT),
-    "sgugger/tiny-distilbert-classification": ("DistilBertForSequenceClassification", SMALL_DISTILBERT),
+    "sgugger/tiny-distilbert-classification": (
+        "DistilBertForSequenceClassification",
+        SMALL_DISTILBERT,
+    ),
     "bert-base-uncased": ("BertModel", SMALL),
     "roberta-base": ("RobertaModel", {**SMALL, "max_position_embeddings": 514}),
     "albert-base-v2": ("AlbertModel", {**SMALL, "embedding_size": 8}),
-    "hf-internal-testing/tiny-xlm-roberta": ("XLMRobertaModel", {**SMALL, "max_position_embeddings": 514}),
-    "hf-internal-testing/tiny-random-gpt2": ("GPT2Model", {"n_embd": 16, "n_layer": 2, "n_head": 2}),
-    "hf-internal-testing/tiny-random-xlnet": ("XLNetModel", {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32}),
+    "hf-internal-testing/tiny-xlm-roberta": (
+        "XLMRobertaModel",
+        {**SMALL, "max_position_embeddings": 514},
+    ),
+    "hf-internal-testing/tiny-random-gpt2": (
+        "GPT2Model",
+        {"n_embd": 16, "n_layer": 2, "n_head": 2},
+    ),
+    "hf-internal-testing/tiny-random-xlnet": (
+        "XLNetModel",
+        {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32},
+    ),
 }
 BYTE_LEVEL = {"roberta-base": "Roberta", "hf-internal-testing/tiny-random-gpt2": "GPT2"}
 
@@ -36,18 +55,33 @@ def make_models(root: Path, kinds: str | tuple[str, ...] = "") -> None:
         if name in BYTE_LEVEL:
             special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>"]
             pieces = [*special, *sorted(pre_tokenizers.ByteLevel.alphabet()), "\u0120t"]
-            (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+            (folder / "vocab.json").write_text(
+                json.dumps({piece: i for i, piece in enumerate(pieces)})
+            )
             (folder / "merges.txt").write_text("#version: 0.2\n\u0120 t\n", encoding="utf8")
         else:
-            pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS), *".,'"]
+            pieces = [
+                "[PAD]",
+                "[UNK]",
+                "[CLS]",
+                "[SEP]",
+                "[MASK]",
+                *LETTERS,
+                *(f"##{c}" for c in LETTERS),
+                *".,'",
+            ]
             (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf8")
         family = BYTE_LEVEL.get(name, "DistilBert" if kind.startswith("Distil") else "Bert")
-        tokenizer = getattr(transformers, f"{family}TokenizerFast").from_pretrained(folder, model_max_length=512)
+        tokenizer = getattr(transformers, f"{family}TokenizerFast").from_pretrained(
+            folder, model_max_length=512
+        )
         tokenizer.save_pretrained(folder)
         model_class = getattr(transformers, kind)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            config = model_class.config_class(vocab_size=len(tokenizer), initializer_range=0.2, **settings)
+            config = model_class.config_class(
+                vocab_size=len(tokenizer), initializer_range=0.2, **settings
+            )
             model_class(config).save_pretrained(folder)
 
 
@@ -59,7 +93,9 @@ def our_model(name: str, get_spans: Any, *args: Any, **kwargs: Any) -> Any:
 
     settings = ("tokenizer_config", "transformer_config", "mixed_precision", "grad_scaler_config")
     model = transformer_model(name, get_spans, **dict(zip(settings, args, strict=False)), **kwargs)
-    model.attrs["replace_listener_cfg"] = replace_listener_cfg  # the tests look for the stock names in the config
+    model.attrs["replace_listener_cfg"] = (
+        replace_listener_cfg  # the tests look for the stock names in the config
+    )
     return model
 
 

@@ -16,7 +16,17 @@ import spacy_sbert
 PACKAGE = Path(spacy_sbert.__file__).parent
 ARCHITECTURE = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf8")
 TOP_MODULES = re.findall(r"^\| `(\w+)[./\w]*` ", ARCHITECTURE, re.MULTILINE)
-CORE = ["architectures", "pipeline", "training", "losses", "models", "similarity", "files", "validation", "errors"]
+CORE = [
+    "architectures",
+    "pipeline",
+    "training",
+    "losses",
+    "models",
+    "similarity",
+    "files",
+    "validation",
+    "errors",
+]
 CORE += ["progress"]
 AROUND = [top for top in TOP_MODULES if top not in CORE]
 TEXTS = {
@@ -24,10 +34,16 @@ TEXTS = {
     for file in PACKAGE.rglob("*.py")
 }
 IMPORTS = {  # the statements of each module, at the top or in a function
-    module: [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    module: [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
     for module, text in TEXTS.items()
 }
-OPTIONAL = {"IPython", "cupy", "_typeshed"}  # asked for where they are: a notebook's display, a GPU's arrays
+OPTIONAL = {
+    "IPython",
+    "cupy",
+    "_typeshed",
+}  # asked for where they are: a notebook's display, a GPU's arrays
 SETUP = ConfigParser()
 SETUP.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
 
@@ -36,7 +52,9 @@ def imports_of(module: str) -> Iterator[str]:
     """The modules of the package that one of them imports."""
     for node in IMPORTS[module]:
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = module.split(".")[: -node.level] + (node.module.split(".") if node.module else [])
+            base = module.split(".")[: -node.level] + (
+                node.module.split(".") if node.module else []
+            )
             for alias in node.names:
                 named = [".".join([*base, alias.name]), ".".join([*base, alias.name, "__init__"])]
                 named += [".".join(base), ".".join([*base, "__init__"])]
@@ -75,11 +93,20 @@ def test_files_import_in_no_circle():
 
 def test_other_packages_are_declared():
     """Every package that is imported is in install_requires or in an extra, and our own is imported relatively."""
-    given = SETUP["options"]["install_requires"] + "\n".join(SETUP["options.extras_require"].values())
-    declared = {re.split(r"[<>=\[]", line)[0].strip().lower().replace("_", "-") for line in given.split("\n")}
+    given = SETUP["options"]["install_requires"] + "\n".join(
+        SETUP["options.extras_require"].values()
+    )
+    declared = {
+        re.split(r"[<>=\[]", line)[0].strip().lower().replace("_", "-")
+        for line in given.split("\n")
+    }
     nodes = [node for found in IMPORTS.values() for node in found]
-    imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-    imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported = {
+        node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level
+    }
+    imported |= {
+        alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    }
     distributions = packages_distributions()
     for name in {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - OPTIONAL:
         known = {dist.lower().replace("_", "-") for dist in distributions.get(name, [name])}
@@ -87,7 +114,9 @@ def test_other_packages_are_declared():
 
 
 def test_files_beside_the_code_are_packaged():
-    patterns = {name: re.split(r",\s*", value) for name, value in SETUP["options.package_data"].items()}
+    patterns = {
+        name: re.split(r",\s*", value) for name, value in SETUP["options.package_data"].items()
+    }
     for file in PACKAGE.rglob("*.*"):
         if file.suffix not in (".py", ".pyc"):
             package = ".".join(file.parent.relative_to(PACKAGE.parent).parts)

@@ -117,7 +117,10 @@ REFUSED = {
     "dict": lambda: {"a": 1.0},
     "set": lambda: {1.0},
 }
-SMALL = {"too large": lambda: X.astype("float64") * 1e300, "too small": lambda: X.astype("float64") * 1e-60}
+SMALL = {
+    "too large": lambda: X.astype("float64") * 1e300,
+    "too small": lambda: X.astype("float64") * 1e-60,
+}
 INT8, BINARY = Int8Vectors.fit(X).apply(X), BinaryVectors.of(X)
 INDEX = VectorIndex.build(X)
 FITTED = {kind: kind(size=3).fit([X, X[:, ::-1]]) for kind in (SVD, GCCA)}
@@ -156,13 +159,21 @@ FUNCTIONS = {  # by the word that messages have
     "average": ("member", lambda x: Average().fit([x, X]).transform([x, X])),
     "concatenation": ("member", lambda x: Concatenation().fit([x, X]).transform([X, x])),
 }
-LENIENT = ("cosine", "euclidean", "manhattan")  # of float arrays as they are: what training computes with
-RAW = re.compile(r"^(?!.*(expected|finite|Leave it out|meta-embedding|unequal width)).*$", re.DOTALL)
+LENIENT = (
+    "cosine",
+    "euclidean",
+    "manhattan",
+)  # of float arrays as they are: what training computes with
+RAW = re.compile(
+    r"^(?!.*(expected|finite|Leave it out|meta-embedding|unequal width)).*$", re.DOTALL
+)
 
 
 def arrays_of(result):
     """The arrays in a result."""
-    return [numpy.asarray(part) for part in (result if isinstance(result, tuple | list) else [result])]
+    return [
+        numpy.asarray(part) for part in (result if isinstance(result, tuple | list) else [result])
+    ]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -170,7 +181,9 @@ def arrays_of(result):
 def test_the_same_numbers_give_the_same(function, form, tmp_path):
     given, call = SAME[form](tmp_path / "x"), FUNCTIONS[function][1]
     for ours, theirs in zip(arrays_of(call(given)), arrays_of(call(X)), strict=True):
-        rounding = 2e-3 if form == "float16" and function in LENIENT else 1e-5  # which keep the dtype
+        rounding = (
+            2e-3 if form == "float16" and function in LENIENT else 1e-5
+        )  # which keep the dtype
         assert ours.shape == theirs.shape and numpy.allclose(ours, theirs, atol=rounding)
 
 
@@ -183,18 +196,28 @@ def test_other_arrays_are_right_or_refused_by_name(function, form):
         ours = call(given)
     except (TypeError, ValueError) as error:
         message = str(error)
-        assert form not in OTHERS or "zero" in message or "quantised" in message  # of bool and unsigned numbers
+        assert (
+            form not in OTHERS or "zero" in message or "quantised" in message
+        )  # of bool and unsigned numbers
         assert not RAW.match(message), message
         assert re.search(
-            rf"\b{name}\b|no sentence to fit|rows of shapes|as many|vectors of unequal width|vectors of shape", message
+            rf"\b{name}\b|no sentence to fit|rows of shapes|as many|vectors of unequal width|vectors of shape",
+            message,
         ), message
     else:
         if given is None and function == "BinaryVectors.search, vectors":
             return  # its default
         array = similarity.as_array(given, "x", "numbers")
-        assert form in OTHERS or form in SMALL or function in LENIENT or function in ("cos_sim", "pairwise_cos_sim")
+        assert (
+            form in OTHERS
+            or form in SMALL
+            or function in LENIENT
+            or function in ("cos_sim", "pairwise_cos_sim")
+        )
         if form in OTHERS:
-            for one, other in zip(arrays_of(ours), arrays_of(call(array.astype("float32"))), strict=True):
+            for one, other in zip(
+                arrays_of(ours), arrays_of(call(array.astype("float32"))), strict=True
+            ):
                 assert numpy.allclose(one, other, atol=1e-5)
 
 
@@ -230,7 +253,9 @@ def test_correlations(measure):
 
 
 def test_recall_and_members():
-    assert recall([[0, 1]], numpy.array([[1, 2]])) == recall(torch.tensor([[0, 1]]), [[2, 1]]) == 0.5
+    assert (
+        recall([[0, 1]], numpy.array([[1, 2]])) == recall(torch.tensor([[0, 1]]), [[2, 1]]) == 0.5
+    )
     for wrong in (["a"], X, torch.zeros(1, 2, device="meta"), None):
         with pytest.raises((TypeError, ValueError), match="found"):
             recall(wrong, [[0, 1]])

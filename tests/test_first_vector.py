@@ -10,9 +10,20 @@ from spacy_sbert.models.private_attributes import is_installed
 
 OTHERS = ("bulk", "cli", "evaluation", "hub", "readers", "render", "search", "visual")
 HEAVY = {f"spacy_sbert.{module}" for module in OTHERS}
-HEAVY |= {"datasets", "faiss", "mteb", "pandas", "pyarrow", "scipy.stats", "ray", "sentence_transformers"}
+HEAVY |= {
+    "datasets",
+    "faiss",
+    "mteb",
+    "pandas",
+    "pyarrow",
+    "scipy.stats",
+    "ray",
+    "sentence_transformers",
+}
 HEAVY |= {"transformers.models.llama"}  # Auto classes import the configs of all models
-if not is_installed():  # Hugging Face's classes of models take as long as all else, with what they import
+if (
+    not is_installed()
+):  # Hugging Face's classes of models take as long as all else, with what they import
     HEAVY |= {"transformers.modeling_utils", "torch._dynamo", "sklearn"}
 # They import scikit-learn where it is, and with it Pandas and PyArrow; nothing here may ask for them.
 CODE = """
@@ -39,7 +50,12 @@ of_vectors, before = list(sys.modules), state()
 import spacy_sbert.architectures, spacy_sbert.readers
 print(json.dumps([of_commands, core, of_vectors, is_same and state() == before]))
 """
-AROUND_THE_CORE = ("models.listener", "models.shared_transformer", "engine.training", "text_encoders")
+AROUND_THE_CORE = (
+    "models.listener",
+    "models.shared_transformer",
+    "engine.training",
+    "text_encoders",
+)
 AROUND_THE_CORE += ("pipeline.most_similar", "pipeline.prefetch", "pipeline.scorer")
 
 
@@ -48,7 +64,14 @@ def seen(make_nlp, tiny_bert, tmp_path_factory):
     """Of one process: the modules of the commands, the files of the core, all modules, and whether settings stayed."""
     folder = tmp_path_factory.mktemp("saved")
     make_nlp("own").to_disk(folder)
-    command = [sys.executable, "-c", CODE, str(tiny_bert), str(folder), *["spacy_transformers"] * is_installed()]
+    command = [
+        sys.executable,
+        "-c",
+        CODE,
+        str(tiny_bert),
+        str(folder),
+        *["spacy_transformers"] * is_installed(),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

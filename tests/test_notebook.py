@@ -13,7 +13,9 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
-pytestmark = pytest.mark.slow  # a kernel in a process of its own; visual/test_page.py has another in its place
+pytestmark = (
+    pytest.mark.slow
+)  # a kernel in a process of its own; visual/test_page.py has another in its place
 TESTS = Path(__file__).parent
 CELLS = """
 import sys
@@ -46,17 +48,30 @@ def outputs(cells, folder):
         def kernel_spec(self):
             from jupyter_client.kernelspec import KernelSpec
 
-            return KernelSpec(argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
+            return KernelSpec(
+                argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            )
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    client = nbclient.NotebookClient(notebook, km=Manager(), timeout=120, resources={"metadata": {"path": str(folder)}})
-    client.execute(env={**os.environ, "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_DATA_DIR": str(folder)})
-    return [[output for output in cell.outputs if output.get("name") != "stderr"] for cell in notebook.cells]
+    client = nbclient.NotebookClient(
+        notebook, km=Manager(), timeout=120, resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute(
+        env={**os.environ, "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_DATA_DIR": str(folder)}
+    )
+    return [
+        [output for output in cell.outputs if output.get("name") != "stderr"]
+        for cell in notebook.cells
+    ]
 
 
 def test_what_the_cells_of_a_notebook_show(make_nlp, tmp_path):
     make_nlp(unit="doc+sent", lang="en").to_disk(tmp_path / "nlp")
-    places = {"root": str(Path(spacy_sbert.__file__).parents[1]), "tests": str(TESTS), "nlp": str(tmp_path / "nlp")}
+    places = {
+        "root": str(Path(spacy_sbert.__file__).parents[1]),
+        "tests": str(TESTS),
+        "nlp": str(tmp_path / "nlp"),
+    }
     cells = CELLS.format(**places).split("\n\n")
     (pipe,), (spans,), (index,), asked, (picture,) = outputs(cells, tmp_path)
     shown = r"SentenceBert\('sbert': .*, mean pooling, 16 numbers, float32 on cpu\)"
@@ -65,6 +80,12 @@ def test_what_the_cells_of_a_notebook_show(make_nlp, tmp_path):
     assert spans.data["text/html"].count("<tr>") == 1 + 4
     assert "The &lt;b&gt;dog&lt;/b&gt; ran." in index.data["text/html"]
     display = next(output for output in asked if output.output_type == "display_data")
-    assert display.data["text/html"].startswith("<figure ") and "Two texts" in display.data["text/html"]
+    assert (
+        display.data["text/html"].startswith("<figure ")
+        and "Two texts" in display.data["text/html"]
+    )
     assert [output.text for output in asked if output.output_type == "stream"] == ["True True\n"]
-    assert picture.data["text/html"].startswith("<figure ") and "0: cat, eating, man" in picture.data["text/html"]
+    assert (
+        picture.data["text/html"].startswith("<figure ")
+        and "0: cat, eating, man" in picture.data["text/html"]
+    )

@@ -40,15 +40,24 @@ def test_wheel(make_nlp, tmp_path, encoder):
     assert write_readme(tmp_path / "nlp", card)
     package = tmp_path / "nlp", tmp_path, "--name", "tiny", "--version", "1.2.3", "--build", "none"
     succeeded(typed("package", *package))
-    succeeded(python("setup.py", "bdist_wheel", folder=tmp_path / "en_tiny-1.2.3"))  # which --build wheel comes down to
+    succeeded(
+        python("setup.py", "bdist_wheel", folder=tmp_path / "en_tiny-1.2.3")
+    )  # which --build wheel comes down to
     (wheel,) = tmp_path.rglob("*.whl")
     with ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
-    requirements = (tmp_path / "site" / "en_tiny-1.2.3.dist-info" / "METADATA").read_text(encoding="utf8")
-    readme = (tmp_path / "site" / "en_tiny" / "en_tiny-1.2.3" / "README.md").read_text(encoding="utf8")
+    requirements = (tmp_path / "site" / "en_tiny-1.2.3.dist-info" / "METADATA").read_text(
+        encoding="utf8"
+    )
+    readme = (tmp_path / "site" / "en_tiny" / "en_tiny-1.2.3" / "README.md").read_text(
+        encoding="utf8"
+    )
     assert readme.startswith(card) and readme in requirements  # what PyPI shows
     major, minor, _ = version("spacy-sbert").split(".")
-    assert f"Requires-Dist: spacy-sbert<{major}.{int(minor) + 1}.0,>={version('spacy-sbert')}" in requirements
+    assert (
+        f"Requires-Dist: spacy-sbert<{major}.{int(minor) + 1}.0,>={version('spacy-sbert')}"
+        in requirements
+    )
 
     shutil.rmtree(tmp_path / "nlp")
     shutil.rmtree(tmp_path / "en_tiny-1.2.3")
@@ -81,10 +90,16 @@ def test_commands_of_the_readme(tmp_path):
     for part, count in (("train", 128), ("dev", 60)):
         rows = list(read_sts(ROOT / "assets" / f"pairs-{part}.csv"))[:count]
         with (tmp_path / f"{part}.csv").open("w", newline="", encoding="utf8") as file:
-            csv.writer(file).writerows([("first", "second", "grade"), *((*texts, 5 * score) for *texts, score in rows)])
+            csv.writer(file).writerows(
+                [("first", "second", "grade"), *((*texts, 5 * score) for *texts, score in rows)]
+            )
     environment = fresh_environment(tmp_path / "venv")
     for command in commands:
-        succeeded(subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True))
+        succeeded(
+            subprocess.run(
+                command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+        )
     best = tmp_path / "training" / "mine" / "model-best"
     assert json.loads((best / "meta.json").read_text())["performance"]["sts_spearman"] > 0.6
     script = "import sys, numpy, spacy; nlp = spacy.load(sys.argv[1]); numpy.save(sys.argv[2], nlp(sys.argv[3]).vector)"
@@ -94,7 +109,9 @@ def test_commands_of_the_readme(tmp_path):
         subprocess.run(list(map(str, words)), check=True, cwd=tmp_path / "venv", env=environment)
         vectors.append(numpy.load(tmp_path / f"{place}.npy"))
     assert numpy.array_equal(*vectors) and vectors[0].any()
-    installed = subprocess.run(["pip", "show", "-f", "en_my_sbert"], env=environment, capture_output=True, text=True)
+    installed = subprocess.run(
+        ["pip", "show", "-f", "en_my_sbert"], env=environment, capture_output=True, text=True
+    )
     assert str(tmp_path / "venv") in installed.stdout
 
 
@@ -103,11 +120,15 @@ def test_wheel_in_a_fresh_environment(tmp_path):
     """The real model, in an environment of its own: what `make demo` does last."""
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert_transformer", name="transformer")
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.add_pipe(
+        "sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
+    )
     nlp.to_disk(tmp_path / "nlp")
     (tmp_path / "packages").mkdir()
     command = [sys.executable, "-m", "spacy", "package", tmp_path / "nlp", tmp_path / "packages"]
-    subprocess.run([*command, "--name", "minilm", "--version", "0.0.1", "--build", "wheel"], check=True)
+    subprocess.run(
+        [*command, "--name", "minilm", "--version", "0.0.1", "--build", "wheel"], check=True
+    )
     command = [sys.executable, ROOT / "scripts" / "install_package.py", "en_minilm", "0.0.1"]
     options = ["--packages", tmp_path / "packages", "--pipeline", tmp_path / "nlp"]
     done = subprocess.run([*command, *options], capture_output=True, text=True)

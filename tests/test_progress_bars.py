@@ -14,7 +14,14 @@ from spacy_sbert.models.text_encoders import encode_windows
 from spacy_sbert.progress import progress_bar, progress_of, ticking
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
-TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "a cat sat", "he cannot go"]
+TEXTS = [
+    "the cat sat on the mat",
+    "a dog ran",
+    "the dog ran",
+    "food for the man",
+    "a cat sat",
+    "he cannot go",
+]
 LONGER = [f"{first} {second}" for first in TEXTS for second in TEXTS]
 
 
@@ -38,7 +45,9 @@ def test_bars_count_items_one_by_one(stderr):
         assert "Loading:   0%" in stderr.getvalue()
     assert "Loading: 100%" in stderr.getvalue()
     taken = []
-    for item in progress_of((taken.append(i) or i for i in range(3)), shown=True, unit="numbers", total=3):
+    for item in progress_of(
+        (taken.append(i) or i for i in range(3)), shown=True, unit="numbers", total=3
+    ):
         assert taken == list(range(item + 1))
     assert "3/3" in stderr.getvalue()
     with pytest.raises(ZeroDivisionError):
@@ -87,7 +96,9 @@ def test_a_bar_moves_with_the_passes(make_nlp, encoder):
 
 def test_reranking(tiny_bert, stderr):
     nlp = spacy.blank("xx")
-    pipe = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
+    pipe = nlp.add_pipe(
+        "sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}}
+    )
     nlp.initialize()
     pairs = [(text, TEXTS[0]) for text in TEXTS]
     expected = pipe.score_pairs(pairs)

@@ -64,12 +64,17 @@ def write_table(path, header, rows):
 
 def test_train_workflow(project):
     """On a table of one's own. What is wrong in it, or cannot be told, ends the workflow at its first command."""
-    header, pairs = ("left", "right", "mine", "other"), list(read_sts(project / "assets" / "pairs-dev.csv"))[:30]
+    header, pairs = (
+        ("left", "right", "mine", "other"),
+        list(read_sts(project / "assets" / "pairs-dev.csv"))[:30],
+    )
     rows = [(first, second, 5 * score, score) for first, second, score in pairs]
     write_table(project / "my.csv", header, rows)
     write_table(project / "bad.csv", header, [*rows[:9], ("a b", "c d", "?", 1), *rows])
     assert "mine, other may be the gold" in said_by_failed(project, "train", dev="my.csv")
-    assert "bad.csv, line 11: expected a number" in said_by_failed(project, "train", dev="bad.csv", score="mine")
+    assert "bad.csv, line 11: expected a number" in said_by_failed(
+        project, "train", dev="bad.csv", score="mine"
+    )
     assert not (project / "training").exists() or not any((project / "training").iterdir())
     succeed(project, "train", dev="my.csv", score="mine", members="left,right")
     assert metrics(project, "after")["pairs"] == 30
@@ -96,17 +101,28 @@ def test_the_commands_of_the_readme(project):
     """In their order, but for those that need data sets of others."""
     for part in ("train", "dev"):
         table = (project / "assets" / f"nli-{part}.jsonl").read_text(encoding="utf8").splitlines()
-        rows = [[row["sentence1"], row["sentence2"], row["gold_label"]] for row in map(json.loads, table)]
+        rows = [
+            [row["sentence1"], row["sentence2"], row["gold_label"]]
+            for row in map(json.loads, table)
+        ]
         write_table(project / f"{part}.csv", ("sentence1", "sentence2", "label"), rows)
     (project / "packages").mkdir()
-    lines = "\n".join(blocks((ROOT / "README.md").read_text(encoding="utf8"), "bash")).replace("\\\n", " ").splitlines()
+    lines = (
+        "\n".join(blocks((ROOT / "README.md").read_text(encoding="utf8"), "bash"))
+        .replace("\\\n", " ")
+        .splitlines()
+    )
     commands = [
-        words[3:] for words in (shlex.split(line, comments=True) for line in lines) if words[1:3] == ["-m", "spacy"]
+        words[3:]
+        for words in (shlex.split(line, comments=True) for line in lines)
+        if words[1:3] == ["-m", "spacy"]
     ]
     commands = [words for words in commands if not {"DATA", "other.json"} & set(words)]
     assert len(commands) > 12
     for words in commands:
-        words = ["8" if word == "64" else word for word in words]  # the tiny teacher has no more than 16 dimensions
+        words = [
+            "8" if word == "64" else word for word in words
+        ]  # the tiny teacher has no more than 16 dimensions
         done = typed(*words, folder=project)
         assert done.returncode == 0, (words, done.stdout + done.stderr)
 
@@ -119,7 +135,9 @@ def test_an_unknown_transformer_is_refused(project):
 @pytest.mark.slow
 def test_every_command_in_a_process_that_begins_with_nothing(project):
     for name in ("train", "package"):
-        subprocess.run([sys.executable, "-m", "spacy", "project", "run", name, "."], check=True, cwd=project)
+        subprocess.run(
+            [sys.executable, "-m", "spacy", "project", "run", name, "."], check=True, cwd=project
+        )
     assert metrics(project, "after")["pairs"] == 160
     assert list((project / "packages").rglob("en_sbert_sts-*.whl"))
 
@@ -127,7 +145,9 @@ def test_every_command_in_a_process_that_begins_with_nothing(project):
 @pytest.mark.slow
 def test_visualize_and_evaluate_workflows(project):
     succeed(project, "visualize")
-    assert (project / "metrics" / "heatmap.html").read_text(encoding="utf8").count("data-cosine=") == 16 * 16
+    assert (project / "metrics" / "heatmap.html").read_text(encoding="utf8").count(
+        "data-cosine="
+    ) == 16 * 16
     assert "Map of 120 texts" in (project / "metrics" / "map.html").read_text(encoding="utf8")
     succeed(project, "evaluate")
     results = metrics(project, "evaluation")
@@ -143,7 +163,10 @@ def test_two_step_workflow(papers, tiny_bert):
         for name, model in (("nli", "model-best"), ("two_step", "model-last"))
     )
     before = dict(start._model.named_parameters())
-    moved = [abs((value - before[key]).detach().numpy()).max() for key, value in after._model.named_parameters()]
+    moved = [
+        abs((value - before[key]).detach().numpy()).max()
+        for key, value in after._model.named_parameters()
+    ]
     assert 0 < max(moved) < 1e-3  # it went on from there: two steps of at most 2e-5
 
 
@@ -157,19 +180,35 @@ def zipped(path, folder, files):
 @pytest.mark.slow
 def test_nli_workflow(papers, tiny_bert, monkeypatch):
     """From zips that are laid out as the official ones: both are trained on in one epoch, as one file."""
-    train, dev = ((ROOT / "assets" / f"nli-{part}.jsonl").read_text().splitlines() for part in ("train", "dev"))
+    train, dev = (
+        (ROOT / "assets" / f"nli-{part}.jsonl").read_text().splitlines()
+        for part in ("train", "dev")
+    )
     skipped = json.dumps({"gold_label": "-", "sentence1": "A man.", "sentence2": "A dog."})
-    snli = {"snli_1.0_train.jsonl": [*train[:40], skipped], "snli_1.0_dev.jsonl": dev[:20], "README.txt": ["SNLI"]}
-    multinli = {"multinli_1.0_train.jsonl": train[40:81], "multinli_1.0_dev_matched.jsonl": dev[20:50]}
-    zipped(papers / "assets" / "snli_1.0.zip", "snli_1.0/", {**snli, "snli_1.0_test.jsonl": dev[:3]})
+    snli = {
+        "snli_1.0_train.jsonl": [*train[:40], skipped],
+        "snli_1.0_dev.jsonl": dev[:20],
+        "README.txt": ["SNLI"],
+    }
+    multinli = {
+        "multinli_1.0_train.jsonl": train[40:81],
+        "multinli_1.0_dev_matched.jsonl": dev[20:50],
+    }
+    zipped(
+        papers / "assets" / "snli_1.0.zip", "snli_1.0/", {**snli, "snli_1.0_test.jsonl": dev[:3]}
+    )
     zipped(papers / "assets" / "multinli_1.0.zip", "multinli_1.0/", multinli)
     monkeypatch.chdir(papers)
     done = succeed(papers, "nli", encoder=tiny_bert, eval_frequency=4)
     nlp = spacy.load(papers / "training" / "official_nli" / "model-last")
     assert len(nlp.config["paths"]["train"]) == 2
     schedule = nlp.config.interpolate()["training"]["optimizer"]["learn_rate"]
-    assert PairCorpus(**{k: v for k, v in schedule["corpus"].items() if k != "@readers"}).count() == 81
-    assert re.findall(r"^ +0 +(\d+) ", done.stdout, re.MULTILINE) == ["0", "4"], "the pair left over joins a batch"
+    assert (
+        PairCorpus(**{k: v for k, v in schedule["corpus"].items() if k != "@readers"}).count() == 81
+    )
+    assert re.findall(r"^ +0 +(\d+) ", done.stdout, re.MULTILINE) == ["0", "4"], (
+        "the pair left over joins a batch"
+    )
     assert metrics(papers, "official_nli")["pairs"] == 160
     assert metrics(papers, "official_nli_labels")["pairs"] == 30
     streamed = {"epochs": -1, "max_steps": 3, "shuffle_buffer": 50, "eval_frequency": 3}
@@ -190,8 +229,12 @@ def test_wikisec_workflow(papers, tiny_bert):
 def test_assets_that_the_workflows_unpack_are_listed(folder):
     project = srsly.read_yaml(ROOT / folder / "project.yml")
     deps = {dep for command in project["commands"] for dep in command.get("deps", [])}
-    assert {dep for dep in deps if dep.endswith((".zip", ".gz"))} == {asset["dest"] for asset in project["assets"]}
-    assert all(re.fullmatch("|[0-9a-f]{32}", asset.get("checksum", "")) for asset in project["assets"])
+    assert {dep for dep in deps if dep.endswith((".zip", ".gz"))} == {
+        asset["dest"] for asset in project["assets"]
+    }
+    assert all(
+        re.fullmatch("|[0-9a-f]{32}", asset.get("checksum", "")) for asset in project["assets"]
+    )
 
 
 @pytest.mark.slow
@@ -211,7 +254,9 @@ def test_ablation_workflow(papers, tiny_bert):
     folder = papers / "metrics" / "ablation"
     rows = [line.split(" | ") for line in (folder / "table.md").read_text().splitlines()[2:]]
     assert [row[:2] for row in rows] == [
-        [f"| {pooling}", written] for pooling in ("mean", "cls") for written in ("(u, v)", "(u, v, \\|u-v\\|)")
+        [f"| {pooling}", written]
+        for pooling in ("mean", "cls")
+        for written in ("(u, v)", "(u, v, \\|u-v\\|)")
     ]
     saved = json.loads((folder / "scores.json").read_text())["runs"]
     scores = [100 * saved[f"mean-u-v-{seed}"]["scores"]["spearman"] for seed in (1, 2)]
@@ -228,7 +273,9 @@ def test_sts_workflow_counts_the_pairs(project):
 
 @pytest.mark.parametrize("part", ["train", "dev"])
 def test_each_grade_is_that_of_a_tenth_of_the_sample(part):
-    grades = [min(int(score * 5), 4) for *_, score in read_sts(ROOT / "assets" / f"pairs-{part}.csv")]
+    grades = [
+        min(int(score * 5), 4) for *_, score in read_sts(ROOT / "assets" / f"pairs-{part}.csv")
+    ]
     assert min(grades.count(grade) for grade in range(5)) >= len(grades) / 10
 
 
@@ -237,15 +284,29 @@ def test_meta_embeddings_workflow(papers, tiny_bert):
     """Every method on the sample, with three poolings of the tiny BERT."""
     succeed(papers, "meta-embeddings", encoder=tiny_bert, meta_size=8, meta_epochs=2)
     found = json.loads((papers / "metrics" / "meta" / "scores.json").read_text())
-    methods = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
+    methods = [
+        "conc (paper)",
+        "avg (paper)",
+        "svd (paper)",
+        "gcca, raw (paper)",
+        "gcca, unit length",
+    ]
     methods, members = [*methods, "ae, raw (paper)", "ae, unit length"], ["mean", "max", "cls"]
     assert list(found["table2"]) == [*members, *methods]  # no member is narrower than 8
     assert list(found["table3"]) == ["nobody", *members]
     assert all(list(row) == methods for row in found["table3"].values())
     assert len(found["table1"]) == 1 + 2 * (5 + 12)
-    assert all(-100 <= row["tasks"]["STSb-dev"]["spearman"] <= 100 for row in found["table2"].values())
-    assert all(-100 <= each["dev"]["pearson"] <= 100 for row in found["table3"].values() for each in row.values())
-    lines = (papers / "metrics" / "meta" / "table2.md").read_text(encoding="utf8").splitlines()[2:12]
+    assert all(
+        -100 <= row["tasks"]["STSb-dev"]["spearman"] <= 100 for row in found["table2"].values()
+    )
+    assert all(
+        -100 <= each["dev"]["pearson"] <= 100
+        for row in found["table3"].values()
+        for each in row.values()
+    )
+    lines = (
+        (papers / "metrics" / "meta" / "table2.md").read_text(encoding="utf8").splitlines()[2:12]
+    )
     assert [line.split(" | ")[0].strip("| ") for line in lines] == list(found["table2"])
     doc = spacy.load(papers / "training" / "meta")("A man.")
     assert doc.vector.shape == (8,) and doc._.mean_vector.shape == (16,)

@@ -17,9 +17,15 @@ from typer.main import get_command
 
 from spacy_sbert.cli import app
 
-PAGES = {page: page.read_text(encoding="utf8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+PAGES = {
+    page: page.read_text(encoding="utf8")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
 PRINTING = {"README": 3, "faq": 100}  # pages of which so many blocks print what their comments say
-RECIPES = ("data-frames", "few-shot")  # which test_recipes.py runs on a tiny encoder; a component registers once
+RECIPES = (
+    "data-frames",
+    "few-shot",
+)  # which test_recipes.py runs on a tiny encoder; a component registers once
 NEED_SPACY_TRANSFORMERS = ("spacy-transformers",)
 PRINT = re.compile(r"^\s*print\(.*?\)(?:  # (.*))?$", re.MULTILINE)
 GROUP = get_command(app)
@@ -30,7 +36,12 @@ VALUE = re.compile(r"[\d(\[]|True|False")  # and no prose
 def small_encoders(tiny_bert, tmp_path_factory):
     """A folder with a random encoder in the place of MiniLM, as wide and of one layer."""
     folder = shutil.copytree(tiny_bert, tmp_path_factory.mktemp("small") / "all-MiniLM-L6-v2")
-    sizes = {"hidden_size": 384, "num_hidden_layers": 1, "num_attention_heads": 12, "initializer_range": 0.05}
+    sizes = {
+        "hidden_size": 384,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 12,
+        "initializer_range": 0.05,
+    }
     with torch.random.fork_rng():
         torch.manual_seed(0)
         BertModel(BertConfig.from_pretrained(tiny_bert, **sizes)).save_pretrained(folder)
@@ -79,38 +90,60 @@ def test_python_blocks(page, is_small, small_encoders, tmp_path, monkeypatch, ca
 def test_config_blocks_are_configs():
     for page in PAGES:
         for block in blocks(PAGES[page], "ini"):
-            sections = [line[1:-1].split(".") for line in block.splitlines() if line.startswith("[")]
-            parents = {f"[{'.'.join(parts[:i])}]" for parts in sections for i in range(1, len(parts))}
+            sections = [
+                line[1:-1].split(".") for line in block.splitlines() if line.startswith("[")
+            ]
+            parents = {
+                f"[{'.'.join(parts[:i])}]" for parts in sections for i in range(1, len(parts))
+            }
             missing = sorted(parents - set(block.splitlines()), key=lambda name: name.count("."))
             Config().from_str("\n".join([*missing, block]))
 
 
 def test_files_in_the_docs_exist():
     for page, text in PAGES.items():
-        named = set(re.findall(r"\b(?:configs|scripts|benchmarks|docs|tests)/[\w/]+\.(?:cfg|py|md)", text))
+        named = set(
+            re.findall(r"\b(?:configs|scripts|benchmarks|docs|tests)/[\w/]+\.(?:cfg|py|md)", text)
+        )
         assert [name for name in named if not (ROOT / name).is_file()] == [], page
 
 
 def parse(words):
     """Return the command of ours that a line names, its parameters' values, and what is left; nothing runs."""
     name, command, rest = GROUP.resolve_command(GROUP.context_class(GROUP), words)
-    values, left, _ = command.make_parser(command.context_class(command, info_name=name)).parse_args(rest)
+    values, left, _ = command.make_parser(
+        command.context_class(command, info_name=name)
+    ).parse_args(rest)
     return command, values, left
 
 
 def test_shell_lines_name_real_commands_and_options():
     for page, text in PAGES.items():
-        lines = "\n".join(blocks(PAGES[page], "bash")).replace("\\\n", " ").replace(" && ", "\n").splitlines()
+        lines = (
+            "\n".join(blocks(PAGES[page], "bash"))
+            .replace("\\\n", " ")
+            .replace(" && ", "\n")
+            .splitlines()
+        )
         for words in (shlex.split(line, comments=True) for line in lines):
             if words[:4] == ["python", "-m", "spacy", "sbert"]:
                 command, values, left = parse(words[4:])
-                needed = [p.name for p in command.params if p.param_type_name == "argument" and p.required]
+                needed = [
+                    p.name for p in command.params if p.param_type_name == "argument" and p.required
+                ]
                 assert not left and all(values.get(name) is not None for name in needed), words
         for line in re.findall(r"`([^`]*)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
-            words = shlex.split(line.replace("\n", " ")) if line.startswith("python -m spacy sbert ") else []
+            words = (
+                shlex.split(line.replace("\n", " "))
+                if line.startswith("python -m spacy sbert ")
+                else []
+            )
             if words and "..." not in words:  # between backticks a command may lack its arguments
                 parse(words[4:])
-    for line, message in (("nonsense PIPELINE", "No such command"), ("card PIPELINE --nonsense", "No such option")):
+    for line, message in (
+        ("nonsense PIPELINE", "No such command"),
+        ("card PIPELINE --nonsense", "No such option"),
+    ):
         with pytest.raises(Exception, match=message):
             parse(shlex.split(line))
 
@@ -119,9 +152,18 @@ def test_projects_and_targets_that_the_docs_name_are_there():
     known = {}
     for folder in ("", "benchmarks/papers"):
         project = srsly.read_yaml(ROOT / folder / "project.yml")
-        known[folder] = {command["name"] for command in project["commands"]} | set(project["workflows"])
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE))
+        known[folder] = {command["name"] for command in project["commands"]} | set(
+            project["workflows"]
+        )
+    targets = set(
+        re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE)
+    )
     for page, text in PAGES.items():
-        for name, folder in re.findall(r"spacy\s+project\s+run\s+([\w-]+)(?:\s+(benchmarks/papers)\b)?", text):
+        for name, folder in re.findall(
+            r"spacy\s+project\s+run\s+([\w-]+)(?:\s+(benchmarks/papers)\b)?", text
+        ):
             assert name in known[folder], page
-        assert set(re.findall(r"^make (\w+)", "\n".join(blocks(PAGES[page], "bash")), re.MULTILINE)) <= targets, page
+        assert (
+            set(re.findall(r"^make (\w+)", "\n".join(blocks(PAGES[page], "bash")), re.MULTILINE))
+            <= targets
+        ), page

@@ -66,31 +66,49 @@ def test_the_service_answers_with_the_vectors_of_its_encoder(service, tiny_bert)
     assert client.get("/health").json() == {"status": "ok"}
     answer = client.post("/encode", json={"texts": TEXTS})
     expected = load_pipe(str(tiny_bert)).encode(TEXTS)
-    assert answer.status_code == 200 and numpy.array_equal(numpy.float32(answer.json()["vectors"]), expected)
+    assert answer.status_code == 200 and numpy.array_equal(
+        numpy.float32(answer.json()["vectors"]), expected
+    )
     assert answer.json()["n_cut"] == 0
     long = client.post("/encode", json={"texts": [*TEXTS, "a man is eating food " * 100]}).json()
     assert long["n_cut"] == 1 and len(long["vectors"]) == len(TEXTS) + 1
     for sentence in found["ANSWERS"]:
         ((score, nearest),) = client.post("/search", json={"query": sentence}).json()
         assert nearest == sentence and score == pytest.approx(1.0, abs=1e-6)
-    assert len(client.post("/search", json={"query": TEXTS[0], "k": 10}).json()) == len(found["ANSWERS"])
+    assert len(client.post("/search", json={"query": TEXTS[0], "k": 10}).json()) == len(
+        found["ANSWERS"]
+    )
     assert client.post("/search", json={"query": " "}).json() == []
 
 
 NO_TEXTS = (b'["half \\ud83d"]', b"[]", b'"a"', b'["%b"]' % (b"a" * 5001))
 REFUSED = [("encode", b'{"texts": %b}' % texts) for texts in NO_TEXTS]
-REFUSED += [("search", body) for body in (b'{"query": "half \\ud83d"}', b'{"query": "a", "k": 0}', b"{")]
+REFUSED += [
+    ("search", body) for body in (b'{"query": "half \\ud83d"}', b'{"query": "a", "k": 0}', b"{")
+]
 
 
 def test_the_service_refuses_what_cannot_be_encoded(service):
     for address, body in REFUSED:
-        answer = service[0].post(f"/{address}", content=body, headers={"Content-Type": "application/json"})
-        assert answer.status_code == 422 and len(answer.content) < 500 and answer.json()["detail"][0]["msg"]
+        answer = service[0].post(
+            f"/{address}", content=body, headers={"Content-Type": "application/json"}
+        )
+        assert (
+            answer.status_code == 422
+            and len(answer.content) < 500
+            and answer.json()["detail"][0]["msg"]
+        )
 
 
 def test_batches_of_the_service_give_each_request_its_own_vector(run, tiny_bert):
     pytest.importorskip("fastapi")
-    found = run("service", [blocks(text("service"))[0], *blocks(text("service"))[-1].split("\n\n\nasync def main")[:1]])
+    found = run(
+        "service",
+        [
+            blocks(text("service"))[0],
+            *blocks(text("service"))[-1].split("\n\n\nasync def main")[:1],
+        ],
+    )
     texts = [f"a man is eating {'food ' * (i % 7)}" for i in range(100)]
     calls: list[int] = []
 
@@ -122,9 +140,13 @@ def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder
     (dockerfile,) = blocks(text("containers"), "dockerfile")
     (check,) = re.findall(r"^RUN python -c '(.*)'$", dockerfile, re.MULTILINE)
     assert run("containers", [check])["nlp"].pipe_names == ["sbert"]
-    (address,) = re.findall(r"^  CMD python .*http://localhost:8000(/\w+)", dockerfile, re.MULTILINE)
+    (address,) = re.findall(
+        r"^  CMD python .*http://localhost:8000(/\w+)", dockerfile, re.MULTILINE
+    )
     assert f'@app.get("{address}")' in text("service") and "EXPOSE 8000" in dockerfile
-    assert "HF_HUB_OFFLINE=1" in dockerfile and dockerfile.index("ENV HF_HUB_OFFLINE") < dockerfile.index("RUN python")
+    assert "HF_HUB_OFFLINE=1" in dockerfile and dockerfile.index(
+        "ENV HF_HUB_OFFLINE"
+    ) < dockerfile.index("RUN python")
     (package,), readme = PACKAGES.values(), text("../README")
     assert package.sha256 in readme and package.distribution in readme
 
@@ -144,7 +166,9 @@ def test_sentence_vectors_in_scikit_learn(frames, tiny_bert):
     assert numpy.array_equal(clone(step).fit_transform(TEXTS), expected)
     model, frame = frames["model"], frames["frame"]
     shuffled = frame.iloc[[3, 0, 2, 1]]
-    assert numpy.array_equal(pickle.loads(pickle.dumps(model)).predict(shuffled), model.predict(frame)[[3, 0, 2, 1]])
+    assert numpy.array_equal(
+        pickle.loads(pickle.dumps(model)).predict(shuffled), model.predict(frame)[[3, 0, 2, 1]]
+    )
     frames["columns"].set_output(transform="pandas")
     table = frames["columns"].fit_transform(shuffled)
     assert table.index.tolist() == [3, 0, 2, 1] and list(table)[:2] == ["text__v0", "text__v1"]
@@ -156,7 +180,9 @@ def test_rows_of_data_frames_keep_their_vectors(frames):
     for row, vector in zip(frames["joined"].itertuples(index=False), frame["vector"], strict=True):
         assert numpy.allclose(row[4:], sbert.encode([row.text])[0], atol=1e-6)
         assert numpy.allclose(vector, sbert.encode([row.text])[0], atol=1e-6)
-    assert frames["found"]["score"].is_monotonic_decreasing and set(frames["found"]["id"]) <= set(frame["id"])
+    assert frames["found"]["score"].is_monotonic_decreasing and set(frames["found"]["id"]) <= set(
+        frame["id"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -169,15 +195,25 @@ def test_few_shot_classes_learn_and_reach_the_docs(few_shot):
     doc = trained("the cat sat on the mat")
     assert sorted(doc.cats) == ["cards", "parcels"] and sum(doc.cats.values()) == pytest.approx(1.0)
     vector = find_sbert(trained).encode([doc.text])
-    assert [*doc.cats.values()] == pytest.approx(classes.predict_proba(vector)[0].tolist(), abs=1e-6)
-    assert not numpy.allclose(find_sbert(few_shot["nlp"]).encode(TEXTS[:1]), find_sbert(trained).encode(TEXTS[:1]))
+    assert [*doc.cats.values()] == pytest.approx(
+        classes.predict_proba(vector)[0].tolist(), abs=1e-6
+    )
+    assert not numpy.allclose(
+        find_sbert(few_shot["nlp"]).encode(TEXTS[:1]), find_sbert(trained).encode(TEXTS[:1])
+    )
 
 
 def test_few_shot_classes_load_in_another_process(few_shot, tmp_path):
     """With the file that the page names, and the folder that it saves."""
     (component,) = (block for block in blocks(text("few-shot")) if "class FewShotClasses" in block)
     name = "tiny_few_shot_classes"
-    (tmp_path / f"{name}.py").write_text(component.replace("few_shot_classes", name), encoding="utf8")
+    (tmp_path / f"{name}.py").write_text(
+        component.replace("few_shot_classes", name), encoding="utf8"
+    )
     code = f"import {name}, spacy; print(spacy.load({str(Path('few-shot').resolve())!r})({TEXTS[0]!r}).cats)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert ast.literal_eval(loaded.stdout) == pytest.approx(few_shot["trained"](TEXTS[0]).cats, abs=1e-6)
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert ast.literal_eval(loaded.stdout) == pytest.approx(
+        few_shot["trained"](TEXTS[0]).cats, abs=1e-6
+    )

@@ -21,7 +21,9 @@ from spacy_sbert.models.private_attributes import is_installed
 if is_installed():
     import spacy_transformers  # noqa: F401
 
-SOURCES = [file.read_text(encoding="utf8") for file in Path(spacy_sbert.__file__).parent.rglob("*.py")]
+SOURCES = [
+    file.read_text(encoding="utf8") for file in Path(spacy_sbert.__file__).parent.rglob("*.py")
+]
 OF_SRSLY = "srsly_msgpack_decoders"
 ENTRY_POINTS = [ep for ep in distribution("spacy-sbert").entry_points if ep.group != OF_SRSLY]
 
@@ -53,18 +55,31 @@ def test_default_config_is_whole_and_merges():
     assert config["model"]["pooling"] == "cls"
     assert config["model"]["name"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert config["model"]["normalize"] == "auto"
-    assert nlp.config["components"]["sbert"]["loss"] == {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
-    assert nlp.get_pipe_meta("sbert").default_score_weights == {"sts_spearman": 1.0, "sts_pearson": 0.0}
+    assert nlp.config["components"]["sbert"]["loss"] == {
+        "@layers": "spacy-sbert.CosineSimilarityLoss.v1"
+    }
+    assert nlp.get_pipe_meta("sbert").default_score_weights == {
+        "sts_spearman": 1.0,
+        "sts_pearson": 0.0,
+    }
     assert nlp.config["components"]["sbert"]["scorer"] == {"@scorers": "spacy-sbert.pair_scorer.v1"}
 
 
-BOW = {"@architectures": "spacy.TextCatBOW.v3", "exclusive_classes": True, "ngram_size": 1, "no_output_layer": False}
+BOW = {
+    "@architectures": "spacy.TextCatBOW.v3",
+    "exclusive_classes": True,
+    "ngram_size": 1,
+    "no_output_layer": False,
+}
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"model": {"pooling": "median"}}, "Unknown pooling 'median': expected one of cls, max, mean, mean_sqrt_len"),
+        (
+            {"model": {"pooling": "median"}},
+            "Unknown pooling 'median': expected one of cls, max, mean, mean_sqrt_len",
+        ),
         ({"model": {"normalize": "yes"}}, "normalize"),
         ({"model": {"get_spans": {"unit": "page"}}}, "page"),
         ({"model": BOW}, "is not a sentence encoder"),
@@ -98,7 +113,12 @@ def test_codes_of_warnings_stay():
     for source in SOURCES:
         for kind in ast.walk(ast.parse(source)):
             if isinstance(kind, ast.ClassDef) and kind.name == "Warnings":
-                names += [target.id for one in kind.body if isinstance(one, ast.Assign) for target in one.targets]
+                names += [
+                    target.id
+                    for one in kind.body
+                    if isinstance(one, ast.Assign)
+                    for target in one.targets
+                ]
     assert sorted(name.lower().replace("_", "-") for name in names) == WARNINGS
 
 
@@ -116,13 +136,19 @@ def test_a_warning_is_filtered_by_its_code(make_nlp):
 
 GETTERS = "print(sorted(spacy.registry.span_getters.get_all()))"
 ORDERS = [["spacy, spacy_sbert"], ["spacy_sbert, spacy"]]
-ORDERS += [["spacy_sbert", "spacy_transformers"], ["spacy_transformers", "spacy_sbert"]] if is_installed() else []
+ORDERS += (
+    [["spacy_sbert", "spacy_transformers"], ["spacy_transformers", "spacy_sbert"]]
+    if is_installed()
+    else []
+)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="; ".join)
 def test_the_registry_of_span_getters(order):
     code = "\n".join([*(f"import {names}" for names in order), "import spacy", GETTERS])
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
     assert "spacy-sbert.sentence_spans.v1" in done.stdout, done.stderr
     assert ("spacy-transformers.doc_spans.v1" in done.stdout) == ("spacy_transformers" in order)
 
@@ -130,10 +156,22 @@ def test_the_registry_of_span_getters(order):
 @pytest.mark.parametrize(
     ("message", "named"),
     [
-        ("[E002] Can't find factory for 'transformer' for language English (en).", r"spacy-sbert\[transformers\]"),
-        ("[E002] Can't find factory for 'curated_transformer' for language English (en).", r"spacy-sbert\[curated\]"),
-        ("[E893] Could not find function 'spacy-transformers.TransformerModel.v3'", r"spacy-sbert\[transformers\]"),
-        ("[E893] Could not find function 'spacy-curated-transformers.X.v1'", r"spacy-sbert\[curated\]"),
+        (
+            "[E002] Can't find factory for 'transformer' for language English (en).",
+            r"spacy-sbert\[transformers\]",
+        ),
+        (
+            "[E002] Can't find factory for 'curated_transformer' for language English (en).",
+            r"spacy-sbert\[curated\]",
+        ),
+        (
+            "[E893] Could not find function 'spacy-transformers.TransformerModel.v3'",
+            r"spacy-sbert\[transformers\]",
+        ),
+        (
+            "[E893] Could not find function 'spacy-curated-transformers.X.v1'",
+            r"spacy-sbert\[curated\]",
+        ),
     ],
 )
 def test_what_to_install(message, named):
@@ -143,7 +181,10 @@ def test_what_to_install(message, named):
 
 @pytest.mark.parametrize(
     "message",
-    ["[E002] Can't find factory for 'mine'. Available factories: 'transformer'", "of a 'transformer'"],
+    [
+        "[E002] Can't find factory for 'mine'. Available factories: 'transformer'",
+        "of a 'transformer'",
+    ],
 )
 def test_other_errors_stay(message):
     with pytest.raises(ValueError, match="transformer") as caught, missing_packages():
@@ -156,9 +197,14 @@ def test_commands_name_what_to_install(tmp_path):
     from spacy_sbert import load_pipe
 
     config = spacy.blank("en").config.copy()
-    config["nlp"]["pipeline"], config["components"] = ["transformer"], {"transformer": {"factory": "transformer"}}
+    config["nlp"]["pipeline"], config["components"] = (
+        ["transformer"],
+        {"transformer": {"factory": "transformer"}},
+    )
     nlp = spacy.blank("en")
     nlp.to_disk(tmp_path)
     config.to_disk(tmp_path / "config.cfg")
-    with pytest.raises(ImportError, match=r"'transformer' of spacy-transformers.*spacy-sbert\[transformers\]"):
+    with pytest.raises(
+        ImportError, match=r"'transformer' of spacy-transformers.*spacy-sbert\[transformers\]"
+    ):
         load_pipe(tmp_path)

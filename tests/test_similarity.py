@@ -37,7 +37,9 @@ def test_cosine_and_distances():
     assert numpy.allclose(cosine(u, v), [2**-0.5, 1.0, -1.0, 0.0])
     assert numpy.isnan(cosine(numpy.array([[numpy.nan, 1.0]]), numpy.ones((1, 2)))).all()
     u, v = numpy.array([[0.0, 0.0], [1.0, 1.0]]), numpy.array([[3.0, -4.0], [1.0, 1.0]])
-    assert numpy.allclose(euclidean(u, v), [5.0, 0.0]) and numpy.allclose(manhattan(u, v), [7.0, 0.0])
+    assert numpy.allclose(euclidean(u, v), [5.0, 0.0]) and numpy.allclose(
+        manhattan(u, v), [7.0, 0.0]
+    )
     u, v = numpy.full((1, 3), 0.1, dtype="float32"), numpy.zeros((1, 3), dtype="float32")
     assert numpy.allclose(cosine(u, 3 * u), 1.0, atol=1e-7)
     assert cosine(u, v).dtype == euclidean(u, v).dtype == manhattan(u, v).dtype == "float32"
@@ -45,19 +47,34 @@ def test_cosine_and_distances():
 
 @pytest.mark.parametrize(("predicted", "gold"), CASES)
 def test_correlations_equal_scipy(predicted, gold):
-    assert spearman(predicted, gold) == pytest.approx(stats.spearmanr(predicted, gold).statistic, abs=1e-12)
-    assert pearson(predicted, gold) == pytest.approx(stats.pearsonr(predicted, gold).statistic, abs=1e-12)
+    assert spearman(predicted, gold) == pytest.approx(
+        stats.spearmanr(predicted, gold).statistic, abs=1e-12
+    )
+    assert pearson(predicted, gold) == pytest.approx(
+        stats.pearsonr(predicted, gold).statistic, abs=1e-12
+    )
 
 
 @both
 def test_undefined_correlations(correlation):
-    for predicted, gold in (([0.5] * 3, [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([1.0], [1.0]), ([], [])):
+    for predicted, gold in (
+        ([0.5] * 3, [1, 2, 3]),
+        ([1, 2, 3], [4, 4, 4]),
+        ([1.0], [1.0]),
+        ([], []),
+    ):
         assert correlation(predicted, gold) is None
     assert correlation([1.0, 1.0 + 4e-16, 1.0 - 2e-16], [1, 2, 3]) is None
     assert correlation([0.0, 0.0, 0.0], [1, 2, 3]) is None
     assert correlation([1.0, 1.0 + 1e-9, 1.0 + 2e-9], [1, 2, 3]) == pytest.approx(1.0, abs=1e-6)
     single = numpy.array([1.0, 1.0 + 1.2e-7, 1.0 - 6e-8], dtype="float32")
-    for noise in (single, single.tolist(), tuple(single), single.astype("float64"), torch.from_numpy(single)):
+    for noise in (
+        single,
+        single.tolist(),
+        tuple(single),
+        single.astype("float64"),
+        torch.from_numpy(single),
+    ):
         assert correlation(noise, [1, 2, 3]) is None and correlation([1, 2, 3], noise) is None
     whole = [2.0**24, 2.0**24 + 2, 2.0**24 + 4]  # which float32 holds, but did not round
     assert correlation(whole, [1, 2, 3]) == pytest.approx(1.0)
@@ -90,12 +107,19 @@ def test_principal_components(shape, dtype):
 def test_components_as_scikit_learn_and_as_of_the_covariance(shape):
     rows, rank = RNG.normal(size=shape), min(shape[0] - 1, shape[1])
     _, ours = principal_components(rows)
-    theirs, of_covariance = PCA(2, svd_solver="full").fit(rows), components_of_covariance(numpy.cov(rows.T))
-    numpy.testing.assert_allclose(flip_signs(ours.axes[:2]), flip_signs(theirs.components_), atol=1e-10)
+    theirs, of_covariance = (
+        PCA(2, svd_solver="full").fit(rows),
+        components_of_covariance(numpy.cov(rows.T)),
+    )
+    numpy.testing.assert_allclose(
+        flip_signs(ours.axes[:2]), flip_signs(theirs.components_), atol=1e-10
+    )
     numpy.testing.assert_allclose(ours.variances[:2], theirs.explained_variance_, atol=1e-12)
     assert ours.rank == of_covariance.rank == rank
     numpy.testing.assert_allclose(of_covariance.variances[:rank], ours.variances[:rank], atol=1e-10)
-    numpy.testing.assert_allclose(flip_signs(of_covariance.axes[:rank]), flip_signs(ours.axes[:rank]), atol=1e-7)
+    numpy.testing.assert_allclose(
+        flip_signs(of_covariance.axes[:rank]), flip_signs(ours.axes[:rank]), atol=1e-7
+    )
 
 
 def test_signs():
@@ -128,17 +152,23 @@ def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     scores, found = nearest(given, given, k=3)
     hits = util.semantic_search(plain, plain, top_k=3)
     assert numpy.allclose(scores, [[hit["score"] for hit in one] for one in hits], atol=1e-6)
-    assert (found[:, 0] == [one[0]["corpus_id"] for one in hits]).mean() > 0.8  # of equal ones the order is free
+    assert (
+        found[:, 0] == [one[0]["corpus_id"] for one in hits]
+    ).mean() > 0.8  # of equal ones the order is free
     scores, _ = most_similar_pairs(given, k=20)
     mined = util.paraphrase_mining_embeddings(plain, top_k=40, max_pairs=1000)
     assert numpy.allclose(scores, [score for score, *_ in mined[:20]], atol=1e-6)
     ours = communities(given, threshold=0.9, min_size=5)
     theirs = util.community_detection(plain, threshold=0.9, min_community_size=5)
-    assert [sorted(group.tolist()) for group in ours] == [sorted(group) for group in theirs] and len(ours) > 0
+    assert [sorted(group.tolist()) for group in ours] == [
+        sorted(group) for group in theirs
+    ] and len(ours) > 0
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "bool", "int64", "float16"])
-@pytest.mark.parametrize("function", [similarity.cosine, similarity.euclidean, similarity.manhattan])
+@pytest.mark.parametrize(
+    "function", [similarity.cosine, similarity.euclidean, similarity.manhattan]
+)
 def test_whole_numbers_do_not_wrap_around(function, dtype):
     u, v = numpy.array([[0, 100, 1]], dtype=dtype), numpy.array([[1, 0, 100]], dtype=dtype)
     expected = function(u.astype("float64"), v.astype("float64"))

@@ -31,11 +31,19 @@ def test_nothing_is_fetched_from_elsewhere(built: tuple[Path, str]):
     pages = [path.read_text(encoding="utf8") for path in built[0].rglob("*.html")]
     assert len(pages) > 30
     for page in pages:
-        assert not re.search(r"<(?:link|script|img|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//", page)
+        assert not re.search(
+            r"<(?:link|script|img|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//", page
+        )
         assert not re.search(r"googleapis|gstatic|unpkg|jsdelivr", page)
     for sheet in built[0].rglob("*.css"):
-        assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text(encoding="utf8")), sheet
+        assert not re.search(
+            r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text(encoding="utf8")
+        ), sheet
 
 
 def test_search_needs_no_server(built: tuple[Path, str]):
-    assert (built[0] / "search" / "search_index.js").read_text(encoding="utf8").startswith("var __index = {")
+    assert (
+        (built[0] / "search" / "search_index.js")
+        .read_text(encoding="utf8")
+        .startswith("var __index = {")
+    )

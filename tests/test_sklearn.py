@@ -26,7 +26,12 @@ from sklearn.utils.validation import validate_data
 from spacy_sbert import load_pipe
 from spacy_sbert.sklearn import SentenceVectors
 
-TEXTS = ["a man is eating food", "the cat sat on the mat", "the dog ran fast", "someone is having a meal"] * 2
+TEXTS = [
+    "a man is eating food",
+    "the cat sat on the mat",
+    "the dog ran fast",
+    "someone is having a meal",
+] * 2
 LETTERS = str.maketrans("0123456789.-+e", "abcdefghij kl ")
 
 
@@ -40,7 +45,9 @@ class _OfNumbers(SentenceVectors):
 
     def transform(self, X: Any) -> numpy.ndarray:
         rows = validate_data(self, X, reset=False)
-        return super().transform([" ".join(f"{x:.3g}".translate(LETTERS) for x in row) for row in rows])
+        return super().transform(
+            [" ".join(f"{x:.3g}".translate(LETTERS) for x in row) for row in rows]
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -57,7 +64,9 @@ def test_checks_of_scikit_learn(tiny_bert):
     skipped = {one["check_name"] for one in results if one["status"] == "skipped"}
     assert failed == {}, skipped
     assert skipped <= LEFT_OUT and len(results) > 30
-    with pytest.warns(SkipTestWarning, match="requires input"):  # of texts scikit-learn has no checks of its own
+    with pytest.warns(
+        SkipTestWarning, match="requires input"
+    ):  # of texts scikit-learn has no checks of its own
         check_estimator(SentenceVectors(str(tiny_bert)))
 
 
@@ -77,16 +86,22 @@ def test_works_before_fit(step, expected):
     assert numpy.array_equal(pickle.loads(pickle.dumps(step)).transform(TEXTS), expected)
 
 
-@pytest.mark.parametrize("as_column", [list, tuple, iter, numpy.array, pandas.Series, pandas.DataFrame])
+@pytest.mark.parametrize(
+    "as_column", [list, tuple, iter, numpy.array, pandas.Series, pandas.DataFrame]
+)
 def test_columns(step, expected, as_column):
     assert numpy.array_equal(step.fit(TEXTS).transform(as_column(TEXTS)), expected)
     assert step.transform([]).shape == (0, 16)
 
 
-@pytest.mark.parametrize("given", ["one text", b"one text", spacy.blank("en")("one text"), {"a": "one text"}])
+@pytest.mark.parametrize(
+    "given", ["one text", b"one text", spacy.blank("en")("one text"), {"a": "one text"}]
+)
 @pytest.mark.parametrize("method", ["fit", "transform", "fit_transform"])
 def test_a_single_text_is_refused(step, given, method):
-    with pytest.raises(ValueError, match=r"Iterable over raw text documents expected, .* object received"):
+    with pytest.raises(
+        ValueError, match=r"Iterable over raw text documents expected, .* object received"
+    ):
         getattr(step, method)(given)
 
 
@@ -109,27 +124,42 @@ def test_refuses_another_encoder_after_fit(tiny_bert, tmp_path):
     fitted = pickle.dumps(SentenceVectors(str(folder)).fit(TEXTS))
     unfitted = pickle.dumps(SentenceVectors(str(folder)))
     weights = load_file(folder / "model.safetensors")
-    changed = {name: -weight if "word_embeddings" in name else weight for name, weight in weights.items()}
+    changed = {
+        name: -weight if "word_embeddings" in name else weight for name, weight in weights.items()
+    }
     save_file(changed, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(ValueError, match="has changed since fit: it gives other vectors"):
         pickle.loads(fitted).transform(TEXTS)
-    assert pickle.loads(unfitted).transform(TEXTS).shape == pickle.loads(fitted).fit(TEXTS).transform(TEXTS).shape
+    assert (
+        pickle.loads(unfitted).transform(TEXTS).shape
+        == pickle.loads(fitted).fit(TEXTS).transform(TEXTS).shape
+    )
 
 
 def test_grid_search_and_tables(step, expected):
     labels = [0, 1, 1, 0] * 2
     model = make_pipeline(step, LogisticRegression())
-    search = GridSearchCV(model, {"logisticregression__C": [0.1, 1.0]}, cv=2, n_jobs=2).fit(TEXTS, labels)
+    search = GridSearchCV(model, {"logisticregression__C": [0.1, 1.0]}, cv=2, n_jobs=2).fit(
+        TEXTS, labels
+    )
     assert search.predict(TEXTS).shape == (8,) and search.best_score_ >= 0.5
     frame = pandas.DataFrame({"text": TEXTS, "n": range(8)}, index=[*range(10, 18)])
     for column in ("text", ["text"]):
         columns = ColumnTransformer([("text", step, column), ("numbers", StandardScaler(), ["n"])])
         table = columns.set_output(transform="pandas").fit_transform(frame)
-        assert table.index.tolist() == frame.index.tolist() and list(table)[:2] == ["text__v0", "text__v1"]
+        assert table.index.tolist() == frame.index.tolist() and list(table)[:2] == [
+            "text__v0",
+            "text__v1",
+        ]
         assert numpy.array_equal(table.iloc[:, :-1].to_numpy("float32"), expected)
 
 
 def test_needs_scikit_learn():
     code = "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None; import spacy_sbert.sklearn"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert "SentenceVectors needs scikit-learn. Install it: pip install 'spacy-sbert[evaluation]'" in found.stderr
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (
+        "SentenceVectors needs scikit-learn. Install it: pip install 'spacy-sbert[evaluation]'"
+        in found.stderr
+    )

@@ -75,16 +75,23 @@ def checked(folder: Path, sources: dict[str, str]) -> str:
     options = ["--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary", "--no-pretty"]
     found, failed, _ = api.run([*options, *files])
     assert failed == ""
-    return re.sub(r"^.*[/\\](?=\w+\.py:)", "", found, flags=re.MULTILINE)  # a cached message names an earlier folder
+    return re.sub(
+        r"^.*[/\\](?=\w+\.py:)", "", found, flags=re.MULTILINE
+    )  # a cached message names an earlier folder
 
 
 @pytest.mark.slow
 def test_what_a_user_writes_by_the_docs(tmp_path, monkeypatch):
     """One call of mypy: most of its time goes into what it reads of PyTorch and spaCy."""
     monkeypatch.chdir(ROOT)
-    pages = {f"page_{page.stem.replace('-', '_')}": python_of(page.read_text(encoding="utf8")) for page in PAGES}
+    pages = {
+        f"page_{page.stem.replace('-', '_')}": python_of(page.read_text(encoding="utf8"))
+        for page in PAGES
+    }
     found = checked(tmp_path, {**pages, "user": USER, "wrong": WRONG, "typos": TYPOS})
-    refused = re.findall(r"^typos\.py:(\d+): error: .*\[(?:arg-type|call-arg|call-overload)\]", found, re.MULTILINE)
+    refused = re.findall(
+        r"^typos\.py:(\d+): error: .*\[(?:arg-type|call-arg|call-overload)\]", found, re.MULTILINE
+    )
     assert sorted(set(map(int, refused))) == list(range(10, TYPOS.count("\n") + 1))
     found = re.sub(r"^typos\.py:.*\n", "", found, flags=re.MULTILINE)
     assert sorted(re.findall(r"^\w+\.py:\d+: error: .*", found, re.MULTILINE)) == [
@@ -98,7 +105,11 @@ def test_what_a_user_writes_by_the_docs(tmp_path, monkeypatch):
 def test_what_is_lazy_is_typed():
     """LAZY, what type checkers read, and __all__ name the same, from the same modules."""
     tree = ast.parse(Path(spacy_sbert.__file__).read_text(encoding="utf8"))
-    (typed,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    (typed,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
     names = {alias.name: node.module for node in typed.body for alias in node.names}
     assert names == spacy_sbert.LAZY
     assert sorted(spacy_sbert.__all__) == sorted(["__version__", *spacy_sbert.LAZY])

@@ -82,7 +82,9 @@ def test_right_and_wrong():
 
 def test_decorated_functions_stay_what_they_are():
     @validated
-    def scaled(rows: Any, scale: PositiveFloat = 2.0, *more: int, key: Name = "a", **rest: int) -> float:
+    def scaled(
+        rows: Any, scale: PositiveFloat = 2.0, *more: int, key: Name = "a", **rest: int
+    ) -> float:
         """A docstring."""
         return rows * scale
 
@@ -101,10 +103,22 @@ def test_nothing_is_allocated_for_what_is_refused():
         for make, named in [
             (lambda: Dense(16, 10**9), "nO = 1000000000: expected less than or equal to 65536"),
             (lambda: Dense(2**16, 2**16), TOO_MANY.format("nO")),
-            (lambda: cross_encoder(n_outputs=10**9), "n_outputs = 1000000000: expected less than or equal to 16384"),
-            (lambda: CrossViewAutoencoder(size=10**9), "size = 1000000000: expected less than or equal to 65536"),
-            (lambda: CrossViewAutoencoder(epochs=10**9), "epochs = 1000000000: expected less than or equal to 1000000"),
-            (lambda: Settings(bootstrap=10**9), "bootstrap = 1000000000: expected less than or equal to 1000000"),
+            (
+                lambda: cross_encoder(n_outputs=10**9),
+                "n_outputs = 1000000000: expected less than or equal to 16384",
+            ),
+            (
+                lambda: CrossViewAutoencoder(size=10**9),
+                "size = 1000000000: expected less than or equal to 65536",
+            ),
+            (
+                lambda: CrossViewAutoencoder(epochs=10**9),
+                "epochs = 1000000000: expected less than or equal to 1000000",
+            ),
+            (
+                lambda: Settings(bootstrap=10**9),
+                "bootstrap = 1000000000: expected less than or equal to 1000000",
+            ),
         ]:
             with pytest.raises(ValueError, match=named):
                 make()

@@ -10,7 +10,11 @@ from spacy.training.converters import iob_to_docs
 TOKENS = ("infersent", "paraphrase_average", "word_average")
 FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
 RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
-OTHERS = (*RERANKERS, *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
+OTHERS = (
+    *RERANKERS,
+    *TOKENS,
+    *FROM_TEACHERS,
+)  # tests/reranker, and the two tests of those without a transformer
 CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
 TWO_STEPS = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
 
@@ -21,7 +25,10 @@ def entities(folder):
         text = (ROOT / "assets" / f"entities-{part}.iob").read_text(encoding="utf8")
         docs = iob_to_docs(text, n_sents=1, no_print=True)
         DocBin(docs=docs, store_user_data=True).to_disk(folder / f"entities-{part}.spacy")
-    return {f"paths.entities_{part}": str(folder / f"entities-{part}.spacy") for part in ("train", "dev")}
+    return {
+        f"paths.entities_{part}": str(folder / f"entities-{part}.spacy")
+        for part in ("train", "dev")
+    }
 
 
 def settings_for(name, make_nlp, encoder, folder):
@@ -51,6 +58,10 @@ def use_tiny_bert(project, tiny_bert):
     """Two steps of every shipped config, for the random tiny BERT."""
     root = project if (project / "configs").is_dir() else project.parent.parent
     for file in (root / "configs").glob("*.cfg"):
-        text = file.read_text(encoding="utf8").replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert))
-        text = re.sub(r"(max_steps) = 0", r"\1 = 2", re.sub(r"(eval_frequency) = .*", r"\1 = 1", text))
+        text = file.read_text(encoding="utf8").replace(
+            "sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert)
+        )
+        text = re.sub(
+            r"(max_steps) = 0", r"\1 = 2", re.sub(r"(eval_frequency) = .*", r"\1 = 1", text)
+        )
         file.write_text(text, encoding="utf8")

@@ -25,7 +25,14 @@ from spacy_sbert.readers import convert
 from spacy_sbert.search import BinaryVectors, VectorIndex
 
 SECONDS = 20  # that a call may take on a busy machine; what hangs takes for ever
-TEXTS = ["A man is eating.", "The cat sat.", "", "He cannot go.", "The dog ran fast.", "A meal."] * 4
+TEXTS = [
+    "A man is eating.",
+    "The cat sat.",
+    "",
+    "He cannot go.",
+    "The dog ran fast.",
+    "A meal.",
+] * 4
 
 
 class Writer(NamedTuple):
@@ -39,7 +46,8 @@ def encode(nlp: Language, folder: Path, suffix: str = ".npy") -> Writer:
     given, output = folder / "in.txt", folder / f"out{suffix}"
     given.write_text("\n".join(TEXTS) + "\n")
     return Writer(
-        lambda: encode_file(nlp.get_pipe("sbert"), given, output, window=4, overwrite=True), output.read_bytes
+        lambda: encode_file(nlp.get_pipe("sbert"), given, output, window=4, overwrite=True),
+        output.read_bytes,
     )
 
 
@@ -75,13 +83,18 @@ def save_index(nlp: Language, folder: Path) -> Writer:
 
 def save_vectors(nlp: Language, folder: Path) -> Writer:
     made = BinaryVectors.of(nlp.get_pipe("sbert").encode(TEXTS[:2]))
-    return Writer(lambda: made.save(folder / "out.npz"), lambda: BinaryVectors.load(folder / "out.npz").bits.tolist())
+    return Writer(
+        lambda: made.save(folder / "out.npz"),
+        lambda: BinaryVectors.load(folder / "out.npz").bits.tolist(),
+    )
 
 
 def run_suite(data: Path, cache: Path | None) -> dict[str, Any]:
     """Results on the STS sets of a folder."""
     settings = Settings(any_count=True, bootstrap=0)
-    return evaluate_suites(HashedSource(), data, ["sts"], settings=settings, cache=cache, progress_bar=False)
+    return evaluate_suites(
+        HashedSource(), data, ["sts"], settings=settings, cache=cache, progress_bar=False
+    )
 
 
 def evaluate(nlp: Language, folder: Path) -> Writer:
@@ -101,7 +114,9 @@ def member_vectors(nlp: Language, texts: Iterable[str], cache: Path) -> list:
     """The vectors of two members that a meta-embedding is fitted on."""
     meta = spacy.blank("xx")
     for name in ("one", "two"):
-        meta.add_pipe("sbert", name=name, config={"model": nlp.config["components"]["sbert"]["model"]})
+        meta.add_pipe(
+            "sbert", name=name, config={"model": nlp.config["components"]["sbert"]["model"]}
+        )
     meta.add_pipe("sbert_meta")
     lines = list(filter(None, texts))
     return [view.tolist() for view in fit_meta(meta, "sbert_meta", lambda: lines, cache=cache)]
@@ -113,15 +128,21 @@ def keep_member_vectors(nlp: Language, folder: Path) -> Writer:
 
 
 def write_card(nlp: Language, folder: Path) -> Writer:
-    return Writer(lambda: write_readme(folder, "# A card", force=True), (folder / "README.md").read_bytes)
+    return Writer(
+        lambda: write_readme(folder, "# A card", force=True), (folder / "README.md").read_bytes
+    )
 
 
 def write_rows(nlp: Language, folder: Path) -> Writer:
-    return Writer(lambda: write_table(folder / "out.tsv", ("a",), [("1",)]), (folder / "out.tsv").read_bytes)
+    return Writer(
+        lambda: write_table(folder / "out.tsv", ("a",), [("1",)]), (folder / "out.tsv").read_bytes
+    )
 
 
 def write_results(nlp: Language, folder: Path) -> Writer:
-    return Writer(lambda: write_json(folder / "out.json", {"a": 1}), (folder / "out.json").read_bytes)
+    return Writer(
+        lambda: write_json(folder / "out.json", {"a": 1}), (folder / "out.json").read_bytes
+    )
 
 
 def write_page(nlp: Language, folder: Path) -> Writer:
@@ -133,7 +154,15 @@ def write_page(nlp: Language, folder: Path) -> Writer:
 
 
 Make = Callable[[Language, Path], Writer]
-WRITERS: list[Make] = [encode, encode_parquet, resume, convert_table, save_index, save_vectors, evaluate]
+WRITERS: list[Make] = [
+    encode,
+    encode_parquet,
+    resume,
+    convert_table,
+    save_index,
+    save_vectors,
+    evaluate,
+]
 WRITERS += [keep_member_vectors, write_card, write_rows, write_results, write_page]
 
 

@@ -48,7 +48,13 @@ MANY = {"billion", "10**18"}
 NUMBERS = {"minus one", "zero", "one and a half", *MANY}
 LATER = {"number as text", "unknown"}  # a name that only use can find to be unknown
 # What messages call a setting
-ALIASES = {"query_prompt": "prompt_name", "options": "option", "name": "baseline", "column": "table", "label": "table"}
+ALIASES = {
+    "query_prompt": "prompt_name",
+    "options": "option",
+    "name": "baseline",
+    "column": "table",
+    "label": "table",
+}
 REFUSALS = (ValueError, TypeError, OSError, ImportError)
 
 
@@ -66,7 +72,9 @@ class Target:
     natural: dict[str, set[str]]
     paths: set[str]
 
-    def judge_all(self, cases: Cases, right: dict[str, set[str]], alone: dict[str, set[str]], but: str = "") -> None:
+    def judge_all(
+        self, cases: Cases, right: dict[str, set[str]], alone: dict[str, set[str]], but: str = ""
+    ) -> None:
         """Try every setting with every value but one. right: values beside the natural ones; alone: in their place."""
         for setting, natural in self.natural.items():
             allowed = alone.get(setting, right.get(setting, set()) | natural)
@@ -88,7 +96,9 @@ class Target:
                 cases.refused()
             else:  # the name of the setting stands in it in whatever case and with whatever dashes
                 message = str(error).replace("-", "_").lower()
-                named = any(name.lower() in message for name in (setting, ALIASES.get(setting, setting)))
+                named = any(
+                    name.lower() in message for name in (setting, ALIASES.get(setting, setting))
+                )
                 cases.check_message(error, what, *([] if named else [setting]))
         except Exception as error:  # the case is judged, not the test ended
             cases.wrong(f"{what}: {type(error).__name__}: {str(error)[:200]}")
@@ -96,18 +106,31 @@ class Target:
             cases.check(label in allowed, f"{what}: accepted")
 
 
-def target(name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()) -> Target:
+def target(
+    name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()
+) -> Target:
     """A function whose settings are all its parameters but some."""
-    lazy = dict.fromkeys(("SentenceBert", "SentenceMeta", "SentenceReranker"), object)  # for type checkers alone
+    lazy = dict.fromkeys(
+        ("SentenceBert", "SentenceMeta", "SentenceReranker"), object
+    )  # for type checkers alone
     annotated = function.__init__ if inspect.isclass(function) else function
     hints = get_type_hints(annotated, localns=lazy, include_extras=True)
     natural, paths = {}, set()
     for key, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) and key not in but:
+        if (
+            parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and key not in but
+        ):
             kinds = _kinds(hints.get(key, Any))
-            natural[key] = {label for kind, label in ((bool, "true"), (NoneType, "none")) if kind in kinds}
+            natural[key] = {
+                label for kind, label in ((bool, "true"), (NoneType, "none")) if kind in kinds
+            }
             default = parameter.default
-            natural[key] |= {of for of, value in VALUES.items() if type(value) is type(default) and value == default}
+            natural[key] |= {
+                of
+                for of, value in VALUES.items()
+                if type(value) is type(default) and value == default
+            }
             paths |= {key} if Path in kinds else set()
     return Target(name, function, given, natural, paths)
 
@@ -130,6 +153,8 @@ def validated_functions() -> dict[str, Callable[..., Any]]:
                 function = getattr(inner, "__func__", inner)
                 if not inspect.isfunction(function) or not hasattr(function, "__signature__"):
                     continue
-                if not function.__module__.startswith("spacy_sbert.cli"):  # typer checks a command's options
+                if not function.__module__.startswith(
+                    "spacy_sbert.cli"
+                ):  # typer checks a command's options
                     found[function.__qualname__] = function
     return found

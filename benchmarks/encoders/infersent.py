@@ -73,7 +73,9 @@ def initialized(seed: int) -> Language:
         "components.sbert.model.tok2vec.embed.width": WIDTH,
         "components.sbert.model.tok2vec.encode.width": WIDTH,
     }
-    return init_nlp(load_config(ROOT / "configs" / "infersent.cfg", overrides=overrides, interpolate=False))
+    return init_nlp(
+        load_config(ROOT / "configs" / "infersent.cfg", overrides=overrides, interpolate=False)
+    )
 
 
 def batches(nlp: Language, seed: int) -> Iterator[list[Example]]:
@@ -115,12 +117,16 @@ def fit_plain(seed: int) -> dict[str, float]:
     rows = dict(zip(unique, hashed_rows(nlp, unique), strict=True))
     model.train()
     for (first, second, labels), rate in zip(order, linear_warmup(RATE, STEPS), strict=False):
-        model.loss([rows[text] for text in first], [rows[text] for text in second], labels).backward()
+        model.loss(
+            [rows[text] for text in first], [rows[text] for text in second], labels
+        ).backward()
         step(model, optimizer, rate)
 
     def classify(u: numpy.ndarray, v: numpy.ndarray) -> list[str]:
         with torch.no_grad():
-            return [LABELS[i] for i in model.scores(torch.tensor(u), torch.tensor(v)).argmax(1).tolist()]
+            return [
+                LABELS[i] for i in model.scores(torch.tensor(u), torch.tensor(v)).argmax(1).tolist()
+            ]
 
     return measure("classification", lambda texts: model.encode(hashed_rows(nlp, texts)), classify)
 
@@ -129,7 +135,9 @@ def copy_weights(nlp: Language, model: InferSent) -> None:
     """Give the network the weights that ours begins with."""
     found = [*nlp.get_pipe("sbert").model.walk()]
     tables = [node.get_param("E") for node in found if node.has_param("E")]
-    maxout, norm = (next(node for node in found if node.name == name) for name in ("maxout", "layernorm"))
+    maxout, norm = (
+        next(node for node in found if node.name == name) for name in ("maxout", "layernorm")
+    )
     head = nlp.get_pipe("sbert").model.get_ref("loss")
     lstm = next(shim for node in found for shim in node.shims)._model
     pairs = list(zip([table.weight for table in model.embed], tables, strict=True))
@@ -159,7 +167,9 @@ def check(n_steps: int = 10) -> None:
         model.train()
         loss = model.loss(*rows, labels)
         loss.backward()
-        print(f"step {number}: loss {given:.6f} and {loss.item():.6f}, largest difference of vectors {vectors:.1e}")
+        print(
+            f"step {number}: loss {given:.6f} and {loss.item():.6f}, largest difference of vectors {vectors:.1e}"
+        )
         nlp.get_pipe("sbert").finish_update(ours)
         step(model, optimizer, 0.1)
 
@@ -170,8 +180,13 @@ def report() -> None:
     for key, label in MEASURES.items():
         names = [[f"{side}-{seed}" for seed in RUNS] for side in SIDES]
         found = [[runs[name][key] for name in of_side if name in runs] for of_side in names]
-        cells = [f"{statistics.mean(v):.2f} ({', '.join(f'{x:.2f}' for x in v)})" if v else "" for v in found]
-        difference = f"{statistics.mean(found[0]) - statistics.mean(found[1]):+.2f}" if all(found) else ""
+        cells = [
+            f"{statistics.mean(v):.2f} ({', '.join(f'{x:.2f}' for x in v)})" if v else ""
+            for v in found
+        ]
+        difference = (
+            f"{statistics.mean(found[0]) - statistics.mean(found[1]):+.2f}" if all(found) else ""
+        )
         print(f"| {label} | {cells[0]} | {cells[1]} | {difference} |")
 
 

@@ -52,7 +52,10 @@ def main() -> None:
         print(side, seed, found[side][-1], flush=True)
     print(f"| measure x 100 | {' | '.join(found)} |\n|---{'|---' * len(found)}|")
     for key, label in MEASURES.items():
-        cells = [written([record[key] for record in records if key in record]) for records in found.values()]
+        cells = [
+            written([record[key] for record in records if key in record])
+            for records in found.values()
+        ]
         print(f"| {label} | {' | '.join(cells)} |")
 
 
@@ -83,7 +86,11 @@ def measure(nlp: Language) -> dict[str, float]:
 
 
 def sentence_encoder() -> dict[str, object]:
-    return {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": LISTENER, "pooling": "mean"}
+    return {
+        "@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1",
+        "tok2vec": LISTENER,
+        "pooling": "mean",
+    }
 
 
 def run(side: str, seed: int) -> dict[str, float]:
@@ -91,7 +98,9 @@ def run(side: str, seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         for part in ("train", "dev"):
             text = (ROOT / "assets" / f"entities-{part}.iob").read_text(encoding="utf8")
-            DocBin(docs=iob_to_docs(text, n_sents=1, no_print=True)).to_disk(Path(folder) / f"{part}.spacy")
+            DocBin(docs=iob_to_docs(text, n_sents=1, no_print=True)).to_disk(
+                Path(folder) / f"{part}.spacy"
+            )
         nlp = init_nlp(configured(side, seed, Path(folder)))
         train(nlp, Path(folder), stdout=io.StringIO())
         found = {"ents_f": 100 * nlp.evaluate(Corpus(Path(folder) / "dev.spacy")(nlp))["ents_f"]}
@@ -109,7 +118,9 @@ def configured(side: str, seed: int, folder: Path) -> Config:
     config["system"]["seed"] = seed
     data = data_folder() / "sts" / "STSBenchmark"
     config["paths"] = {"train": str(data / "sts-train.csv"), "dev": str(data / "sts-dev.csv")}
-    config["paths"] |= {f"entities_{part}": str(folder / f"{part}.spacy") for part in ("train", "dev")}
+    config["paths"] |= {
+        f"entities_{part}": str(folder / f"{part}.spacy") for part in ("train", "dev")
+    }
     training = config["training"]
     training["batcher"] = {"@batchers": "spacy-sbert.batch_in_turn.v1", "size": BATCH_SIZE}
     training["eval_frequency"] = 1_000_000  # what counts is measured afterwards

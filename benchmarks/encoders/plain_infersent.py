@@ -46,12 +46,16 @@ class InferSent(nn.Module):
     def forward(self, texts: list[torch.Tensor]) -> torch.Tensor:
         """float (texts, width); of each text int64 (tokens, features, 4), the rows of its tokens."""
         rows = torch.cat(texts)
-        columns = [table(rows[:, i]) * self._dropped(1, self.width) for i, table in enumerate(self.embed)]
+        columns = [
+            table(rows[:, i]) * self._dropped(1, self.width) for i, table in enumerate(self.embed)
+        ]
         pieces = self.mix(torch.cat(columns, dim=1)).view(len(rows), self.width, PIECES)
         mixed = self.norm(pieces.max(dim=2).values)
         mixed = mixed * self._dropped(*mixed.shape)
         packed = pack_sequence(mixed.split([len(text) for text in texts]), enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, padding_value=-math.inf)
+        states, _ = pad_packed_sequence(
+            self.lstm(packed)[0], batch_first=True, padding_value=-math.inf
+        )
         return states.max(dim=1).values
 
     def _dropped(self, *shape: int) -> torch.Tensor:
@@ -60,9 +64,13 @@ class InferSent(nn.Module):
     def scores(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return self.head(torch.cat([u, v, (u - v).abs(), u * v], dim=1))
 
-    def loss(self, first: list[torch.Tensor], second: list[torch.Tensor], labels: list[str]) -> torch.Tensor:
+    def loss(
+        self, first: list[torch.Tensor], second: list[torch.Tensor], labels: list[str]
+    ) -> torch.Tensor:
         u, v = self([*first, *second]).split(len(first))
-        return functional.cross_entropy(self.scores(u, v), torch.tensor([LABELS.index(label) for label in labels]))
+        return functional.cross_entropy(
+            self.scores(u, v), torch.tensor([LABELS.index(label) for label in labels])
+        )
 
     def encode(self, texts: list[torch.Tensor], batch_size: int = 128) -> numpy.ndarray:
         """float32 (texts, width), in the order of the texts."""
@@ -78,7 +86,10 @@ class InferSent(nn.Module):
 
 def hashed_rows(nlp: Language, texts: list[str]) -> list[torch.Tensor]:
     """The rows of each text in the tables, int64 (tokens, features, 4)."""
-    ops, features = NumpyOps(), [nlp.make_doc(text).to_array([*FEATURES, IS_SPACE]) for text in texts]
+    ops, features = (
+        NumpyOps(),
+        [nlp.make_doc(text).to_array([*FEATURES, IS_SPACE]) for text in texts],
+    )
     keys = [of_text[of_text[:, -1] == 0, :-1] for of_text in features]
     flat = numpy.concatenate(keys)
     columns = [

@@ -33,11 +33,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    encoders: dict[str, Encode] = {path: spacy.load(path).get_pipe("sbert").encode for path in arguments.pipelines}
+    encoders: dict[str, Encode] = {
+        path: spacy.load(path).get_pipe("sbert").encode for path in arguments.pipelines
+    }
     encoders |= {peer: load_peer(peer) for peer in arguments.peers}
     texts = read_texts(arguments.n)
     counts = {
-        name: len(texts) if speed(encode, texts[:500]) > 1000 else arguments.n // 4 for name, encode in encoders.items()
+        name: len(texts) if speed(encode, texts[:500]) > 1000 else arguments.n // 4
+        for name, encode in encoders.items()
     }
     found: dict[str, list[float]] = {name: [] for name in encoders}
     for _ in range(arguments.rounds):
@@ -46,11 +49,17 @@ def main() -> None:
     first = statistics.median(found[arguments.pipelines[0]])
     for name, rates in found.items():
         rate = statistics.median(rates)
-        print(f"{name}: {rate:.0f} sentences a second ({min(rates):.0f} to {max(rates):.0f}), {rate / first:.2f}")
+        print(
+            f"{name}: {rate:.0f} sentences a second ({min(rates):.0f} to {max(rates):.0f}), {rate / first:.2f}"
+        )
 
 
 def read_texts(count: int) -> list[str]:
-    lines = (data_folder() / "sts" / "STSBenchmark" / "sts-train.csv").read_text(encoding="utf8").splitlines()
+    lines = (
+        (data_folder() / "sts" / "STSBenchmark" / "sts-train.csv")
+        .read_text(encoding="utf8")
+        .splitlines()
+    )
     texts = dict.fromkeys(text for line in lines for text in line.split("\t")[5:7])
     return list(texts)[:count]
 

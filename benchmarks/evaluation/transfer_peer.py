@@ -20,7 +20,12 @@ import numpy
 from sentence_transformers import SentenceTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    PredefinedSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.neural_network import MLPClassifier
 
 RESULTS = Path(__file__).parent / "results" / "transfer_peer.json"
@@ -67,7 +72,9 @@ def folded(root: Path, task: str) -> dict[str, float]:
 def split(root: Path, task: str) -> dict[str, float]:
     """Trained on train, tested on test; C by five folds of train, or on dev where there is one."""
     parts = questions(root) if task == "TREC" else treebank(root)
-    (x, y), (test, gold) = ((encode(texts), numpy.array(labels)) for texts, labels in (parts[0], parts[-1]))
+    (x, y), (test, gold) = (
+        (encode(texts), numpy.array(labels)) for texts, labels in (parts[0], parts[-1])
+    )
     if len(parts) == 2:
         tuned = GridSearchCV(LogisticRegression(max_iter=1000), GRID, cv=INNER).fit(x, y)
     else:
@@ -76,7 +83,9 @@ def split(root: Path, task: str) -> dict[str, float]:
         search = GridSearchCV(LogisticRegression(max_iter=1000), GRID, cv=on_dev, refit=False)
         search.fit(numpy.vstack([x, dev]), numpy.concatenate([y, dev_y]))
         tuned = LogisticRegression(max_iter=1000, **search.best_params_).fit(x, y)
-    networks = [MLPClassifier((50,), random_state=seed).fit(x, y).score(test, gold) for seed in SEEDS[task]]
+    networks = [
+        MLPClassifier((50,), random_state=seed).fit(x, y).score(test, gold) for seed in SEEDS[task]
+    ]
     return {
         "lr tuned": 100 * tuned.score(test, gold),
         "lr plain": 100 * LogisticRegression(max_iter=1000).fit(x, y).score(test, gold),
@@ -87,7 +96,11 @@ def split(root: Path, task: str) -> dict[str, float]:
 def questions(root: Path) -> list[Labelled]:
     found = []
     for file in ("train_5500.label", "TREC_10.label"):
-        lines = [line.strip() for line in read(root / "TREC" / file, "latin-1").split("\n") if line.strip()]
+        lines = [
+            line.strip()
+            for line in read(root / "TREC" / file, "latin-1").split("\n")
+            if line.strip()
+        ]
         pairs = [line.split(" ", 1) for line in lines]
         found.append(([text for _, text in pairs], [label.split(":")[0] for label, _ in pairs]))
     return found

@@ -39,7 +39,9 @@ def accuracy(nlp: spacy.Language, learn: Rows, test: Rows) -> float:
     sbert = find_sbert(nlp)
     classifier = LogisticRegression(max_iter=1000)
     classifier.fit(sbert.encode([text for text, _ in learn]), [label for _, label in learn])
-    return 100 * float(classifier.score(sbert.encode([text for text, _ in test]), [label for _, label in test]))
+    return 100 * float(
+        classifier.score(sbert.encode([text for text, _ in test]), [label for _, label in test])
+    )
 
 
 def main() -> None:
@@ -55,14 +57,21 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="JSON")
     given = parser.parse_args()
     with given.data.open(encoding="utf8", newline="") as file:
-        rows = [(row["text"], row["category"]) for row in csv.DictReader(file) if row["text"] and row["category"]]
+        rows = [
+            (row["text"], row["category"])
+            for row in csv.DictReader(file)
+            if row["text"] and row["category"]
+        ]
     results = []
     for seed in map(int, given.seeds.split(",")):
         learn, test = split(rows, given.per_class, given.n_test, seed)
         fix_random_seed(seed)
         nlp = spacy.blank("en")
         nlp.add_pipe(
-            "sbert", config={"loss": {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "margin": given.margin}}
+            "sbert",
+            config={
+                "loss": {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "margin": given.margin}
+            },
         )
         before = accuracy(nlp, learn, test)
         docs = [example_doc(nlp, [text], label=label) for text, label in learn]
@@ -75,16 +84,30 @@ def main() -> None:
             for batch in minibatch(examples, given.size):
                 nlp.update(batch, sgd=optimizer)
         after = accuracy(nlp, learn, test)
-        results.append({"seed": seed, "learned": len(learn), "tested": len(test), "before": before, "after": after})
+        results.append(
+            {
+                "seed": seed,
+                "learned": len(learn),
+                "tested": len(test),
+                "before": before,
+                "after": after,
+            }
+        )
         print(results[-1], flush=True)
         if given.output is not None:
-            given.output.write_text(json.dumps(report(given, results), indent=2) + "\n", encoding="utf8")
+            given.output.write_text(
+                json.dumps(report(given, results), indent=2) + "\n", encoding="utf8"
+            )
 
 
 def report(given: argparse.Namespace, results: list[dict[str, float]]) -> dict[str, object]:
     """Return settings, versions, the runs so far and their means."""
-    settings = {key: str(value) for key, value in vars(given).items() if key not in ("data", "output")}
-    versions = {name: version(name) for name in ("spacy-sbert", "spacy", "torch", "scikit-learn", "numpy")}
+    settings = {
+        key: str(value) for key, value in vars(given).items() if key not in ("data", "output")
+    }
+    versions = {
+        name: version(name) for name in ("spacy-sbert", "spacy", "torch", "scikit-learn", "numpy")
+    }
     means = {key: float(numpy.mean([one[key] for one in results])) for key in ("before", "after")}
     return {"settings": settings, "versions": versions, "runs": results, "means": means}
 

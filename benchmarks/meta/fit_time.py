@@ -28,10 +28,16 @@ def made(n: int, widths: list[int], folder: Path) -> list[numpy.ndarray]:
 
     def block(rows: int) -> list[numpy.ndarray]:
         signal = rng.normal(size=(rows, 64))
-        return [(signal @ mix + rng.normal(size=(rows, mix.shape[1]))).astype("float32") for mix in mixing]
+        return [
+            (signal @ mix + rng.normal(size=(rows, mix.shape[1]))).astype("float32")
+            for mix in mixing
+        ]
 
     paths = [folder / f"{i}.f32" for i in range(len(widths))]
-    views = [numpy.memmap(path, "<f4", "w+", shape=(n, width)) for path, width in zip(paths, widths, strict=True)]
+    views = [
+        numpy.memmap(path, "<f4", "w+", shape=(n, width))
+        for path, width in zip(paths, widths, strict=True)
+    ]
     for start in range(0, n, BLOCK):
         for view, rows in zip(views, block(min(BLOCK, n - start)), strict=True):
             view[start : start + BLOCK] = rows
@@ -57,7 +63,9 @@ def main() -> None:
         print(f"{method}: {statistics.median(seconds)} s, of {seconds}")
     if args.output:
         settings = {"sentences": args.n, "widths": args.widths, "threads": torch.get_num_threads()}
-        args.output.write_text(json.dumps({"settings": settings, "versions": versions(), "seconds": found}) + "\n")
+        args.output.write_text(
+            json.dumps({"settings": settings, "versions": versions(), "seconds": found}) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ def run(task: str, seed: int) -> dict[str, Any]:
         return [head.attrs["labels"][i] for i in probabilities_of(head, u, v).argmax(axis=1)]
 
     found = measure(task, encode, classify)
-    versions = {name: version(name) for name in ("spacy-sbert", "spacy", "thinc", "transformers", "torch")}
+    versions = {
+        name: version(name) for name in ("spacy-sbert", "spacy", "thinc", "transformers", "torch")
+    }
     print({key: value for key, value in found.items() if key != "right"}, round(seconds))
     return {**found, "seconds": round(seconds), "versions": versions}
 
@@ -63,7 +65,9 @@ def fit(task: str, seed: int, folder: Path) -> Language:
     members = [f"text{i}" for i in range(n_members)]
     gold = {"regression": "score"}.get(task, "label" if task.startswith("classification") else None)
     columns = [*members, *([gold] if gold else [])]
-    srsly.write_jsonl(folder / "train.jsonl", [dict(zip(columns, row, strict=True)) for row in rows])
+    srsly.write_jsonl(
+        folder / "train.jsonl", [dict(zip(columns, row, strict=True)) for row in rows]
+    )
     reader = {"path": str(folder / "train.jsonl"), "format": "table", "members": members}
     reader.update({gold: gold} if gold else {})
     overrides = {
@@ -75,12 +79,18 @@ def fit(task: str, seed: int, folder: Path) -> Language:
         "training.optimizer.learn_rate.warmup": settings.warmup,
         "training.max_epochs": 1,
         "training.eval_frequency": 1_000_000,  # what counts is measured afterwards
-        **{f"corpora.{corpus}.{key}": value for corpus in ("train", "dev") for key, value in reader.items()},
+        **{
+            f"corpora.{corpus}.{key}": value
+            for corpus in ("train", "dev")
+            for key, value in reader.items()
+        },
         "corpora.dev.limit": 32,
     }
     if task == "classification_equal_head":
         overrides["components.sbert.loss.learn_rate_factor"] = 1.0
-    config = load_config(ROOT / "configs" / f"{CONFIGS.get(task, 'nli')}.cfg", overrides=overrides, interpolate=False)
+    config = load_config(
+        ROOT / "configs" / f"{CONFIGS.get(task, 'nli')}.cfg", overrides=overrides, interpolate=False
+    )
     nlp = init_nlp(config)
     if task.startswith("classification"):
         share_head(nlp, seed)

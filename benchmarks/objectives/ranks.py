@@ -31,7 +31,9 @@ def run(ranks: int, seed: int, precision: str) -> dict[str, Any]:
     settings = TASKS["ranking"]
     with tempfile.TemporaryDirectory() as folder:
         data, output = Path(folder) / "train.jsonl", Path(folder) / "training"
-        srsly.write_jsonl(data, [{"text0": first, "text1": second} for first, second in training_rows("ranking")])
+        srsly.write_jsonl(
+            data, [{"text0": first, "text1": second} for first, second in training_rows("ranking")]
+        )
         options: dict[str, Any] = {
             "training.seed": seed,
             "system.seed": seed,
@@ -47,11 +49,26 @@ def run(ranks: int, seed: int, precision: str) -> dict[str, Any]:
         for corpus in ("train", "dev"):
             options |= {f"corpora.{corpus}.path": str(data), f"corpora.{corpus}.format": "table"}
             options[f"corpora.{corpus}.members"] = json.dumps(["text0", "text1"])
-        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"]
-        command = [sys.executable, *launcher, "spacy", "sbert", "train", str(ROOT / "configs" / "ranking.cfg")]
+        launcher = [
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(ranks),
+            "-m",
+        ]
+        command = [
+            sys.executable,
+            *launcher,
+            "spacy",
+            "sbert",
+            "train",
+            str(ROOT / "configs" / "ranking.cfg"),
+        ]
         command += ["--output", str(output)]
         command += [
-            f"--{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in options.items()
+            f"--{key}={str(value).lower() if isinstance(value, bool) else value}"
+            for key, value in options.items()
         ]
         start = time.time()
         subprocess.run(command, check=True, cwd=ROOT)
@@ -82,7 +99,9 @@ def table(results: dict[tuple[int, int], dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--precision", default="bfloat16", help="of training")

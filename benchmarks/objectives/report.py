@@ -11,7 +11,10 @@ from tasks import RESULTS, read_runs
 MEASURES = {
     "regression": {"sts_spearman": "STSb dev Spearman"},
     "classification": {"accuracy": "SNLI dev accuracy", "sts_spearman": "STSb dev Spearman"},
-    "classification_equal_head": {"accuracy": "SNLI dev accuracy", "sts_spearman": "STSb dev Spearman"},
+    "classification_equal_head": {
+        "accuracy": "SNLI dev accuracy",
+        "sts_spearman": "STSb dev Spearman",
+    },
     "triplet": {"accuracy": "test accuracy"},
     "ranking": {"ap": "qqp_dev average precision"},
 }
@@ -29,12 +32,17 @@ def written(values: list[float]) -> str:
     return f"{statistics.mean(values):.2f} ({seeds})"
 
 
-def interval(ours: list[dict], theirs: list[dict], n_samples: int = 10_000) -> tuple[float, float, float]:
+def interval(
+    ours: list[dict], theirs: list[dict], n_samples: int = 10_000
+) -> tuple[float, float, float]:
     """Difference of accuracies x 100 and its 95 % interval by a paired bootstrap over the test triplets.
 
     For each triplet the fraction of a side's seeds that have it right is one observation.
     """
-    right = [numpy.mean([[int(c) for c in result["right"]] for result in side], axis=0) for side in (ours, theirs)]
+    right = [
+        numpy.mean([[int(c) for c in result["right"]] for result in side], axis=0)
+        for side in (ours, theirs)
+    ]
     difference = 100 * (right[0] - right[1])  # (triplets,)
     drawn = numpy.random.default_rng(0).integers(len(difference), size=(n_samples, len(difference)))
     low, high = numpy.quantile(difference[drawn].mean(axis=1), [0.025, 0.975])
@@ -42,7 +50,9 @@ def interval(ours: list[dict], theirs: list[dict], n_samples: int = 10_000) -> t
 
 
 def main() -> None:
-    print("| objective, measure x 100 | spacy-sbert | sentence-transformers | difference |\n|---|---|---|---|")
+    print(
+        "| objective, measure x 100 | spacy-sbert | sentence-transformers | difference |\n|---|---|---|---|"
+    )
     for task, measures in MEASURES.items():
         ours, theirs = results(task, "spacy-sbert"), results(task, "sentence-transformers")
         if not ours or not theirs:
@@ -53,8 +63,14 @@ def main() -> None:
             print(f"| {task}, {label} | {written(u)} | {written(v)} | {difference:+.2f} |")
     ours, theirs = results("triplet", "spacy-sbert"), results("triplet", "sentence-transformers")
     start = read_runs(RESULTS)["triplet-sentence-transformers-0"]
-    print("\nDifference in the accuracy of triplets, 95 % interval of a paired bootstrap over the test triplets:")
-    print("against sentence-transformers: {:+.2f} ({:+.2f} to {:+.2f})".format(*interval(ours, theirs)))
+    print(
+        "\nDifference in the accuracy of triplets, 95 % interval of a paired bootstrap over the test triplets:"
+    )
+    print(
+        "against sentence-transformers: {:+.2f} ({:+.2f} to {:+.2f})".format(
+            *interval(ours, theirs)
+        )
+    )
     print("against no training ({:.2f}): ".format(start["accuracy"]), end="")
     print("{:+.2f} ({:+.2f} to {:+.2f})".format(*interval(ours, [start])))
 

@@ -83,25 +83,39 @@ def measure(task: str, encode: Encode, classify: Classify | None = None) -> dict
     """The figures of one trained encoder, x 100; every text is encoded once."""
     folder, encode = data_folder(), _once(encode)
     if task == "triplet":
-        a, p, n = (encode(list(texts)) for texts in zip(*triplet_rows(folder / "wikisec/test.csv"), strict=True))
+        a, p, n = (
+            encode(list(texts))
+            for texts in zip(*triplet_rows(folder / "wikisec/test.csv"), strict=True)
+        )
         right = numpy.linalg.norm(a - p, axis=1) < numpy.linalg.norm(a - n, axis=1)
-        return {"accuracy": 100 * float(right.mean()), "right": "".join("01"[int(r)] for r in right)}
+        return {
+            "accuracy": 100 * float(right.mean()),
+            "right": "".join("01"[int(r)] for r in right),
+        }
     if task == "ranking":
-        with (folder / "quora/qqp_dev.tsv").open(encoding="utf8", errors="replace", newline="\n") as file:
+        with (folder / "quora/qqp_dev.tsv").open(
+            encoding="utf8", errors="replace", newline="\n"
+        ) as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
         u, v = (encode([row[i] for row in rows]) for i in (1, 2))
-        return {"ap": 100 * float(average_precision_score([int(row[0]) for row in rows], _cosine(u, v)))}
+        return {
+            "ap": 100 * float(average_precision_score([int(row[0]) for row in rows], _cosine(u, v)))
+        }
     found: dict[str, Any] = {"sts_spearman": sts_spearman(encode)}
     if task.startswith("classification"):
         assert classify is not None
         first, second, labels = zip(*nli_rows(folder / "nli/snli_dev.jsonl"), strict=True)
         given = classify(encode(list(first)), encode(list(second)))
-        found["accuracy"] = 100 * float(numpy.mean([a == b for a, b in zip(given, labels, strict=True)]))
+        found["accuracy"] = 100 * float(
+            numpy.mean([a == b for a, b in zip(given, labels, strict=True)])
+        )
     return found
 
 
 def sts_spearman(encode: Encode) -> float:
-    first, second, gold = zip(*sts_rows(data_folder() / "sts/STSBenchmark/sts-dev.csv"), strict=True)
+    first, second, gold = zip(
+        *sts_rows(data_folder() / "sts/STSBenchmark/sts-dev.csv"), strict=True
+    )
     return 100 * float(spearmanr(_cosine(encode(list(first)), encode(list(second))), gold)[0])
 
 

@@ -35,8 +35,21 @@ from spacy.util import load_config
 
 from spacy_sbert.evaluation import evaluate
 
-TABLE_6 = ["u,v", "abs_diff", "product", "abs_diff,product", "u,v,product", "u,v,abs_diff", "u,v,abs_diff,product"]
-WRITTEN = {"u": "u", "v": "v", "abs_diff": "\\|u-v\\|", "product": "u*v"}  # a bar alone would end a cell
+TABLE_6 = [
+    "u,v",
+    "abs_diff",
+    "product",
+    "abs_diff,product",
+    "u,v,product",
+    "u,v,abs_diff",
+    "u,v,abs_diff,product",
+]
+WRITTEN = {
+    "u": "u",
+    "v": "v",
+    "abs_diff": "\\|u-v\\|",
+    "product": "u*v",
+}  # a bar alone would end a cell
 NONE = "none"  # the concatenation of a loss that has none
 
 
@@ -63,28 +76,46 @@ def table(scores: dict[tuple[str, ...], Scores]) -> str:
     found: dict[tuple[str, str], list[float]] = {}
     for (pooling, concatenation, _), run in scores.items():
         found.setdefault((pooling, concatenation), []).append(run["spearman"])
-    rows = [[*name(*key), *mean_and_deviation(values), len(values)] for key, values in found.items()]
-    return markdown(["pooling", "concatenation", "STS Spearman x 100", "standard deviation", "seeds"], rows)
+    rows = [
+        [*name(*key), *mean_and_deviation(values), len(values)] for key, values in found.items()
+    ]
+    return markdown(
+        ["pooling", "concatenation", "STS Spearman x 100", "standard deviation", "seeds"], rows
+    )
 
 
 def name(pooling: str, concatenation: str) -> tuple[str, str]:
     """As a table has them."""
-    parts = "-" if concatenation == NONE else f"({', '.join(WRITTEN[part] for part in concatenation.split(','))})"
+    parts = (
+        "-"
+        if concatenation == NONE
+        else f"({', '.join(WRITTEN[part] for part in concatenation.split(','))})"
+    )
     return pooling, parts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Ablation of pooling and concatenation.")
     add_options(parser, output="metrics/ablation", config="nli.cfg", seeds=[1, 2], epochs=1)
-    parser.add_argument("--train", nargs="+", type=Path, help="as the config reads them, by default its own")
-    parser.add_argument("--dev", type=Path, default=ASSETS / "pairs-dev.csv", help="graded pairs, STS layout")
+    parser.add_argument(
+        "--train", nargs="+", type=Path, help="as the config reads them, by default its own"
+    )
+    parser.add_argument(
+        "--dev", type=Path, default=ASSETS / "pairs-dev.csv", help="graded pairs, STS layout"
+    )
     parser.add_argument("--pooling", nargs="+", default=["mean", "max", "cls"])
-    parser.add_argument("--concatenation", nargs="+", default=TABLE_6, help="not of a loss that has none")
-    parser.add_argument("--head-factor", type=float, help="on the head's learning rate, by default the config's")
+    parser.add_argument(
+        "--concatenation", nargs="+", default=TABLE_6, help="not of a loss that has none"
+    )
+    parser.add_argument(
+        "--head-factor", type=float, help="on the head's learning rate, by default the config's"
+    )
     args = parser.parse_args()
     use_device(args)
     config = load_config(args.config, overrides=sample_paths(args.config), interpolate=True)
-    concatenations = args.concatenation if "concatenation" in config["components"]["sbert"]["loss"] else [NONE]
+    concatenations = (
+        args.concatenation if "concatenation" in config["components"]["sbert"]["loss"] else [NONE]
+    )
     given = args.train or config["corpora"]["train"]["path"]
     data = [Path(given)] if isinstance(given, str) else list(map(Path, given))
     settings = settings_of(args, "epochs", "steps", "head_factor")

@@ -74,12 +74,16 @@ PROTOCOLS = {
     "topics": "leave one topic out ({count})",
     "topic-folds": "{count}-fold cross-validation over topics",
 }
-Predicted = tuple[numpy.ndarray, float]  # of each test pair, float (n,), and the seconds of training
+Predicted = tuple[
+    numpy.ndarray, float
+]  # of each test pair, float (n,), and the seconds of training
 SVR_SEED = 0  # of the inner folds that choose its settings
 MEASURES = ("pearson", "spearman")  # in the order of the paper
 
 
-def make_splits(protocol: str, rows: Sequence[ArgumentRow], folds: int, only: Sequence[str] = ()) -> list[Split]:
+def make_splits(
+    protocol: str, rows: Sequence[ArgumentRow], folds: int, only: Sequence[str] = ()
+) -> list[Split]:
     """The splits of one of PROTOCOLS: all, or only those of some names. folds (int): of pairs, sentences or topics."""
     members, topics = [row.members for row in rows], [row.topic for row in rows]
     make: dict[str, Callable[[], list[Split]]] = {
@@ -94,7 +98,9 @@ def make_splits(protocol: str, rows: Sequence[ArgumentRow], folds: int, only: Se
         raise SystemExit(str(error)) from error
     unknown = set(only) - {split.name for split in splits}
     if unknown:
-        raise SystemExit(f"--only {', '.join(unknown)}: expected some of {', '.join(split.name for split in splits)}")
+        raise SystemExit(
+            f"--only {', '.join(unknown)}: expected some of {', '.join(split.name for split in splits)}"
+        )
     return [split for split in splits if not only or split.name in only]
 
 
@@ -127,29 +133,43 @@ def similarities(nlp: Language, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
 
 def correlate(predicted: numpy.ndarray, rows: Sequence[ArgumentRow]) -> Scores:
     """Both correlations with the scores of pairs."""
-    return {name: measure(predicted, [row.score for row in rows]) for name, measure in CORRELATIONS.items()}
+    return {
+        name: measure(predicted, [row.score for row in rows])
+        for name, measure in CORRELATIONS.items()
+    }
 
 
-def score_fixed(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], splits: Sequence[Split]) -> Scores:
+def score_fixed(
+    args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], splits: Sequence[Split]
+) -> Scores:
     """The scores of vectors that are not trained, of each split."""
     if row == SVR:
         predicted = regressed(fixed_source(args, "untrained"), rows, splits)
     else:
         predicted = vector_similarities(fixed_source(args, row), rows)
-    return {split.name: correlate(predicted[list(split.test)], [rows[i] for i in split.test]) for split in splits}
+    return {
+        split.name: correlate(predicted[list(split.test)], [rows[i] for i in split.test])
+        for split in splits
+    }
 
 
-def regressed(source: Source, rows: Sequence[ArgumentRow], splits: Sequence[Split]) -> numpy.ndarray:
+def regressed(
+    source: Source, rows: Sequence[ArgumentRow], splits: Sequence[Split]
+) -> numpy.ndarray:
     """What support vector regression on |u-v| and u*v says of each pair that is held out, float (n,)."""
     features = concatenated(*vectors(source, rows), parts=SYMMETRIC)
     scores, predicted = numpy.array([row.score for row in rows]), numpy.full(len(rows), numpy.nan)
     for split in splits:
         train, test = list(split.train), list(split.test)
-        predicted[test] = fit_support_vectors((features[train], scores[train]), SVR_SEED)(features[test])
+        predicted[test] = fit_support_vectors((features[train], scores[train]), SVR_SEED)(
+            features[test]
+        )
     return predicted
 
 
-def fit_and_score(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], split: Split, seed: int) -> Scores:
+def fit_and_score(
+    args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], split: Split, seed: int
+) -> Scores:
     """Learn from a split, and score its test pairs."""
     train, test = list(split.train), [rows[i] for i in split.test]
     random.Random(seed).shuffle(train)  # so that a limit leaves pairs of all topics
@@ -159,12 +179,18 @@ def fit_and_score(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow
 
 
 def fit_pipeline(
-    args: argparse.Namespace, row: str, train: Sequence[ArgumentRow], test: Sequence[ArgumentRow], seed: int
+    args: argparse.Namespace,
+    row: str,
+    train: Sequence[ArgumentRow],
+    test: Sequence[ArgumentRow],
+    seed: int,
 ) -> Predicted:
     """Train a pipeline, and predict with it."""
     with tempfile.TemporaryDirectory() as folder:
         path, model = Path(folder) / "train.jsonl", Path(folder) / "model"
-        path.write_text("".join(json.dumps(as_record(pair)) + "\n" for pair in train), encoding="utf8")
+        path.write_text(
+            "".join(json.dumps(as_record(pair)) + "\n" for pair in train), encoding="utf8"
+        )
         given = {"system.seed": seed, "paths.train": str(path), "paths.dev": str(path)}
         overrides: Overrides = {**given, **length(args.epochs, args.steps), **columns_of_records()}
         config = args.cross_config if row == "cross-encoder" else args.config
@@ -175,7 +201,10 @@ def fit_pipeline(
 
 
 # What learns from pairs: from the options, its row, training pairs, test pairs and a seed to what it predicts of these.
-LEARNERS: dict[str, Callable[..., Predicted]] = {"bi-encoder": fit_pipeline, "cross-encoder": fit_pipeline}
+LEARNERS: dict[str, Callable[..., Predicted]] = {
+    "bi-encoder": fit_pipeline,
+    "cross-encoder": fit_pipeline,
+}
 
 
 def as_record(row: ArgumentRow) -> dict[str, object]:
@@ -186,7 +215,11 @@ def as_record(row: ArgumentRow) -> dict[str, object]:
 def columns_of_records() -> Overrides:
     """How a reader reads the records."""
     columns = {"format": "table", "members": ["first", "second"], "score": "score"}
-    return {f"corpora.{part}.{key}": value for part in ("train", "dev") for key, value in columns.items()}
+    return {
+        f"corpora.{part}.{key}": value
+        for part in ("train", "dev")
+        for key, value in columns.items()
+    }
 
 
 def vectors_of(args: argparse.Namespace, row: str) -> Settings:
@@ -201,7 +234,11 @@ def weights_of(args: argparse.Namespace, row: str) -> Settings:
     settings = settings_of(args, "epochs", "steps")
     if row == "bi-encoder":
         return {**settings, "config": digest(args.config)}
-    return {**settings, "config": digest(args.cross_config), "cross_objective": args.cross_objective}
+    return {
+        **settings,
+        "config": digest(args.cross_config),
+        "cross_objective": args.cross_objective,
+    }
 
 
 def table(scores: dict[tuple[str, ...], Scores]) -> str:
@@ -211,30 +248,46 @@ def table(scores: dict[tuple[str, ...], Scores]) -> str:
         splits = found.setdefault((protocol, row), {})
         for split, of_split in one.items() if row in FIXED else [(rest[0], one)]:
             splits.setdefault(split, []).append(of_split)
-    order = [(protocol, row) for protocol in PROTOCOLS for row in TITLES if (protocol, row) in found]
+    order = [
+        (protocol, row) for protocol in PROTOCOLS for row in TITLES if (protocol, row) in found
+    ]
     lines = []
     for protocol, row in order:
         splits = found[protocol, row]
-        each = [[mean_of([one[name] for one in runs]) for runs in splits.values()] for name in MEASURES]
+        each = [
+            [mean_of([one[name] for one in runs]) for runs in splits.values()] for name in MEASURES
+        ]
         cells = [part for column in each for part in mean_and_deviation(column)]
         seeds = "-" if row in FIXED else min(map(len, splits.values()))
-        lines.append([PROTOCOLS[protocol].format(count=len(splits)), TITLES[row], *cells, len(splits), seeds])
+        lines.append(
+            [PROTOCOLS[protocol].format(count=len(splits)), TITLES[row], *cells, len(splits), seeds]
+        )
     scored = [part for name in MEASURES for part in (f"{name.title()} x 100", "standard deviation")]
     return markdown(["protocol", "what", *scored, "scored", "seeds"], lines)
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Argument similarity: cross-validation and left-out topics.")
+    parser = argparse.ArgumentParser(
+        description="Argument similarity: cross-validation and left-out topics."
+    )
     add_options(parser, output="metrics/arguments", config="sts.cfg", seeds=[1], epochs=4)
     add_cross_options(parser)
-    parser.add_argument("--rows", nargs="+", choices=list(TITLES), help="by default all; static with --static alone")
-    parser.add_argument("--data", type=Path, default=ASSETS / "arguments.tsv", help="a file, or AFS's folder")
+    parser.add_argument(
+        "--rows", nargs="+", choices=list(TITLES), help="by default all; static with --static alone"
+    )
+    parser.add_argument(
+        "--data", type=Path, default=ASSETS / "arguments.tsv", help="a file, or AFS's folder"
+    )
     parser.add_argument("--layout", choices=list(ARGUMENTS), default="ukp")
     parser.add_argument("--static", help="a pipeline with static vectors, such as en_core_web_md")
-    parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["folds", "topics"])
+    parser.add_argument(
+        "--protocols", nargs="+", choices=list(PROTOCOLS), default=["folds", "topics"]
+    )
     parser.add_argument("--folds", type=int, default=N_FOLDS, help="of pairs and of sentences")
     parser.add_argument("--topic-folds", type=int, default=TOPIC_FOLDS)
-    parser.add_argument("--only", nargs="+", default=[], help='some of the splits, such as "fold 1" or a topic')
+    parser.add_argument(
+        "--only", nargs="+", default=[], help='some of the splits, such as "fold 1" or a topic'
+    )
     args = parser.parse_args()
     rows = [row for row in TITLES if row != "static" or args.static]
     if RERANKER in load_config(args.config)["components"]:
@@ -249,17 +302,25 @@ def main() -> None:
     args = parse()
     use_device(args)
     rows = read_arguments(args.data, args.layout)
-    folds = {name: args.topic_folds if name == "topic-folds" else args.folds for name in args.protocols}
+    folds = {
+        name: args.topic_folds if name == "topic-folds" else args.folds for name in args.protocols
+    }
     data = {"layout": args.layout, "data": digest(*argument_files(args.data, args.layout))}
-    settings: dict[str, Settings] = {name: {**data, "folds": folds[name], "protocol": name} for name in folds}
-    splits = {protocol: make_splits(protocol, rows, folds[protocol], args.only) for protocol in folds}
+    settings: dict[str, Settings] = {
+        name: {**data, "folds": folds[name], "protocol": name} for name in folds
+    }
+    splits = {
+        protocol: make_splits(protocol, rows, folds[protocol], args.only) for protocol in folds
+    }
     runs = Runs(args.output, vars(args), table)
     for protocol, each in splits.items():
         for row in (row for row in args.rows if row in FIXED):
             depends = {**vectors_of(args, row), **settings[protocol], "only": args.only}
             runs(protocol, row, settings=depends, make=partial(score_fixed, args, row, rows, each))
     for seed in args.seeds:
-        for protocol, split in ((protocol, split) for protocol, each in splits.items() for split in each):
+        for protocol, split in (
+            (protocol, split) for protocol, each in splits.items() for split in each
+        ):
             for row in (row for row in args.rows if row in TRAINED):
                 depends = {**weights_of(args, row), **settings[protocol], "split": split.name}
                 make = partial(fit_and_score, args, row, rows, split, seed)

@@ -41,7 +41,9 @@ def split_topic_folds(
     _check_folds(folds, len(order), "topics")
     random.Random(FOLD_SEED).shuffle(order)
     fold_of = {topic: place % folds for place, topic in enumerate(order)}
-    tests = ([i for i, topic in enumerate(topics) if fold_of[topic] == fold] for fold in range(folds))
+    tests = (
+        [i for i, topic in enumerate(topics) if fold_of[topic] == fold] for fold in range(folds)
+    )
     return [leave_out(f"fold {fold + 1}", members, test) for fold, test in enumerate(tests)]
 
 

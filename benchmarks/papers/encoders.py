@@ -99,7 +99,9 @@ def bilstm(folder: Path) -> None:
 def ngrams(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         pairs = Path(temporary) / "duplicates.tsv"
-        pairs.write_bytes(gzip.decompress((data() / "quora" / "paraphrase_train.tsv.gz").read_bytes()))
+        pairs.write_bytes(
+            gzip.decompress((data() / "quora" / "paraphrase_train.tsv.gz").read_bytes())
+        )
         corpora = {
             "corpora.train.path": pairs,
             "corpora.train.header": "false",
@@ -109,18 +111,34 @@ def ngrams(folder: Path) -> None:
             "training.score_weights.sts_spearman": 1.0,
             "training.score_weights.pair_ap": 0.0,
         }
-        sizes = {"components.sbert.model.tok2vec.width": 300, "components.sbert.model.tok2vec.rows": 50000}
+        sizes = {
+            "components.sbert.model.tok2vec.width": 300,
+            "components.sbert.model.tok2vec.rows": 50000,
+        }
         _train("paraphrase_average", folder, batch=500, steps=400, **corpora, **sizes)
 
 
 def static(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         sentences = Path(temporary) / "sentences.txt"
-        with gzip.open(data() / "corpora" / "english_sentences.tsv.gz", "rt", encoding="utf8") as file:
+        with gzip.open(
+            data() / "corpora" / "english_sentences.tsv.gz", "rt", encoding="utf8"
+        ) as file:
             sentences.write_text("".join(line.split("\t")[1] for line in file), encoding="utf8")
         _make("minilm", folder.parent)
         teacher = folder.parent / "minilm"
-        _run("-m", "spacy", "sbert", "distill-static", teacher, folder, "--vocabulary", sentences, "--size", 256)
+        _run(
+            "-m",
+            "spacy",
+            "sbert",
+            "distill-static",
+            teacher,
+            folder,
+            "--vocabulary",
+            sentences,
+            "--size",
+            256,
+        )
 
 
 def tagger(folder: Path) -> None:
@@ -142,7 +160,8 @@ def random(folder: Path) -> None:
 
 
 ENCODERS: dict[str, Callable[[Path], None]] = {
-    made.__name__: made for made in (minilm, mpnet, wordllama, words, universal, bilstm, ngrams, static, tagger, random)
+    made.__name__: made
+    for made in (minilm, mpnet, wordllama, words, universal, bilstm, ngrams, static, tagger, random)
 }
 
 
@@ -164,7 +183,15 @@ def _train(config: str, folder: Path, batch: int, steps: int, **overrides: objec
     }
     options = [part for name, value in given.items() for part in (f"--{name}", value)]
     with tempfile.TemporaryDirectory() as temporary:
-        _run("-m", "spacy", "train", ROOT / "configs" / f"{config}.cfg", "--output", temporary, *options)
+        _run(
+            "-m",
+            "spacy",
+            "train",
+            ROOT / "configs" / f"{config}.cfg",
+            "--output",
+            temporary,
+            *options,
+        )
         (Path(temporary) / "model-last").rename(folder)
 
 
@@ -178,7 +205,9 @@ def _make(name: str, folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", default=[], choices=[*ENCODERS, []], metavar="NAME")
     args = parser.parse_args()

@@ -87,13 +87,20 @@ class Ensemble:
         def make() -> Scores:
             start = time.perf_counter()
             try:
-                estimator = make_estimator(**settings).fit([self.views[i][rows] for i in chosen], names)
+                estimator = make_estimator(**settings).fit(
+                    [self.views[i][rows] for i in chosen], names
+                )
             except ValueError as error:
                 return {"error": str(error)}
-            fit = {"seconds": round(time.perf_counter() - start, 2), "notes": list(estimator.notes("the ensemble"))}
+            fit = {
+                "seconds": round(time.perf_counter() - start, 2),
+                "notes": list(estimator.notes("the ensemble")),
+            }
             return {**fit, **self.data.score(Combined(self.members, chosen, estimator))}
 
-        return self._saved(settings["method"], {**settings, "members": names, "sentences": n or total}, make)
+        return self._saved(
+            settings["method"], {**settings, "members": names, "sentences": n or total}, make
+        )
 
     def _saved(self, name: str, settings: Scores, make: Callable[[], Scores]) -> Scores:
         settings = {**settings, "made_of": self.made_of}
@@ -116,7 +123,14 @@ def grid_of(sizes: Sequence[int], training: Scores) -> list[Scores]:
         for size, normalize, tau in product(sizes, (True, False), TAUS)
     ]
     return grid + [
-        {"method": "ae", "size": sizes[0], "loss": loss, "hidden_layers": layers, "normalize": normalize, **training}
+        {
+            "method": "ae",
+            "size": sizes[0],
+            "loss": loss,
+            "hidden_layers": layers,
+            "normalize": normalize,
+            **training,
+        }
         for normalize, loss, layers in product((True, False), LOSSES, LAYERS)
     ]
 
@@ -138,12 +152,22 @@ def of_fit(found: Scores) -> Scores:
 
 def best_of(found: dict[str, Scores], method: str, normalize: bool) -> Scores | None:
     """The settings that correlate best, by rank, with members brought to length 1 or not; none if none has a score."""
-    keys = {key: json.loads(key) for key, one in found.items() if one["dev"] and one["dev"]["spearman"] is not None}
-    fitting = [key for key, one in keys.items() if (one["method"], one.get("normalize", True)) == (method, normalize)]
+    keys = {
+        key: json.loads(key)
+        for key, one in found.items()
+        if one["dev"] and one["dev"]["spearman"] is not None
+    }
+    fitting = [
+        key
+        for key, one in keys.items()
+        if (one["method"], one.get("normalize", True)) == (method, normalize)
+    ]
     return keys[max(fitting, key=lambda key: found[key]["dev"]["spearman"])] if fitting else None
 
 
-def chosen_settings(found: dict[str, Scores], epochs: int, methods: Sequence[str]) -> dict[str, Scores]:
+def chosen_settings(
+    found: dict[str, Scores], epochs: int, methods: Sequence[str]
+) -> dict[str, Scores]:
     """The settings of each row of table 2 that is a method, with the hyper-parameters that did best."""
     settings: dict[str, Scores] = {}
     for method, raw in product(methods, (True, False)):
@@ -152,10 +176,15 @@ def chosen_settings(found: dict[str, Scores], epochs: int, methods: Sequence[str
         if best is not None:
             shown = f"{method}, {'raw' if raw else 'unit length'}" if method in RAW else method
             settings[shown + mark_of(best)] = best
-    return {name: {**one, "epochs": epochs} if one["method"] == "ae" else one for name, one in settings.items()}
+    return {
+        name: {**one, "epochs": epochs} if one["method"] == "ae" else one
+        for name, one in settings.items()
+    }
 
 
-def table2(ensemble: Ensemble, settings: dict[str, Scores], width: int) -> tuple[dict[str, Scores], str | None]:
+def table2(
+    ensemble: Ensemble, settings: dict[str, Scores], width: int
+) -> tuple[dict[str, Scores], str | None]:
     """Table 2, and the best member by its mean, if there is one."""
     names, tuned_on = ensemble.members.names, ensemble.data.tuned_on()
     runs = {name: ensemble.member(name) for name in names}
@@ -165,14 +194,20 @@ def table2(ensemble: Ensemble, settings: dict[str, Scores], width: int) -> tuple
     rows = {name: {**of_fit(one), "tasks": one.get("tasks", {})} for name, one in runs.items()}
     for row in rows.values():
         row["mean"] = average(row["tasks"], tuned_on)
-    means = {name: rows[name]["mean"]["spearman"] for name in names if rows[name]["mean"]["spearman"] is not None}
+    means = {
+        name: rows[name]["mean"]["spearman"]
+        for name in names
+        if rows[name]["mean"]["spearman"] is not None
+    }
     if not means:
         return rows, None
     best = max(means, key=means.__getitem__)
     theirs = resampled(runs[best]["predictions"], tuned_on)
     for name in settings:
         if "predictions" in runs[name]:
-            rows[name]["difference"] = difference(resampled(runs[name]["predictions"], tuned_on), theirs)
+            rows[name]["difference"] = difference(
+                resampled(runs[name]["predictions"], tuned_on), theirs
+            )
     return rows, best
 
 
@@ -214,7 +249,10 @@ def write_tables(folder: Path, found: Scores) -> None:
 
 
 def _grid(found: Scores) -> Table:
-    rows = [[key + mark_of(json.loads(key)), cell(one["dev"]), _seconds(one)] for key, one in found["table1"].items()]
+    rows = [
+        [key + mark_of(json.loads(key)), cell(one["dev"]), _seconds(one)]
+        for key, one in found["table1"].items()
+    ]
     said = f"Autoencoders on {found['grid_sentences']} of {found['sentences']} sentences."
     return ["settings", "STS benchmark dev", "fit, s"], rows, [CORRELATION, PAPER, said]
 
@@ -223,7 +261,13 @@ def _methods(found: Scores) -> Table:
     rows, tuned_on = found["table2"], found["tuned_on"]
     tasks = _tasks(rows)
     lines = [
-        [name, *(cell(row["tasks"].get(task)) for task in tasks), cell(row["mean"]), _difference(row), _seconds(row)]
+        [
+            name,
+            *(cell(row["tasks"].get(task)) for task in tasks),
+            cell(row["mean"]),
+            _difference(row),
+            _seconds(row),
+        ]
         for name, row in rows.items()
     ]
     better = (
@@ -252,7 +296,10 @@ def _subsets(found: Scores) -> Table:
     lines = [
         [
             f"{task} {subset}",
-            *(cell(row["tasks"].get(task, {"subsets": {}})["subsets"].get(subset)) for row in rows.values()),
+            *(
+                cell(row["tasks"].get(task, {"subsets": {}})["subsets"].get(subset))
+                for row in rows.values()
+            ),
         ]
         for task, subset in places
     ]
@@ -275,12 +322,18 @@ def _seconds(row: Scores) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The tables of sentence meta-embeddings.")
     parser.add_argument("pipeline", type=Path, help="with an sbert_meta pipe")
-    parser.add_argument("--code", type=Path, help="a Python file that registers functions of the pipeline")
+    parser.add_argument(
+        "--code", type=Path, help="a Python file that registers functions of the pipeline"
+    )
     parser.add_argument("--corpus", type=Path, required=True, help="plain sentences")
     parser.add_argument("--column", type=int, help="of the sentences in a table, from 1")
-    parser.add_argument("--sentences", type=int, default=0, help="so many of the corpus, drawn at random, 0 for all")
+    parser.add_argument(
+        "--sentences", type=int, default=0, help="so many of the corpus, drawn at random, 0 for all"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
-    parser.add_argument("--grid-sentences", type=int, default=0, help="autoencoders are searched on, 0 for all")
+    parser.add_argument(
+        "--grid-sentences", type=int, default=0, help="autoencoders are searched on, 0 for all"
+    )
     parser.add_argument(
         "--sizes",
         nargs="*",
@@ -289,11 +342,15 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--epochs", type=int, default=500, help="of autoencoders")
-    parser.add_argument("--grid-epochs", type=int, default=0, help="of autoencoders while searched, 0 for --epochs")
+    parser.add_argument(
+        "--grid-epochs", type=int, default=0, help="of autoencoders while searched, 0 for --epochs"
+    )
     parser.add_argument("--batch-size", type=int, default=10_000, help="of autoencoders")
     parser.add_argument("--dev", type=Path, help="STS benchmark dev, by default that of --data")
     parser.add_argument("--data", type=Path, required=True, help="folder of the STS data sets")
-    parser.add_argument("--any-count", action="store_true", help="take data sets that are not whole")
+    parser.add_argument(
+        "--any-count", action="store_true", help="take data sets that are not whole"
+    )
     parser.add_argument("--gpu-id", type=int, default=-1, help="of the members")
     parser.add_argument("--output", type=Path, default=Path("metrics/meta"))
     args = parser.parse_args()

@@ -41,11 +41,16 @@ class Members:
 
     def __call__(self, texts: Sequence[str], chosen: Sequence[int]) -> list[numpy.ndarray]:
         """The vectors of some members, float32 (n, d_j) each."""
-        new = sorted({text for text in texts if text not in self.place}, key=lambda text: (len(text), text))
+        new = sorted(
+            {text for text in texts if text not in self.place}, key=lambda text: (len(text), text)
+        )
         if new:
-            found = corpus_vectors(self.nlp, self.pipe.name, self.pipe.members, lambda: new, self.folder)
+            found = corpus_vectors(
+                self.nlp, self.pipe.name, self.pipe.members, lambda: new, self.folder
+            )
             self.rows = [
-                numpy.vstack(pair) for pair in zip(self.rows or [view[:0] for view in found], found, strict=True)
+                numpy.vstack(pair)
+                for pair in zip(self.rows or [view[:0] for view in found], found, strict=True)
             ]
             start = len(self.place)
             self.place.update((text, start + i) for i, text in enumerate(new))
@@ -58,13 +63,17 @@ class Combined(Source):
 
     digest = ""
 
-    def __init__(self, members: Members, chosen: Sequence[int], estimator: MetaEmbedding | None = None):
+    def __init__(
+        self, members: Members, chosen: Sequence[int], estimator: MetaEmbedding | None = None
+    ):
         self.members, self.chosen, self.estimator = members, list(chosen), estimator
         self.name = "+".join(members.names[i] for i in chosen)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         views = self.members(texts, self.chosen)
-        return (views[0] if self.estimator is None else self.estimator.transform(views)).astype("float32")
+        return (views[0] if self.estimator is None else self.estimator.transform(views)).astype(
+            "float32"
+        )
 
 
 @dataclass(frozen=True)
@@ -112,14 +121,19 @@ class Data:
     def _on_dev(self, source: Combined) -> dict[str, float | None]:
         first, second, gold = zip(*read_sts(self.dev), strict=True)
         cosines = cosine(source.encode(first), source.encode(second))
-        return {name: _percent(correlate(cosines, gold)) for name, correlate in CORRELATIONS.items()}
+        return {
+            name: _percent(correlate(cosines, gold)) for name, correlate in CORRELATIONS.items()
+        }
 
     def _tasks(self, source: Combined, size: str) -> tuple[Scores, Scores]:
         settings = Settings(bootstrap=0, sizes=(size,), any_count=self.any_count)
         found = evaluate_suites(source, self.root, ["sts"], settings=settings, progress_bar=False)
         if found["failed"] or not found["tasks"]:
             raise SystemExit(f"Not scored: {found['failed'] or 'no STS data set in the folder'}")
-        tasks = {task: _of_task(result["variants"][0]["scores"]["cosine"]) for task, result in found["tasks"].items()}
+        tasks = {
+            task: _of_task(result["variants"][0]["scores"]["cosine"])
+            for task, result in found["tasks"].items()
+        }
         return tasks, {task: result["predictions"] for task, result in found["tasks"].items()}
 
 
@@ -171,4 +185,8 @@ def difference(ours: numpy.ndarray, theirs: numpy.ndarray) -> Scores | None:
     SOURCE: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13: the percentile interval.
     """
     ends = interval((ours - theirs)[1:])
-    return None if ends is None else {"difference": float(ours[0] - theirs[0]), "low": ends[0], "high": ends[1]}
+    return (
+        None
+        if ends is None
+        else {"difference": float(ours[0] - theirs[0]), "low": ends[0], "high": ends[1]}
+    )

@@ -21,8 +21,13 @@ PAGE = HERE.parent.parent / "docs" / "papers.md"
 RESULTS = HERE / "results"
 INDEX, FOLDER = "papers.html", "pages"  # the page that lists the others, and their folder
 CONTENTS = '<nav aria-label="Contents"><ul>'  # in every page
-BLOCK = re.compile(r"<!-- table (?P<file>[^\s,]+)(?:, plot (?P<column>[^>]+?))? -->\n(?P<body>.*?)<!-- end -->", re.S)
-TABLE = re.compile(r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M)  # notes: until the next one
+BLOCK = re.compile(
+    r"<!-- table (?P<file>[^\s,]+)(?:, plot (?P<column>[^>]+?))? -->\n(?P<body>.*?)<!-- end -->",
+    re.S,
+)
+TABLE = re.compile(
+    r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M
+)  # notes: until the next one
 HEADING = re.compile(r"^(#+) (.+)$", re.M)
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 CELLS = re.compile(r"(?<!\\)\|")  # a bar that is escaped ends no cell
@@ -50,17 +55,25 @@ def drawn(page: str) -> dict[str, str]:
         path = sections.setdefault(paper, {}).setdefault(title, f"{FOLDER}/{_slug(title)}.html")
         for part in TABLE.finditer(found["body"]):
             columns, _, *rows = map(_cells, part["lines"].splitlines())
-            texts = 1 + max((i for row in rows for i, cell in enumerate(row) if not _is_figure(cell)), default=0)
+            texts = 1 + max(
+                (i for row in rows for i, cell in enumerate(row) if not _is_figure(cell)), default=0
+            )
             notes = " ".join(part["notes"].split())
             table = Table(title, columns, rows, notes or found["file"], min(texts, len(columns)))
             tables.setdefault(path, []).append(table)
             if found["column"] in columns:
-                plots.setdefault(path, []).append(_plot(title, found["column"], columns, rows, texts))
+                plots.setdefault(path, []).append(
+                    _plot(title, found["column"], columns, rows, texts)
+                )
     pages = {INDEX: _index(sections)}
     for paper, paths in sections.items():
         for title, path in paths.items():
-            made = Document(title, [paper], _numbered(tables[path]), plots=plots.get(path, [])).html()
-            pages[path] = made.replace(CONTENTS, f'{CONTENTS}\n<li><a href="../{INDEX}">All tables</a></li>')
+            made = Document(
+                title, [paper], _numbered(tables[path]), plots=plots.get(path, [])
+            ).html()
+            pages[path] = made.replace(
+                CONTENTS, f'{CONTENTS}\n<li><a href="../{INDEX}">All tables</a></li>'
+            )
     return pages
 
 
@@ -68,9 +81,13 @@ def _index(sections: dict[str, dict[str, str]]) -> str:
     """Return the page that links to those of all sections."""
     parts = []
     for paper, paths in sections.items():
-        links = "".join(f'<li><a href="{path}">{escape(title)}</a></li>\n' for title, path in paths.items())
+        links = "".join(
+            f'<li><a href="{path}">{escape(title)}</a></li>\n' for title, path in paths.items()
+        )
         parts.append(f"<h2>{escape(paper)}</h2>\n<ul>\n{links}</ul>\n")
-    empty = Document("The papers' tables", ["Each section of docs/papers.md that has tables, with plots."], []).html()
+    empty = Document(
+        "The papers' tables", ["Each section of docs/papers.md that has tables, with plots."], []
+    ).html()
     start, end = empty.index(CONTENTS), empty.index("</nav>") + len("</nav>")
     return empty[:start] + "".join(parts) + empty[end:]
 
@@ -79,7 +96,9 @@ def _numbered(tables: list[Table]) -> list[Table]:
     """Return the tables of a page, which have the same title, with their numbers if there are several."""
     if len(tables) == 1:
         return tables
-    return [replace(table, title=f"{table.title} ({number})") for number, table in enumerate(tables, 1)]
+    return [
+        replace(table, title=f"{table.title} ({number})") for number, table in enumerate(tables, 1)
+    ]
 
 
 def _slug(title: str) -> str:
@@ -106,14 +125,22 @@ def _is_figure(cell: str) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is not what was saved")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; fail where the page is not what was saved",
+    )
     args = parser.parse_args()
     page = PAGE.read_text(encoding="utf8")
     made = filled(page)
     if args.check:
         if made != page:
-            raise SystemExit(f"{PAGE} does not say what is saved: python benchmarks/papers/page.py writes it.")
+            raise SystemExit(
+                f"{PAGE} does not say what is saved: python benchmarks/papers/page.py writes it."
+            )
         return
     PAGE.write_text(made, encoding="utf8")
     pages = drawn(made)

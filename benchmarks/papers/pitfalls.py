@@ -30,8 +30,14 @@ SCALED = ("none", "zscore")
 PARTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # suites, and settings
     "pairs": (("sts",), {"normalizations": NORMALIZATIONS, "sizes": SIZES, "seeds": (1, 2, 3)}),
     "learned": (("learned",), {"seeds": (1,)}),
-    "classes": (("transfer", "probing"), {"normalizations": SCALED, "classifiers": ("lr", "mlp"), "seeds": (1,)}),
-    "curve": (("transfer",), {"sizes": ("pca-32", "pca-64", "pca-128"), "classifiers": ("lr",), "seeds": (1,)}),
+    "classes": (
+        ("transfer", "probing"),
+        {"normalizations": SCALED, "classifiers": ("lr", "mlp"), "seeds": (1,)},
+    ),
+    "curve": (
+        ("transfer",),
+        {"sizes": ("pca-32", "pca-64", "pca-128"), "classifiers": ("lr",), "seeds": (1,)},
+    ),
 }
 SIMILARITIES = ("cosine", "learned", "softmax", "svr")
 Found = Mapping[str, Mapping[str, Any]]  # results of parts, by encoder
@@ -43,7 +49,9 @@ def measured(name: str, part: str, args: argparse.Namespace, data: Path) -> dict
     start = time.perf_counter()
     how = Settings(bootstrap=0, any_count=True, **settings)
     cache = args.cache and args.cache / name
-    found = evaluate_suites(source_of(name, args.encoders, data), data, suites, settings=how, cache=cache)
+    found = evaluate_suites(
+        source_of(name, args.encoders, data), data, suites, settings=how, cache=cache
+    )
     if found["failed"]:
         raise SystemExit(f"{name}, {part}: {found['failed']}")
     for task in found["tasks"].values():
@@ -51,14 +59,20 @@ def measured(name: str, part: str, args: argparse.Namespace, data: Path) -> dict
         for variant in task["variants"]:
             variant["scores"] = shown(variant["scores"])
             variant.get("deviation", {}).clear()
-    return {**found, "skipped": sorted(found["skipped"]), "seconds": round(time.perf_counter() - start)}
+    return {
+        **found,
+        "skipped": sorted(found["skipped"]),
+        "seconds": round(time.perf_counter() - start),
+    }
 
 
 def shown(scores: Mapping[str, Any]) -> dict[str, Any]:
     """The scores that a table has: sub-sets are many, and other distances than the cosine's."""
     left_out = ("subsets", "weighted_mean", "manhattan", "euclidean", "dot")
     return {
-        name: shown(each) if isinstance(each, dict) else each for name, each in scores.items() if name not in left_out
+        name: shown(each) if isinstance(each, dict) else each
+        for name, each in scores.items()
+        if name not in left_out
     }
 
 
@@ -68,7 +82,9 @@ def scores_of(task: Mapping[str, Any], normalization: str, size: str) -> Mapping
     return next((scores for *key, scores in variants if key == [normalization, size]), None)
 
 
-def mean_over(tasks: Iterable[Mapping[str, Any]], path: str, normalization: str = "none", size: str = "own") -> Any:
+def mean_over(
+    tasks: Iterable[Mapping[str, Any]], path: str, normalization: str = "none", size: str = "own"
+) -> Any:
     """The mean of a figure over tasks, None where a task does not have it."""
     each = [scores_of(task, normalization, size) for task in tasks]
     values = [None if scores is None else figure(scores, path) for scores in each]
@@ -91,7 +107,13 @@ def sizes(found: Found) -> str:
     for name, parts in found.items():
         pairs = of_suite(parts, "pairs", "sts")
         row = [percent(mean_over(pairs, "cosine.spearman.pooled", size=size)) for size in SIZES]
-        rows.append([name, *row, *(percent(accuracy(parts, size)) for size in SIZES if accuracy_is_shown(size))])
+        rows.append(
+            [
+                name,
+                *row,
+                *(percent(accuracy(parts, size)) for size in SIZES if accuracy_is_shown(size)),
+            ]
+        )
     transfer = [f"transfer, {size}" for size in SIZES if accuracy_is_shown(size)]
     return markdown(["", *(f"STS, {size}" for size in SIZES), *transfer], rows)
 
@@ -110,7 +132,11 @@ def normalizations(found: Found) -> str:
     for name, parts in found.items():
         pairs, classes = of_suite(parts, "pairs", "sts"), of_suite(parts, "classes", "transfer")
         row = [mean_over(pairs, "cosine.spearman.pooled", each) for each in NORMALIZATIONS]
-        row += [mean_over(classes, f"{kind}.accuracy", each) for kind in ("lr", "mlp") for each in SCALED]
+        row += [
+            mean_over(classes, f"{kind}.accuracy", each)
+            for kind in ("lr", "mlp")
+            for each in SCALED
+        ]
         rows.append([name, *map(percent, row)])
     transfer = [f"transfer, {kind}, {each}" for kind in ("LR", "MLP") for each in SCALED]
     return markdown(["", *(f"STS, {each}" for each in NORMALIZATIONS), *transfer], rows)
@@ -130,11 +156,15 @@ def of_classifiers(found: Found, names: Sequence[str], suite: str) -> str:
         if one["suite"] != suite:
             continue
         first = [found[name]["classes"]["tasks"][task]["variants"][0]["scores"] for name in names]
-        each = {kind: [figure(scores, f"{kind}.accuracy") for scores in first] for kind in ("lr", "mlp")}
+        each = {
+            kind: [figure(scores, f"{kind}.accuracy") for scores in first] for kind in ("lr", "mlp")
+        }
         places = {kind: ranks(values) or () for kind, values in each.items()}
         for kind in each:
             header.append(f"{task} {kind.upper()}")
-            columns.append([f"{percent(a)} ({rank})" for a, rank in zip(each[kind], places[kind], strict=True)])
+            columns.append(
+                [f"{percent(a)} ({rank})" for a, rank in zip(each[kind], places[kind], strict=True)]
+            )
         rho = stats.spearmanr(each["lr"], each["mlp"]).statistic
         moved = sum(one != other for one, other in zip(places["lr"], places["mlp"], strict=True))
         notes.append(f"{task} {100 * rho:.1f}, {moved} of {len(names)} with another rank")
@@ -149,10 +179,22 @@ def learned(found: Found) -> str:
             scores = one["variants"][0]["scores"]
             for kind in SIMILARITIES:
                 if kind in scores:
-                    both = [correlation(scores, f"{kind}.{each}") for each in ("pearson", "spearman")]
+                    both = [
+                        correlation(scores, f"{kind}.{each}") for each in ("pearson", "spearman")
+                    ]
                     error = figure(scores, f"{kind}.mse")
-                    rows.append([name, task, kind, *map(percent, both), "-" if error is None else f"{error:.3f}"])
-    return markdown(["", "task", "similarity", "Pearson x 100", "Spearman x 100", "squared error"], rows)
+                    rows.append(
+                        [
+                            name,
+                            task,
+                            kind,
+                            *map(percent, both),
+                            "-" if error is None else f"{error:.3f}",
+                        ]
+                    )
+    return markdown(
+        ["", "task", "similarity", "Pearson x 100", "Spearman x 100", "squared error"], rows
+    )
 
 
 def correlation(scores: Mapping[str, Any], path: str) -> float | None:
@@ -191,7 +233,9 @@ def percent(value: float | None) -> str:
 def saved(folder: Path, names: Sequence[str]) -> Found:
     """All that there is."""
     runs = {part: read_runs(folder / f"{part}.json") for part in PARTS}
-    return {name: {part: runs[part][name] for part in PARTS if name in runs[part]} for name in names}
+    return {
+        name: {part: runs[part][name] for part in PARTS if name in runs[part]} for name in names
+    }
 
 
 def main() -> None:

@@ -24,7 +24,10 @@ from spacy_sbert.render.document import Document, Row, Table
 from spacy_sbert.similarity import spearman
 
 _MIN_MODELS = 5
-_OTHERS = ("SST-5", "SICK-E")  # of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
+_OTHERS = (
+    "SST-5",
+    "SICK-E",
+)  # of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
 _METHOD = "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation of 1 or -1"
 _PAIRS = {"classifiers": ("lr", "mlp"), "similarities": ("cosine", "learned")}
 _KINDS = {
@@ -43,12 +46,20 @@ def rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, Js
     """
     by_kind: dict[str, Json] = {kind: {"compared": 0, "changes": []} for kind in _KINDS}
 
-    def note(kind: str, task: str, names: tuple[str, str], before: list[Figure], after: list[Figure]) -> None:
+    def note(
+        kind: str, task: str, names: tuple[str, str], before: list[Figure], after: list[Figure]
+    ) -> None:
         old, new = ranks(before), ranks(after)
         if old is not None and new is not None:
             by_kind[kind]["compared"] += 1
             if old != new:
-                change = {"task": task, "from": names[0], "to": names[1], "before": old, "after": new}
+                change = {
+                    "task": task,
+                    "from": names[0],
+                    "to": names[1],
+                    "before": old,
+                    "after": new,
+                }
                 by_kind[kind]["changes"].append(change)
 
     suites = by_suite({name: results[0]["tasks"][name] for name in shared})
@@ -116,7 +127,10 @@ def _columns(results: Sequence[Json], names: list[str]) -> dict[str, list[Figure
 
 
 def _figures(
-    results: Sequence[Json], names: Sequence[str], variant: VariantKey | None = None, beside: str | None = None
+    results: Sequence[Json],
+    names: Sequence[str],
+    variant: VariantKey | None = None,
+    beside: str | None = None,
 ) -> list[Figure]:
     """Return the primary figure of each model, the mean if tasks are several.
 
@@ -150,14 +164,22 @@ def _correlation_table(found: Json) -> Table:
         cells = []
         for column, value in each.items():
             ends = found["intervals"][name][column]
-            cells.append(figure_text(value) + (f" ({figure_text(ends[0])} to {figure_text(ends[1])})" if ends else ""))
+            cells.append(
+                figure_text(value)
+                + (f" ({figure_text(ends[0])} to {figure_text(ends[1])})" if ends else "")
+            )
         rows.append((name, *cells))
     caption = (
         f"Spearman's rank correlation x 100 over {found['models']} models: transfer tasks down, probing across. In "
         f"brackets: {found['interval']}."
     )
     caption += f" Left out: {', '.join(found['left_out'])}." if found["left_out"] else ""
-    return Table("Transfer and probing", ("Transfer", *next(iter(found["correlations"].values()))), rows, caption)
+    return Table(
+        "Transfer and probing",
+        ("Transfer", *next(iter(found["correlations"].values()))),
+        rows,
+        caption,
+    )
 
 
 def rankings(results: Sequence[Json], files: Sequence[str]) -> Json:
@@ -192,11 +214,15 @@ def report(found: Json) -> Document:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("results", nargs="+", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    found = rankings([read_results(path) for path in args.results], [str(path) for path in args.results])
+    found = rankings(
+        [read_results(path) for path in args.results], [str(path) for path in args.results]
+    )
     text = report(found).markdown()
     write_json(args.output, found)
     write_text(args.output.with_suffix(".md"), text)

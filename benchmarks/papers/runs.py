@@ -25,7 +25,10 @@ from spacy_sbert.files.serialization import device, versions
 ROOT = Path(__file__).parent.parent.parent
 CONFIGS, ASSETS = ROOT / "configs", ROOT / "assets"
 RERANKER = "sbert_reranker"
-ACTIVATIONS = {"squared_error": "identity", "regression": "sigmoid"}  # of a cross-encoder, by its objective
+ACTIVATIONS = {
+    "squared_error": "identity",
+    "regression": "sigmoid",
+}  # of a cross-encoder, by its objective
 CONFIDENCE = 0.95
 DIFFERENCE = ["difference x 100", "95 % interval", "t", "p"]  # the columns of paired_difference
 Scores = dict[str, Any]
@@ -39,14 +42,24 @@ def add_options(
 ) -> None:
     """The options that such scripts have in common, with what they are by default."""
     parser.add_argument("--config", type=Path, default=CONFIGS / config, help="how to train")
-    parser.add_argument("--encoder", help="the encoder to start from, by default that of the config")
-    parser.add_argument("--precision", help="of the encoder, such as bfloat16; by default that of the config")
-    parser.add_argument("--output", type=Path, default=Path(output), help="folder for scores and table")
+    parser.add_argument(
+        "--encoder", help="the encoder to start from, by default that of the config"
+    )
+    parser.add_argument(
+        "--precision", help="of the encoder, such as bfloat16; by default that of the config"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(output), help="folder for scores and table"
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=list(seeds))
     parser.add_argument("--epochs", type=int, default=epochs)
-    parser.add_argument("--steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs")
+    parser.add_argument(
+        "--steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs"
+    )
     parser.add_argument("--limit", type=int, default=0, help="the most training pairs, 0 for all")
-    parser.add_argument("--learn-rate", type=float, help="the highest, by default that of the config")
+    parser.add_argument(
+        "--learn-rate", type=float, help="the highest, by default that of the config"
+    )
     parser.add_argument("--gpu-id", type=int, default=-1)
 
 
@@ -131,7 +144,9 @@ def read_same(file: Path, settings: Settings) -> dict[str, Any]:
 def same_settings(where: str, saved: Settings, settings: Settings) -> None:
     """RAISES (SystemExit): if something saved was made with other settings."""
     if saved["settings"] != json.loads(json.dumps(settings, default=str)):
-        raise SystemExit(f"{where} was made with {saved['settings']}, not {settings}: choose another --output")
+        raise SystemExit(
+            f"{where} was made with {saved['settings']}, not {settings}: choose another --output"
+        )
 
 
 def digest(*paths: Path) -> str:
@@ -151,7 +166,9 @@ def length(epochs: int, steps: int) -> Overrides:
     return {"training.max_epochs": 0 if steps else epochs, "training.max_steps": steps}
 
 
-def trained(folder: Path, settings: Settings, config: Path, args: argparse.Namespace, overrides: Overrides) -> float:
+def trained(
+    folder: Path, settings: Settings, config: Path, args: argparse.Namespace, overrides: Overrides
+) -> float:
     """Train, if that has not been done, and keep the last weights, which nothing was selected by.
 
     folder (Path): gets the pipeline. settings (dict): what its weights depend on. overrides (dict): of the config.
@@ -163,7 +180,12 @@ def trained(folder: Path, settings: Settings, config: Path, args: argparse.Names
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
             made = Path(beside) / "model-last"
-            train(config, made.parent, use_gpu=args.gpu_id, overrides={**common_overrides(config, args), **overrides})
+            train(
+                config,
+                made.parent,
+                use_gpu=args.gpu_id,
+                overrides={**common_overrides(config, args), **overrides},
+            )
             seconds = round(time.perf_counter() - start, 1)
             write_json(made / note.name, {"settings": settings, "seconds": seconds})
             made.rename(folder)
@@ -183,20 +205,29 @@ def common_overrides(config: Path, args: argparse.Namespace) -> Overrides:
         "training.logger.progress_bar": False,
     }
     return (
-        given if args.learn_rate is None else {**given, "training.optimizer.learn_rate.initial_rate": args.learn_rate}
+        given
+        if args.learn_rate is None
+        else {**given, "training.optimizer.learn_rate.initial_rate": args.learn_rate}
     )
 
 
 def sample_paths(config: Path) -> Overrides:
     """Return overrides by which a config reads the shipped sample wherever the script is run."""
     paths = load_config(config).get("paths", {})
-    return {f"paths.{name}": str(ROOT / path) for name, path in paths.items() if path and (ROOT / path).exists()}
+    return {
+        f"paths.{name}": str(ROOT / path)
+        for name, path in paths.items()
+        if path and (ROOT / path).exists()
+    }
 
 
 def cross_overrides(args: argparse.Namespace) -> Overrides:
     """How a cross-encoder learns scores."""
     pipe = f"components.{RERANKER}"
-    return {f"{pipe}.objective": args.cross_objective, f"{pipe}.model.activation": ACTIVATIONS[args.cross_objective]}
+    return {
+        f"{pipe}.objective": args.cross_objective,
+        f"{pipe}.model.activation": ACTIVATIONS[args.cross_objective],
+    }
 
 
 def model_overrides(config: Path, args: argparse.Namespace) -> Overrides:
@@ -219,7 +250,9 @@ def load(folder: Path) -> Language:
 def untrained(config: Path, args: argparse.Namespace) -> Language:
     """The pipeline of a config before any training."""
     overrides = model_overrides(config, args)
-    return without_tokens(load_model_from_config(load_config(config, overrides=overrides), auto_fill=True))
+    return without_tokens(
+        load_model_from_config(load_config(config, overrides=overrides), auto_fill=True)
+    )
 
 
 def without_tokens(nlp: Language) -> Language:
@@ -233,7 +266,9 @@ def mean_and_deviation(values: Sequence[float | None]) -> tuple[str, str]:
     defined = [100 * value for value in values if value is not None]
     if not defined or len(defined) < len(values):
         return "-", "-"
-    return f"{statistics.mean(defined):.2f}", f"{statistics.stdev(defined):.2f}" if len(defined) > 1 else "-"
+    return f"{statistics.mean(defined):.2f}", f"{statistics.stdev(defined):.2f}" if len(
+        defined
+    ) > 1 else "-"
 
 
 def in_one(values: Sequence[float | None]) -> str:
@@ -249,7 +284,11 @@ def paired_difference(values: Sequence[float | None], others: Sequence[float | N
 
     RETURNS (list): the cells of DIFFERENCE; "-" where there are not two pairs that differ by different amounts.
     """
-    pairs = [(100 * a, 100 * b) for a, b in zip(values, others, strict=True) if a is not None and b is not None]
+    pairs = [
+        (100 * a, 100 * b)
+        for a, b in zip(values, others, strict=True)
+        if a is not None and b is not None
+    ]
     if not pairs or len(pairs) < len(values):
         return ["-"] * len(DIFFERENCE)
     differences = [a - b for a, b in pairs]

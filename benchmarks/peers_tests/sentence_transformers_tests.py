@@ -30,7 +30,14 @@ from spacy_sbert.models.pooling import POOLING, SentencePooling
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.pipeline.scorer import threshold_scores
 from spacy_sbert.search import communities, most_similar_pairs, nearest
-from spacy_sbert.similarity import as_array, cos_sim, euclidean, manhattan, pairwise_cos_sim, unit_length
+from spacy_sbert.similarity import (
+    as_array,
+    cos_sim,
+    euclidean,
+    manhattan,
+    pairwise_cos_sim,
+    unit_length,
+)
 
 MODEL = "all-MiniLM-L6-v2"
 CLASSIFIERS = {1: "cross-encoder", 3: "nli"}
@@ -79,11 +86,38 @@ NO_COUNTERPART = (
         "*revision*",
         "*_clip*",
     ),
-    *("*without_normalize_directory*", "*save_load_prompts*", "*prompt_length_calculation*", "*model_kwargs*"),
-    *("*adapter*", "*peft*", "*fp16*", "*model_card*", "*config_versions*", "*hard_negatives*", "*dropout*"),
-    *("*bfloat16*", "*test_device*", "*_device_*", "*pretrained_stsb*", "*train_stsb*", "*output_value=None*"),
+    *(
+        "*without_normalize_directory*",
+        "*save_load_prompts*",
+        "*prompt_length_calculation*",
+        "*model_kwargs*",
+    ),
+    *(
+        "*adapter*",
+        "*peft*",
+        "*fp16*",
+        "*model_card*",
+        "*config_versions*",
+        "*hard_negatives*",
+        "*dropout*",
+    ),
+    *(
+        "*bfloat16*",
+        "*test_device*",
+        "*_device_*",
+        "*pretrained_stsb*",
+        "*train_stsb*",
+        "*output_value=None*",
+    ),
     *("*LabelAccuracy*", "*InformationRetrieval*"),
-    *("*dot_score_sparse*", "*angle_sim*", "*maxsim*", "*max_active_dims*", "*convert_to_tensor_*", "*large_vectors*"),
+    *(
+        "*dot_score_sparse*",
+        "*angle_sim*",
+        "*maxsim*",
+        "*max_active_dims*",
+        "*convert_to_tensor_*",
+        "*large_vectors*",
+    ),
     *("*max_pairs_capacity*", "*top_k_is_per_sentence*"),
 )
 
@@ -124,9 +158,13 @@ class SentenceTransformer:
 
     def encode_query(self, sentences: Any, prompt_name: str | None = None, **options: Any) -> Any:
         options.setdefault("prompt", None)
-        return self.encode(sentences=sentences, prompt_name=prompt_name or "query", task="query", **options)
+        return self.encode(
+            sentences=sentences, prompt_name=prompt_name or "query", task="query", **options
+        )
 
-    def encode_document(self, sentences: Any, prompt_name: str | None = None, **options: Any) -> Any:
+    def encode_document(
+        self, sentences: Any, prompt_name: str | None = None, **options: Any
+    ) -> Any:
         options.setdefault("prompt", None)
         known = (name for name in ("document", "passage", "corpus") if name in self.prompts)
         chosen = prompt_name or next(known, None)
@@ -154,7 +192,9 @@ class CrossEncoder:
     def __init__(self, name: str = "", **settings: Any):
         self.num_labels = 3 if "nli" in name else 1
         nlp = spacy.blank("en")
-        nlp.add_pipe("sbert_reranker", config={"model": {"name": str(CLASSIFIERS[self.num_labels])}})
+        nlp.add_pipe(
+            "sbert_reranker", config={"model": {"name": str(CLASSIFIERS[self.num_labels])}}
+        )
         self.reranker = find_reranker(nlp)
         self.model = self
         self.device = torch.device("cpu")
@@ -162,10 +202,16 @@ class CrossEncoder:
     def predict(self, pairs: Any, **options: Any) -> Any:
         return self.reranker.score_pairs(pairs, **options)
 
-    def rank(self, query: str, documents: Any, *, return_documents: bool = False, **options: Any) -> list[dict]:
+    def rank(
+        self, query: str, documents: Any, *, return_documents: bool = False, **options: Any
+    ) -> list[dict]:
         ranked = self.reranker.rank(query, documents, **options)
         found = [{"corpus_id": one.index, "score": one.score, "text": one.text} for one in ranked]
-        return found if return_documents else [{k: v for k, v in one.items() if k != "text"} for one in found]
+        return (
+            found
+            if return_documents
+            else [{k: v for k, v in one.items() if k != "text"} for one in found]
+        )
 
 
 class Pooling:
@@ -193,7 +239,9 @@ class Pooling:
         mask = features["attention_mask"].bool()
         given = zip(features["token_embeddings"], mask, strict=False)
         rows = [states.reshape(-1, states.shape[-1])[kept] for states, kept in given]
-        states = Ragged(torch.cat(rows).numpy(), numpy.array([len(row) for row in rows], dtype="int32"))
+        states = Ragged(
+            torch.cat(rows).numpy(), numpy.array([len(row) for row in rows], dtype="int32")
+        )
         return {"sentence_embedding": torch.as_tensor(self.layer.layers[0].predict(states))}
 
 
@@ -210,7 +258,10 @@ def every(distance: Any) -> Any:
 def semantic_search(queries: Any, corpus: Any, top_k: int = 10, **_: Any) -> list[list[dict]]:
     scores, rows = nearest(queries, corpus, k=top_k)
     both = zip(scores.tolist(), rows.tolist(), strict=True)
-    return [[{"corpus_id": row, "score": score} for score, row in zip(*one, strict=True)] for one in both]
+    return [
+        [{"corpus_id": row, "score": score} for score, row in zip(*one, strict=True)]
+        for one in both
+    ]
 
 
 def paraphrase_mining(model: SentenceTransformer, sentences: list[str]) -> list[list]:
@@ -223,16 +274,25 @@ def paraphrase_mining_embeddings(embeddings: Any, max_pairs: int = 500_000, **_:
     return [[score, *pair] for score, pair in zip(scores.tolist(), pairs.tolist(), strict=True)]
 
 
-def community_detection(embeddings: Any, threshold: float = 0.75, min_community_size: int = 10, **_: Any) -> list:
-    return [group.tolist() for group in communities(embeddings, threshold=threshold, min_size=min_community_size)]
+def community_detection(
+    embeddings: Any, threshold: float = 0.75, min_community_size: int = 10, **_: Any
+) -> list:
+    return [
+        group.tolist()
+        for group in communities(embeddings, threshold=threshold, min_size=min_community_size)
+    ]
 
 
-def best_f1(scores: Any, labels: Any, high_score_more_similar: bool = True) -> tuple[float | None, ...]:
+def best_f1(
+    scores: Any, labels: Any, high_score_more_similar: bool = True
+) -> tuple[float | None, ...]:
     found = threshold_scores(numpy.asarray(scores), numpy.asarray(labels, dtype=float))
     return tuple(found[f"pair_{name}"] for name in ("f1", "precision", "recall", "f1_threshold"))
 
 
-def best_accuracy(scores: Any, labels: Any, high_score_more_similar: bool = True) -> tuple[float | None, ...]:
+def best_accuracy(
+    scores: Any, labels: Any, high_score_more_similar: bool = True
+) -> tuple[float | None, ...]:
     found = threshold_scores(numpy.asarray(scores), numpy.asarray(labels, dtype=float))
     return found["pair_acc"], found["pair_acc_threshold"]
 
@@ -255,11 +315,20 @@ def put_in_place() -> None:
         "paraphrase_mining_embeddings": paraphrase_mining_embeddings,
         "community_detection": community_detection,
     }
-    modules = [util, *(module for name, module in sys.modules.items() if name.startswith("sentence_transformers.util"))]
+    modules = [
+        util,
+        *(
+            module
+            for name, module in sys.modules.items()
+            if name.startswith("sentence_transformers.util")
+        ),
+    ]
     for module in modules:
         for name, function in functions.items():
             setattr(module, name, function)
-    for module in [m for name, m in sys.modules.items() if name.partition(".")[0] == "sentence_transformers"]:
+    for module in [
+        m for name, m in sys.modules.items() if name.partition(".")[0] == "sentence_transformers"
+    ]:
         for adapter in (SentenceTransformer, CrossEncoder, Pooling):
             if hasattr(module, adapter.__name__):
                 setattr(module, adapter.__name__, adapter)
@@ -287,7 +356,9 @@ class Counting:
         return CrossEncoder()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if not any(fnmatch(item.name, one) for one in NO_COUNTERPART)]
+        items[:] = [
+            item for item in items if not any(fnmatch(item.name, one) for one in NO_COUNTERPART)
+        ]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
@@ -307,14 +378,19 @@ def make_classifiers(folder: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tests", type=Path, required=True, help="test files of sentence-transformers")
+    parser.add_argument(
+        "--tests", type=Path, required=True, help="test files of sentence-transformers"
+    )
     parser.add_argument("--scratch", type=Path, required=True, help="an empty folder")
     arguments, rest = parser.parse_known_args()
     make_classifiers(arguments.scratch)
     put_in_place()
     counting = Counting()
     sys.path.insert(0, str(arguments.tests.resolve().parent))
-    pytest.main([str(arguments.tests), "-q", "--noconftest", "-p", "no:cacheprovider", *rest], plugins=[counting])
+    pytest.main(
+        [str(arguments.tests), "-q", "--noconftest", "-p", "no:cacheprovider", *rest],
+        plugins=[counting],
+    )
     counts: Counter[str] = Counter()
     for test, outcome in counting.outcomes.items():
         name = test.rpartition("::")[2]

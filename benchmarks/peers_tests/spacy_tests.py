@@ -17,9 +17,34 @@ from typing import Any
 
 import pytest
 
-PARTS = ("doc", "pipeline", "serialize", "training", "test_language.py", "test_pickles.py", "test_misc.py")
+PARTS = (
+    "doc",
+    "pipeline",
+    "serialize",
+    "training",
+    "test_language.py",
+    "test_pickles.py",
+    "test_misc.py",
+)
 ENCODER = "PEERS_TESTS_ENCODER"  # the environment variable with its folder
-WORDS = ("a", "the", "man", "cat", "dog", "is", "was", "this", "that", "he", "she", ".", ",", "!", "##s", "##ed")
+WORDS = (
+    "a",
+    "the",
+    "man",
+    "cat",
+    "dog",
+    "is",
+    "was",
+    "this",
+    "that",
+    "he",
+    "she",
+    ".",
+    ",",
+    "!",
+    "##s",
+    "##ed",
+)
 # Tests that fail only because there is one pipe more, or because it does what it is for.
 _ONE_MORE = "the names or the config of all pipes: there is one pipe more"
 NAMED = {
@@ -63,14 +88,32 @@ NAMED = {
 
 def make_encoder(folder: Path) -> str:
     """Save a random BERT of two layers, and return its folder."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast  # the other process needs none
+    from transformers import (
+        BertConfig,
+        BertModel,
+        BertTokenizerFast,
+    )  # the other process needs none
 
     folder.mkdir(parents=True, exist_ok=True)
     letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *letters, *(f"##{letter}" for letter in letters)]
+    vocab = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *WORDS,
+        *letters,
+        *(f"##{letter}" for letter in letters),
+    ]
     (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(vocab)), encoding="utf8")
     BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=512).save_pretrained(folder)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     BertModel(BertConfig(vocab_size=len(dict.fromkeys(vocab)), **sizes)).save_pretrained(folder)
     return str(folder)
 
@@ -126,8 +169,19 @@ def run_tests(parts: list[str], output: Path, *, with_sbert: bool) -> None:
     outcomes = Outcomes()
     root = Path(spacy.tests.__file__).parent
     settings = output.with_suffix(".ini")
-    settings.write_text("[pytest]\nmarkers =\n    issue: of a number\n    slow: slow\n", encoding="utf8")
-    options = ["-q", "-p", "no:cacheprovider", "--tb=no", "-c", str(settings), "--rootdir", str(root)]
+    settings.write_text(
+        "[pytest]\nmarkers =\n    issue: of a number\n    slow: slow\n", encoding="utf8"
+    )
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--tb=no",
+        "-c",
+        str(settings),
+        "--rootdir",
+        str(root),
+    ]
     pytest.main([*(str(root / part) for part in parts), *options], plugins=[outcomes])
     output.write_text(json.dumps(outcomes.found), encoding="utf8")
 
@@ -135,8 +189,12 @@ def run_tests(parts: list[str], output: Path, *, with_sbert: bool) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=PARTS, help="folders and files of spacy.tests")
-    parser.add_argument("--scratch", type=Path, required=True, help="a folder for the encoder and the outcomes")
-    parser.add_argument("--only", choices=("with", "without"), help="one of the two runs, in this process")
+    parser.add_argument(
+        "--scratch", type=Path, required=True, help="a folder for the encoder and the outcomes"
+    )
+    parser.add_argument(
+        "--only", choices=("with", "without"), help="one of the two runs, in this process"
+    )
     arguments = parser.parse_args()
     scratch, parts = arguments.scratch, list(arguments.parts)
     files = {kind: scratch / f"{kind}.json" for kind in ("without", "with")}
@@ -145,7 +203,17 @@ def main() -> int:
         return 0
     os.environ[ENCODER] = make_encoder(scratch / "encoder")
     for kind in files:
-        command = [sys.executable, "-W", "ignore", __file__, *parts, "--scratch", str(scratch), "--only", kind]
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            __file__,
+            *parts,
+            "--scratch",
+            str(scratch),
+            "--only",
+            kind,
+        ]
         subprocess.run(command, check=True)
     without, found = (json.loads(file.read_text(encoding="utf8")) for file in files.values())
     counts = {"passed in both": 0, "skipped or failed in both": 0, "named": 0, "other": 0}

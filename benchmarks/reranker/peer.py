@@ -38,9 +38,14 @@ def main() -> None:
     seconds = time.time() - start
     first, second, gold = zip(*rows("dev"), strict=True)
     predicted = model.predict(list(zip(first, second, strict=True)))
-    scores = {"sts_spearman": float(spearmanr(predicted, gold)[0]), "sts_pearson": float(pearsonr(predicted, gold)[0])}
+    scores = {
+        "sts_spearman": float(spearmanr(predicted, gold)[0]),
+        "sts_pearson": float(pearsonr(predicted, gold)[0]),
+    }
     versions = {name: version(name) for name in ("sentence-transformers", "transformers", "torch")}
-    output.write_text(json.dumps({**scores, "seconds": round(seconds), "versions": versions}) + "\n")
+    output.write_text(
+        json.dumps({**scores, "seconds": round(seconds), "versions": versions}) + "\n"
+    )
     print(output.name, scores)
 
 
@@ -59,7 +64,9 @@ def train(model: CrossEncoder, seed: int, rate: float, epochs: int) -> None:
     )
     first, second, gold = zip(*rows("train"), strict=True)
     data = Dataset.from_dict({"first": list(first), "second": list(second), "label": list(gold)})
-    CrossEncoderTrainer(model=model, args=arguments, train_dataset=data, loss=BinaryCrossEntropyLoss(model)).train()
+    CrossEncoderTrainer(
+        model=model, args=arguments, train_dataset=data, loss=BinaryCrossEntropyLoss(model)
+    ).train()
 
 
 def rows(split: str) -> list[tuple[str, str, float]]:

@@ -37,9 +37,16 @@ def make_texts(source: Path, folder: Path, n: int, parts: int, seed: int) -> lis
     sentences = list(dict.fromkeys(read_sentences(source / "corpora/english_sentences.tsv.gz", 2)))
     rng = numpy.random.default_rng(seed)
     order = rng.permutation(len(sentences))
-    queries, kept = ([sentences[i] for i in chosen] for chosen in (order[:HELD_OUT], order[HELD_OUT:]))
+    queries, kept = (
+        [sentences[i] for i in chosen] for chosen in (order[:HELD_OUT], order[HELD_OUT:])
+    )
     words = [sentence.split() for sentence in kept]
-    halves = [" ".join(half) for one in words for half in (one[: len(one) // 2], one[len(one) // 2 :]) if half]
+    halves = [
+        " ".join(half)
+        for one in words
+        for half in (one[: len(one) // 2], one[len(one) // 2 :])
+        if half
+    ]
     texts = list(dict.fromkeys([*kept, *halves]))[:n]
     if len(texts) < n:
         raise SystemExit(f"There are {len(texts)} different texts, expected {n}: give a lower --n.")
@@ -67,10 +74,14 @@ def build(vectors: str, folder: str, answer: Any) -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is VmRSS from here
     before, start = memory("VmRSS"), time.perf_counter()
     build_ivfpq(stored, folder)
-    answer.send({"seconds": round(time.perf_counter() - start, 1), "peak_bytes": memory("VmHWM") - before})
+    answer.send(
+        {"seconds": round(time.perf_counter() - start, 1), "peak_bytes": memory("VmHWM") - before}
+    )
 
 
-def searched(index: VectorIndex, queries: numpy.ndarray, exact: numpy.ndarray, **options: Any) -> dict[str, float]:
+def searched(
+    index: VectorIndex, queries: numpy.ndarray, exact: numpy.ndarray, **options: Any
+) -> dict[str, float]:
     start = time.perf_counter()
     _, found = index.search(queries, k=K, **options)
     seconds = time.perf_counter() - start
@@ -88,12 +99,16 @@ def table(result: dict[str, Any]) -> str:
         "|---|---|---|---|",
     ]
     for name, one in result["search"].items():
-        lines.append(f"| {name} | {one['recall_at_10']:.3f} | {one['first_found']:.3f} | {one['query_ms']:.2f} |")
+        lines.append(
+            f"| {name} | {one['recall_at_10']:.3f} | {one['first_found']:.3f} | {one['query_ms']:.2f} |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("pipeline")
     parser.add_argument("source", nargs="?", type=Path, default=os.environ.get("SPACY_SBERT_DATA"))
     parser.add_argument("--work", type=Path, required=True)
@@ -103,7 +118,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
     if args.source is None:
-        raise SystemExit("Give a folder with corpora/english_sentences.tsv.gz, or set SPACY_SBERT_DATA.")
+        raise SystemExit(
+            "Give a folder with corpora/english_sentences.tsv.gz, or set SPACY_SBERT_DATA."
+        )
     texts, vectors, folder = (args.work / name for name in ("texts", "vectors", "index"))
     queries = make_texts(Path(args.source), texts, args.n, args.parts, args.seed)
     start = time.perf_counter()

@@ -40,10 +40,14 @@ Build = Callable[[numpy.ndarray], Built]
 
 def encode(source: Path, n: int, seed: int) -> numpy.ndarray:
     """The vectors of n distinct sentences, drawn at random: float32 (n, width)."""
-    path, column = (source / "corpora/english_sentences.tsv.gz", 2) if source.is_dir() else (source, None)
+    path, column = (
+        (source / "corpora/english_sentences.tsv.gz", 2) if source.is_dir() else (source, None)
+    )
     sentences = list(dict.fromkeys(read_sentences(path, column)))
     if len(sentences) < n:
-        raise SystemExit(f"{path} has {len(sentences)} different sentences, expected {n}: give more, or a lower --n.")
+        raise SystemExit(
+            f"{path} has {len(sentences)} different sentences, expected {n}: give more, or a lower --n."
+        )
     drawn = numpy.random.default_rng(seed).choice(len(sentences), n, replace=False)
     sbert = spacy.blank("en").add_pipe("sbert", config={"model": {"precision": "auto"}})
     return sbert.encode([sentences[i] for i in drawn], progress=True)
@@ -55,7 +59,9 @@ def load(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray]:
     if args.vectors and args.vectors.exists():
         vectors = numpy.load(args.vectors, allow_pickle=False)
     elif args.source is None:
-        raise SystemExit("Give a text file or a folder, or set SPACY_SBERT_DATA, or give --vectors that are there.")
+        raise SystemExit(
+            "Give a text file or a folder, or set SPACY_SBERT_DATA, or give --vectors that are there."
+        )
     else:
         vectors = encode(args.source, args.n + held_out, args.seed)
         if args.vectors:
@@ -87,7 +93,9 @@ def of_exact(vectors: numpy.ndarray) -> Built:
 
 
 def of_int8(vectors: numpy.ndarray) -> Built:
-    drawn = numpy.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)
+    drawn = numpy.random.default_rng(0).choice(
+        len(vectors), min(SAMPLE, len(vectors)), replace=False
+    )
     stored = Int8Vectors.fit(vectors[drawn]).apply(vectors)
     n_bytes = stored.codes.nbytes + stored.low.nbytes + stored.step.nbytes
     return lambda queries: stored.search(queries, k=K), lambda: n_bytes
@@ -144,7 +152,9 @@ def measure(
 
 def table(result: dict[str, Any]) -> str:
     """The results as Markdown."""
-    lines = ["| | build, s | a query alone, ms | of 1000 together, ms | MB | recall@10 | nearest found |"]
+    lines = [
+        "| | build, s | a query alone, ms | of 1000 together, ms | MB | recall@10 | nearest found |"
+    ]
     lines += ["|---|---|---|---|---|---|---|"]
     for name, way in result["ways"].items():
         times = f"{way['build_seconds']:.1f} | {way['query_ms_alone']:.2f} | {way['query_ms_together']:.2f}"
@@ -154,7 +164,9 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("source", nargs="?", type=Path, default=os.environ.get("SPACY_SBERT_DATA"))
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--queries", type=Path)
@@ -182,7 +194,10 @@ def main() -> None:
     for name, build in WAYS.items():
         result["ways"][name] = measure(build, queries, vectors, exact, args.rounds)
         print(name, result["ways"][name], flush=True)
-        for file, text in (("recall.json", json.dumps(result, indent=2) + "\n"), ("recall.md", table(result))):
+        for file, text in (
+            ("recall.json", json.dumps(result, indent=2) + "\n"),
+            ("recall.md", table(result)),
+        ):
             (args.output / file).write_text(text, encoding="utf8")
     print(table(result))
 

@@ -41,7 +41,9 @@ def add_transformer(nlp: Any, kind: str, precision: str = "float32") -> str:
 
     if kind == "ours":
         nlp.add_pipe(
-            "sbert_transformer", name="transformer", config={"model": {"name": ENCODER, "precision": precision}}
+            "sbert_transformer",
+            name="transformer",
+            config={"model": {"name": ENCODER, "precision": precision}},
         )
         return "spacy-sbert.TransformerListener.v1"
     spans = {"@span_getters": "spacy-transformers.doc_spans.v1"}
@@ -55,17 +57,41 @@ def add_transformer(nlp: Any, kind: str, precision: str = "float32") -> str:
 
 
 def add_ner(nlp: Any, architecture: str) -> None:
-    tok2vec = {"@architectures": architecture, "pooling": {"@layers": "reduce_mean.v1"}, "grad_factor": 1.0}
-    model = {"@architectures": "spacy.TransitionBasedParser.v2", "state_type": "ner", "hidden_width": 64}
-    model |= {"extra_state_tokens": False, "maxout_pieces": 2, "use_upper": False, "tok2vec": tok2vec}
+    tok2vec = {
+        "@architectures": architecture,
+        "pooling": {"@layers": "reduce_mean.v1"},
+        "grad_factor": 1.0,
+    }
+    model = {
+        "@architectures": "spacy.TransitionBasedParser.v2",
+        "state_type": "ner",
+        "hidden_width": 64,
+    }
+    model |= {
+        "extra_state_tokens": False,
+        "maxout_pieces": 2,
+        "use_upper": False,
+        "tok2vec": tok2vec,
+    }
     nlp.add_pipe("ner", config={"model": model})
 
 
 def add_textcat(nlp: Any, architecture: str) -> None:
-    tok2vec = {"@architectures": architecture, "pooling": {"@layers": "reduce_mean.v1"}, "grad_factor": 1.0}
+    tok2vec = {
+        "@architectures": architecture,
+        "pooling": {"@layers": "reduce_mean.v1"},
+        "grad_factor": 1.0,
+    }
     reduce = {f"use_reduce_{how}": how == "mean" for how in ("first", "last", "max", "mean")}
-    model = {"@architectures": "spacy.TextCatReduce.v1", "exclusive_classes": False, "tok2vec": tok2vec, **reduce}
-    nlp.add_pipe("textcat_multilabel", config={"model": model})  # which leaves out examples without classes
+    model = {
+        "@architectures": "spacy.TextCatReduce.v1",
+        "exclusive_classes": False,
+        "tok2vec": tok2vec,
+        **reduce,
+    }
+    nlp.add_pipe(
+        "textcat_multilabel", config={"model": model}
+    )  # which leaves out examples without classes
 
 
 # Data
@@ -76,7 +102,9 @@ def of_sample(nlp: Any, part: str) -> Iterator[Any]:
     from spacy.training import Example, iob_utils
     from spacy.training.converters import iob_to_docs
 
-    for doc in iob_to_docs((ROOT / "assets" / f"entities-{part}.iob").read_text(encoding="utf8"), no_print=True):
+    for doc in iob_to_docs(
+        (ROOT / "assets" / f"entities-{part}.iob").read_text(encoding="utf8"), no_print=True
+    ):
         for sentence in doc.sents:
             text = sentence.as_doc()
             has_person = float(any("PER" in entity.label_ for entity in text.ents))
@@ -86,7 +114,9 @@ def of_sample(nlp: Any, part: str) -> Iterator[Any]:
             }
             predicted = nlp.make_doc(text.text)
             words = [token.text for token in text]
-            yield Example.from_dict(predicted, {**gold, "words": words, "spaces": [bool(t.whitespace_) for t in text]})
+            yield Example.from_dict(
+                predicted, {**gold, "words": words, "spaces": [bool(t.whitespace_) for t in text]}
+            )
 
 
 def of_names(nlp: Any, data: Path, part: str) -> Iterator[Any]:
@@ -106,8 +136,12 @@ def of_names(nlp: Any, data: Path, part: str) -> Iterator[Any]:
         reference = Doc(nlp.vocab, words=words)
         is_name = [i > 0 and token.is_title and token.is_alpha for i, token in enumerate(tokens)]
         starts = [i for i, own in enumerate(is_name) if own and not is_name[i - 1]]
-        ends = [next((j for j in range(i, len(words)) if not is_name[j]), len(words)) for i in starts]
-        reference.ents = [Span(reference, i, j, label="NAME") for i, j in zip(starts, ends, strict=True)]
+        ends = [
+            next((j for j in range(i, len(words)) if not is_name[j]), len(words)) for i in starts
+        ]
+        reference.ents = [
+            Span(reference, i, j, label="NAME") for i, j in zip(starts, ends, strict=True)
+        ]
         yield Example(Doc(nlp.vocab, words=words), reference)
         label, _, text = line.partition(":")
         cats = {one: float(one == label) for one in labels}
@@ -133,7 +167,9 @@ def joint(data: Path, kind: str, of: str, seed: int) -> dict[str, float]:
     nlp.initialize(lambda: train)
     epochs = 12 if of == "sample" else 1
     n_steps = epochs * -(-len(train) // BATCH)
-    optimizer = Adam(warmup_linear(5e-5, n_steps // 10, n_steps), L2=0.0, grad_clip=1.0, use_averages=False)
+    optimizer = Adam(
+        warmup_linear(5e-5, n_steps // 10, n_steps), L2=0.0, grad_clip=1.0, use_averages=False
+    )
     shuffle = random.Random(seed).shuffle
     seconds = []
     for _ in range(epochs):
@@ -149,7 +185,12 @@ def joint(data: Path, kind: str, of: str, seed: int) -> dict[str, float]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     scores = nlp.evaluate(dev)
     step = 1000 * statistics.median(seconds)
-    return {"ents_f": scores["ents_f"], "cats_score": scores["cats_score"], "step_ms": step, "peak_mb": peak}
+    return {
+        "ents_f": scores["ents_f"],
+        "cats_score": scores["cats_score"],
+        "step_ms": step,
+        "peak_mb": peak,
+    }
 
 
 def pipe(data: Path, kind: str, precision: str, seed: int) -> dict[str, float]:
@@ -158,13 +199,17 @@ def pipe(data: Path, kind: str, precision: str, seed: int) -> dict[str, float]:
 
     table = data / "sts" / "STSBenchmark" / "sts-dev.csv"
     with table.open(encoding="utf8") as file:
-        sentences = [row[5].strip() for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+        sentences = [
+            row[5].strip() for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
     draw = random.Random(seed)
     texts = [" ".join(draw.sample(sentences, draw.choice((1, 1, 1, 2, 4, 8)))) for _ in range(400)]
     nlp = spacy.blank("en")
     architecture = add_transformer(nlp, kind, precision)
     add_ner(nlp, architecture)
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.add_pipe(
+        "sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
+    )
     nlp.get_pipe("ner").add_label("NP")
     nlp.initialize()
     for _ in nlp.pipe(texts[:128]):
@@ -183,7 +228,11 @@ def in_a_process(output: Path, name: str, *options: str) -> dict[str, float]:
     file = output / f"{name}.json"
     if not file.exists():
         done = subprocess.run(
-            [sys.executable, __file__, *options], capture_output=True, text=True, check=False, env=os.environ
+            [sys.executable, __file__, *options],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ,
         )
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
@@ -192,10 +241,14 @@ def in_a_process(output: Path, name: str, *options: str) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--run", nargs=4, metavar=("WHAT", "KIND", "OF", "SEED"), help="one run, in this process")
+    parser.add_argument(
+        "--run", nargs=4, metavar=("WHAT", "KIND", "OF", "SEED"), help="one run, in this process"
+    )
     args = parser.parse_args()
     if args.run:
         warnings.simplefilter("ignore")
@@ -204,7 +257,9 @@ def main() -> None:
         print(json.dumps(result))
         return
     args.output.mkdir(parents=True, exist_ok=True)
-    runs = [("joint", kind, of, seed) for of in ("names", "sample") for seed in SEEDS for kind in KINDS]
+    runs = [
+        ("joint", kind, of, seed) for of in ("names", "sample") for seed in SEEDS for kind in KINDS
+    ]
     pipes = [("ours", "float32"), ("stock", "float32"), ("ours", "bfloat16")]
     runs += [("pipe", kind, precision, seed) for seed in SEEDS for kind, precision in pipes]
     for what, kind, of, seed in runs:

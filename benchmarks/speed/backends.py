@@ -75,13 +75,17 @@ def exported() -> Path:
             return self.model(**dict(zip(INPUTS, inputs, strict=True))).last_hidden_state
 
     names = {"input_names": list(INPUTS), "output_names": ["states"], "dynamic_axes": axes}
-    torch.onnx.export(Encoder(), tuple(example.values()), str(file), **names, opset_version=17, dynamo=False)
+    torch.onnx.export(
+        Encoder(), tuple(example.values()), str(file), **names, opset_version=17, dynamo=False
+    )
     return file
 
 
 def of_pytorch(precision: str) -> Encode:
     """The Hugging Face model itself."""
-    model = AutoModel.from_pretrained(resolve(DEFAULT_NAME), torch_dtype=getattr(torch, precision)).eval()
+    model = AutoModel.from_pretrained(
+        resolve(DEFAULT_NAME), torch_dtype=getattr(torch, precision)
+    ).eval()
     return in_batches(lambda inputs: model(**inputs).last_hidden_state)
 
 
@@ -89,7 +93,11 @@ def of_onnx(quantized: bool, threads: int) -> Encode:
     """ONNX Runtime, with its fused BERT, quantized dynamically or not."""
     config, plain = huggingface().config, exported()
     file = plain.with_name("fused.onnx")
-    options = {"model_type": "bert", "num_heads": config.num_attention_heads, "hidden_size": config.hidden_size}
+    options = {
+        "model_type": "bert",
+        "num_heads": config.num_attention_heads,
+        "hidden_size": config.hidden_size,
+    }
     optimize_model(str(plain), **options).save_model_to_file(str(file))
     if quantized:
         fused, file = file, plain.with_name("int8.onnx")
@@ -101,7 +109,9 @@ def of_onnx(quantized: bool, threads: int) -> Encode:
     taken = [one.name for one in session.get_inputs()]
 
     def states(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        types = {one.name: "int32" if "int32" in one.type else "int64" for one in session.get_inputs()}
+        types = {
+            one.name: "int32" if "int32" in one.type else "int64" for one in session.get_inputs()
+        }
         given = {name: inputs[name].numpy().astype(types[name]) for name in taken}
         return torch.from_numpy(session.run(None, given)[0])
 
@@ -110,10 +120,16 @@ def of_onnx(quantized: bool, threads: int) -> Encode:
 
 def of_openvino(precision: str, threads: int) -> Encode:
     """OpenVINO, which is told the precision."""
-    settings = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+    settings = {
+        "INFERENCE_PRECISION_HINT": precision,
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
     model = openvino.Core().compile_model(str(exported()), "CPU", settings)
     request = model.create_infer_request()
-    return in_batches(lambda inputs: torch.from_numpy(request.infer({n: inputs[n].numpy() for n in INPUTS})[0]))
+    return in_batches(
+        lambda inputs: torch.from_numpy(request.infer({n: inputs[n].numpy() for n in INPUTS})[0])
+    )
 
 
 def main() -> None:

@@ -16,7 +16,16 @@ from pathlib import Path
 
 from measure import Encode, arguments, compare, prepare, save
 from texts import SEED, dev_pairs, dev_spearman, mixed_texts, sts_sentences
-from variants import STOCK, direct, one_by_one, padded, pipe, sentence_transformer, shared, single_docs
+from variants import (
+    STOCK,
+    direct,
+    one_by_one,
+    padded,
+    pipe,
+    sentence_transformer,
+    shared,
+    single_docs,
+)
 
 from spacy_sbert.architectures import DEFAULT_NAME
 
@@ -94,14 +103,20 @@ COMPARISONS = {
 def correlations(variants: Mapping[str, Encode], data: Path, n: int) -> dict[str, float]:
     """Spearman's correlation of each variant on the first n pairs of STS benchmark dev."""
     first, second, gold = dev_pairs(data, n)
-    return {name: dev_spearman(encode(first), encode(second), gold) for name, encode in variants.items()}
+    return {
+        name: dev_spearman(encode(first), encode(second), gold) for name, encode in variants.items()
+    }
 
 
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--comparison", choices=COMPARISONS, default="sentences")
-    parser.add_argument("--n", type=int, help="texts; by default 4000 sentences, 500 of mixed lengths")
-    parser.add_argument("--pairs", type=int, help="of STS benchmark dev, 0 for none; by default all, with sentences")
+    parser.add_argument(
+        "--n", type=int, help="texts; by default 4000 sentences, 500 of mixed lengths"
+    )
+    parser.add_argument(
+        "--pairs", type=int, help="of STS benchmark dev, 0 for none; by default all, with sentences"
+    )
     parser.add_argument("--only", nargs="+", default=[], help="variants, by default all")
     parser.add_argument("--encoder", default=DEFAULT_NAME, help="its name or folder")
     args = parser.parse_args()
@@ -114,7 +129,13 @@ def main() -> None:
     pairs = comparison.pairs if args.pairs is None else args.pairs
     for name, found in correlations(variants, args.data, pairs).items() if pairs else ():
         measured["quality"].setdefault(name, {})["sts_spearman"] = found
-    settings = {"encoder": args.encoder, "texts": len(texts), "rounds": args.rounds, "seed": SEED, "pairs": pairs}
+    settings = {
+        "encoder": args.encoder,
+        "texts": len(texts),
+        "rounds": args.rounds,
+        "seed": SEED,
+        "pairs": pairs,
+    }
     save(args.output, start, settings, measured)
 
 

@@ -56,7 +56,11 @@ def start(program: str, n_threads: int, processor: list[float]) -> None:
     others = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     # With compiled files beside all modules, as pip leaves them.
-    subprocess.run([sys.executable, "-c", program], env={**others, "OMP_NUM_THREADS": str(n_threads)}, check=True)
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**others, "OMP_NUM_THREADS": str(n_threads)},
+        check=True,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
@@ -64,7 +68,9 @@ def start(program: str, n_threads: int, processor: list[float]) -> None:
 def measure(args: Namespace, codes: dict[str, str]) -> dict[str, Any]:
     """Of each program the seconds that pass, and those of the processor; and how many times as few as the peer's."""
     processor: dict[str, list[float]] = {name: [] for name in codes}
-    works = {name: partial(start, code, args.threads, processor[name]) for name, code in codes.items()}
+    works = {
+        name: partial(start, code, args.threads, processor[name]) for name, code in codes.items()
+    }
     return {"elapsed": figures(alternate(works, 1 + args.rounds)), "processor": figures(processor)}
 
 
@@ -82,7 +88,9 @@ def main() -> None:
         found = measure(args, programs(args, Path(folder) / "nlp"))
     for kind, its in found.items():
         for name, (middle, low, high) in its["ratios"].items():
-            print(f"{name}, {kind}: {middle:.2f}x as fast as sentence-transformers ({low:.2f} to {high:.2f})")
+            print(
+                f"{name}, {kind}: {middle:.2f}x as fast as sentence-transformers ({low:.2f} to {high:.2f})"
+            )
     save(args.output, begin, {"sentence": SENTENCE, "rounds": args.rounds}, found)
 
 

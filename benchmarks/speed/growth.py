@@ -53,7 +53,9 @@ PLOTS = {
 }
 
 
-def grow(encoders: Mapping[str, Mapping[int, Encode]], texts: Mapping[int, list[str]], rounds: int) -> Points:
+def grow(
+    encoders: Mapping[str, Mapping[int, Encode]], texts: Mapping[int, list[str]], rounds: int
+) -> Points:
     """The timing of each encoder at each value, in turn, after some texts that are not timed.
 
     encoders: by name and value. texts: by value.
@@ -63,10 +65,13 @@ def grow(encoders: Mapping[str, Mapping[int, Encode]], texts: Mapping[int, list[
         for value, encode in one.items():
             encode(texts[value][:WARM_UP])
     places = [(name, value) for value in texts for name in encoders]
-    works = {f"{name} {value}": partial(encoders[name][value], texts[value]) for name, value in places}
+    works = {
+        f"{name} {value}": partial(encoders[name][value], texts[value]) for name, value in places
+    }
     seconds = alternate(works, rounds)
     return {
-        name: {value: timing(seconds[f"{name} {value}"], len(texts[value])) for value in texts} for name in encoders
+        name: {value: timing(seconds[f"{name} {value}"], len(texts[value])) for value in texts}
+        for name in encoders
     }
 
 
@@ -74,7 +79,9 @@ _APART = 30  # pixels between numbers below an axis
 _COLORS = 6  # of curves, in plots.css
 
 
-def curves(lines: Mapping[str, list[tuple[float, float]]], names: tuple[str, str], title: str, about: str) -> Markup:
+def curves(
+    lines: Mapping[str, list[tuple[float, float]]], names: tuple[str, str], title: str, about: str
+) -> Markup:
     """Lines through points over a logarithmic axis, and a legend. names: of both axes. about: for screen readers."""
     sizes = sorted({x for points in lines.values() for x, _ in points})
     values = [y for points in lines.values() for _, y in points]
@@ -92,13 +99,19 @@ def curves(lines: Mapping[str, list[tuple[float, float]]], names: tuple[str, str
         places = [(across(x), up(y)) for x, y in points]
         dots = "".join(f"M{plots.number(x)} {plots.number(y)}h0" for x, y in places)
         parts += [plots._line(places, f"line {color}"), plots.shape(dots, f"dot {color}")]
-        parts += [plots._line([(left, y), (left + 24, y)], f"line {color}"), plots._text(left + 32, y + 4, name)]
+        parts += [
+            plots._line([(left, y), (left + 24, y)], f"line {color}"),
+            plots._text(left + 32, y + 4, name),
+        ]
     return plots._plot(title, about, plots._HEIGHT + 6 + 16 * len(lines), parts).svg
 
 
 def draw(plot: Plot, points: Points) -> str:
     """A plot that stands alone, in light and dark."""
-    lines = {name: [plot.place(value, found) for value, found in line.items()] for name, line in points.items()}
+    lines = {
+        name: [plot.place(value, found) for value, found in line.items()]
+        for name, line in points.items()
+    }
     drawn = curves(lines, plot.names, plot.title, f"{plot.names[1]} over {plot.names[0]}")
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0]
     rules = f"svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
@@ -122,8 +135,12 @@ def by_wordpieces(args: Namespace) -> Points:
 
 def by_budgets(args: Namespace) -> Points:
     """The same sentences in batches of other budgets."""
-    encoders = {name: {n: pipe(name, max_batch_items=n) for n in args.budgets} for name in PRECISIONS}
-    return grow(encoders, dict.fromkeys(args.budgets, sts_sentences(args.data)[: args.n]), args.rounds)
+    encoders = {
+        name: {n: pipe(name, max_batch_items=n) for n in args.budgets} for name in PRECISIONS
+    }
+    return grow(
+        encoders, dict.fromkeys(args.budgets, sts_sentences(args.data)[: args.n]), args.rounds
+    )
 
 
 def _at_all(values: list[int]) -> dict[str, dict[int, Encode]]:
@@ -133,10 +150,14 @@ def _at_all(values: list[int]) -> dict[str, dict[int, Encode]]:
 
 def main() -> None:
     parser = arguments(__doc__, rounds=3)
-    parser.add_argument("--sentences", nargs="*", type=int, default=[1000, 3000, 10_000, 30_000, 100_000])
+    parser.add_argument(
+        "--sentences", nargs="*", type=int, default=[1000, 3000, 10_000, 30_000, 100_000]
+    )
     parser.add_argument("--wordpieces", nargs="*", type=int, default=[5, 10, 25, 50, 100, 175, 250])
     parser.add_argument("--budgets", nargs="*", type=int, default=[512, 1024, 2048, 4096, 8192])
-    parser.add_argument("--total", type=int, default=40_000, help="wordpieces of all texts of a length")
+    parser.add_argument(
+        "--total", type=int, default=40_000, help="wordpieces of all texts of a length"
+    )
     parser.add_argument("--n", type=int, default=4000, help="sentences for each budget")
     args = parser.parse_args()
     start = prepare(args)

@@ -28,10 +28,16 @@ def parts_of(data: Path, year: int) -> Iterator[Pairs]:
     for gold in sorted(folder.glob("STS.gs.*.txt")):
         if gold.name == "STS.gs.ALL.txt":
             continue
-        texts = (folder / gold.name.replace(".gs.", ".input.")).read_text(encoding="utf8").splitlines()
+        texts = (
+            (folder / gold.name.replace(".gs.", ".input.")).read_text(encoding="utf8").splitlines()
+        )
         rows = zip(texts, gold.read_text(encoding="utf8").splitlines(), strict=True)
         scored = [(text.split("\t"), float(score)) for text, score in rows if score.strip()]
-        yield [text[0] for text, _ in scored], [text[1] for text, _ in scored], [score for _, score in scored]
+        yield (
+            [text[0] for text, _ in scored],
+            [text[1] for text, _ in scored],
+            [score for _, score in scored],
+        )
 
 
 def score(pipe: SentenceBert, pairs: Pairs) -> float:
@@ -50,15 +56,25 @@ def seconds(pipes: dict[str, SentenceBert], texts: list[str], rounds: int) -> di
 
 
 def make_pipe(name: str, precision: str) -> SentenceBert:
-    return spacy.blank("en").add_pipe("sbert", config={"model": {"name": name, "precision": precision}})
+    return spacy.blank("en").add_pipe(
+        "sbert", config={"model": {"name": name, "precision": precision}}
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     data = os.environ.get("SPACY_SBERT_DATA")
-    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of the data sets")
-    parser.add_argument("--name", default="sentence-transformers/all-MiniLM-L6-v2", help="of the encoder")
-    parser.add_argument("--n", type=int, default=4000, help="sentences that vectors are compared on")
+    parser.add_argument(
+        "--data", type=Path, default=data, required=data is None, help="folder of the data sets"
+    )
+    parser.add_argument(
+        "--name", default="sentence-transformers/all-MiniLM-L6-v2", help="of the encoder"
+    )
+    parser.add_argument(
+        "--n", type=int, default=4000, help="sentences that vectors are compared on"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--without-sts", action="store_true")
     args = parser.parse_args()
@@ -75,7 +91,10 @@ def main() -> None:
         cosines = (exact * vectors).sum(1) / lengths
         scores = [score(pipe, dev_pairs(args.data))]
         scores += [statistics.mean(score(pipe, part) for part in parts) for parts in years]
-        cells = [f"{cosines.mean():.4f}, {cosines.min():.4f}", *(f"{score:.2f}" for score in scores)]
+        cells = [
+            f"{cosines.mean():.4f}, {cosines.min():.4f}",
+            *(f"{score:.2f}" for score in scores),
+        ]
         print(f"| {name} | {' | '.join(cells)} | {len(texts) / taken[name]:.0f} |", flush=True)
     print(
         f"int8 to bfloat16: {taken['bfloat16'] / taken['int8']:.2f}, to float32: {taken['float32'] / taken['int8']:.2f}"

@@ -24,14 +24,21 @@ from spacy_sbert.files.serialization import versions
 
 Encode = Callable[[list[str]], numpy.ndarray]
 PEERS = ("sentence-transformers", "datasets", "accelerate")
-FLAGS = ("amx_bf16", "avx512_bf16")  # instructions that multiply bfloat16, which its speed depends on
+FLAGS = (
+    "amx_bf16",
+    "avx512_bf16",
+)  # instructions that multiply bfloat16, which its speed depends on
 
 
 def arguments(description: str | None, rounds: int | None = 5) -> argparse.ArgumentParser:
     """The options that the benchmarks share; rounds: by default, None for a benchmark without."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     data = os.environ.get("SPACY_SBERT_DATA")
-    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of the data sets")
+    parser.add_argument(
+        "--data", type=Path, default=data, required=data is None, help="folder of the data sets"
+    )
     parser.add_argument("--output", type=Path, required=True, help="the JSON file")
     parser.add_argument("--gpu-id", type=int, default=-1, help="-1 for the CPU")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
@@ -52,14 +59,24 @@ class Processor:
     def read(cls) -> "Processor":
         file, times = Path("/proc/stat"), os.times()
         # user, nice, system, and behind idle and iowait: irq, softirq, steal
-        ticks = [int(word) for word in file.read_text(encoding="utf8").split()[1:9]] if file.is_file() else [0] * 8
-        busy = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK") if any(ticks) else math.nan
+        ticks = (
+            [int(word) for word in file.read_text(encoding="utf8").split()[1:9]]
+            if file.is_file()
+            else [0] * 8
+        )
+        busy = (
+            (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+            if any(ticks)
+            else math.nan
+        )
         return cls(busy, sum(times[:4]), times.elapsed)
 
     def others(self) -> float | None:
         """The part of all cores that other processes have taken since; None where that is not known."""
         here = Processor.read()
-        taken = (here.busy - self.busy - here.own + self.own) / ((here.clock - self.clock) * (os.cpu_count() or 1))
+        taken = (here.busy - self.busy - here.own + self.own) / (
+            (here.clock - self.clock) * (os.cpu_count() or 1)
+        )
         return None if math.isnan(taken) else round(max(taken, 0.0), 3)
 
 
@@ -128,7 +145,9 @@ def compare(
     vectors = {name: encode(texts) for name, encode in variants.items()}
     seconds = alternate({name: partial(encode, texts) for name, encode in variants.items()}, rounds)
     known = vectors.get(reference)
-    quality = {} if known is None else {name: agreement(found, known) for name, found in vectors.items()}
+    quality = (
+        {} if known is None else {name: agreement(found, known) for name, found in vectors.items()}
+    )
     return variants, {
         "timings": {name: timing(found, len(texts)) for name, found in seconds.items()},
         "quality": quality,
@@ -147,14 +166,25 @@ def environment() -> dict[str, Any]:
     file = Path("/proc/cpuinfo")
     words = set(file.read_text(encoding="utf8").split()) if file.is_file() else set()
     peers = {name: number for name in PEERS if (number := _version(name))}
-    here = {**machine(), "cores": os.cpu_count(), "flags": [flag for flag in FLAGS if flag in words]}
+    here = {
+        **machine(),
+        "cores": os.cpu_count(),
+        "flags": [flag for flag in FLAGS if flag in words],
+    }
     return {**here, "system": platform.system(), "versions": {**versions(), **peers}}
 
 
-def save(path: Path, start: Processor, settings: Mapping[str, Any], measured: Mapping[str, Any]) -> None:
+def save(
+    path: Path, start: Processor, settings: Mapping[str, Any], measured: Mapping[str, Any]
+) -> None:
     """Write what was measured as JSON, with its settings, the environment, and what others took of the processor."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    result = {"settings": dict(settings), "environment": environment(), "others": start.others(), **measured}
+    result = {
+        "settings": dict(settings),
+        "environment": environment(),
+        "others": start.others(),
+        **measured,
+    }
     path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
 
 

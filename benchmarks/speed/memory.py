@@ -42,7 +42,9 @@ def stream(args: Namespace) -> None:
 def measure(kind: str) -> list[list[float]]:
     """Sentences done, resident memory and its peak so far, MB, of a process of its own."""
     samples = []
-    with subprocess.Popen([sys.executable, *sys.argv, "--child", kind], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, *sys.argv, "--child", kind], stdout=subprocess.PIPE, text=True
+    ) as child:
         for line in child.stdout or ():
             samples.append(json.loads(line))
             print("{}: {} sentences: {} MB, peak {} MB".format(kind, *samples[-1]), flush=True)
@@ -56,7 +58,9 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=100_000, help="sentences")
     parser.add_argument("--every", type=int, default=10_000, help="sentences between measurements")
     parser.add_argument("--precision", default="bfloat16")
-    parser.add_argument("--child", choices=(SBERT, SPACY), help="measure in this process, and print")
+    parser.add_argument(
+        "--child", choices=(SBERT, SPACY), help="measure in this process, and print"
+    )
     args = parser.parse_args()
     start = prepare(args)
     if args.child:

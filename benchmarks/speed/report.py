@@ -54,7 +54,11 @@ def faster(
 
     def find(result: Result) -> Found:
         timings = result["timings"]
-        best = min((timings[name] for name in theirs if name in timings), key=lambda one: one["median"], default=None)
+        best = min(
+            (timings[name] for name in theirs if name in timings),
+            key=lambda one: one["median"],
+            default=None,
+        )
         middle, low, high = ratio(timings[ours], timings[theirs[0]] if best is None else best)
         asked = with_amx if with_amx and AMX in result["environment"]["flags"] else least
         return f"{middle:.2f}x ({low:.2f} to {high:.2f})", asked is None or middle >= asked
@@ -112,7 +116,11 @@ def sooner(name: str) -> Callable[[Result], Found]:
 
     def find(result: Result) -> Found:
         found = result["elapsed"]
-        (middle, low, high), ours, theirs = found["ratios"][name], found["processes"][name], found["processes"]["peer"]
+        (middle, low, high), ours, theirs = (
+            found["ratios"][name],
+            found["processes"][name],
+            found["processes"]["peer"],
+        )
         seconds = f"{ours['median']:.1f} s against {theirs['median']:.1f} s"
         return f"{middle:.2f}x ({low:.2f} to {high:.2f}), {seconds}", middle >= 1
 
@@ -129,32 +137,58 @@ def rows() -> Iterator[Row]:
     yield Row("sentences", what, REDUCED, "2.2x, with AMX 2.3x", faster(name, BEST, 2.2, 2.3))
     for precision, least in (("float32", 0.95), ("bfloat16", 0.92)):
         find = faster(f"pipe-{precision}", (f"encode-{precision}",), least)
-        yield Row("sentences", f"`nlp.pipe`, {precision}", f"`encode`, {precision}", f"{least}x", find)
+        yield Row(
+            "sentences", f"`nlp.pipe`, {precision}", f"`encode`, {precision}", f"{least}x", find
+        )
     yield from quality_rows()
     yield from mixed_rows()
     yield from mixed_rows(BARE)
     what, stock = "sentences, shared transformer", ("stock-float32",)
     yield Row("shared_sentences", f"{what}, float32", STOCK, "", faster("shared-float32", stock))
-    yield Row("shared_sentences", f"{what}, bfloat16", STOCK, "3.5x", faster("shared-bfloat16", stock, 3.5))
-    for name, way in (("doc-float32", "a Doc"), ("encode-float32", "`encode`"), ("encode-bfloat16", "`encode`")):
+    yield Row(
+        "shared_sentences",
+        f"{what}, bfloat16",
+        STOCK,
+        "3.5x",
+        faster("shared-bfloat16", stock, 3.5),
+    )
+    for name, way in (
+        ("doc-float32", "a Doc"),
+        ("encode-float32", "`encode`"),
+        ("encode-bfloat16", "`encode`"),
+    ):
         what = f"one sentence a call, {way}, {name.split('-')[1]}"
         yield Row("alone", what, PEER, "1x", faster(name, ("peer-float32",), 1.0))
     for precision, least in (("float32", 2.1), ("bfloat16", 2.9)):
         name, peer = f"train-{precision}", "peer-float32"
-        yield Row("train", f"training, {precision}", PEER, f"{least}x", faster(name, (peer,), least))
+        yield Row(
+            "train", f"training, {precision}", PEER, f"{least}x", faster(name, (peer,), least)
+        )
         what = f"training, {precision}: STSb dev after an epoch"
         yield Row("train", what, PEER, "within 0.3", spearman(name, peer, 0.3))
     yield Row("search", "most similar pair", "", "under 1 s", search)
     yield Row("memory", "memory of `nlp.pipe`", "", "flat after the first", memory)
-    for name, what in (("encode", "`encode`"), ("doc", "a Doc"), ("saved", "a saved pipeline's Doc")):
-        yield Row("first_vector", f"first vector of a process, {what}", "sentence-transformers", "1x", sooner(name))
+    for name, what in (
+        ("encode", "`encode`"),
+        ("doc", "a Doc"),
+        ("saved", "a saved pipeline's Doc"),
+    ):
+        yield Row(
+            "first_vector",
+            f"first vector of a process, {what}",
+            "sentence-transformers",
+            "1x",
+            sooner(name),
+        )
 
 
 def sentence_rows(what: str, bare: str = "") -> Iterator[Row]:
     """The speed on sentences; bare: without the vectors of tokens."""
     end = "-rows" if bare else ""
     reduced = f"pipe-bfloat16{end}"
-    yield Row("sentences", f"{what}, float32{bare}", PEER, "1.4x", faster(f"pipe-float32{end}", FULL, 1.4))
+    yield Row(
+        "sentences", f"{what}, float32{bare}", PEER, "1.4x", faster(f"pipe-float32{end}", FULL, 1.4)
+    )
     yield Row("sentences", f"{what}, bfloat16{bare}", PEER, "", faster(reduced, FULL))
     yield Row("sentences", f"{what}, bfloat16{bare}", REDUCED, "", faster(reduced, BEST))
 
@@ -166,9 +200,19 @@ def mixed_rows(bare: str = "") -> Iterator[Row]:
     what, shared = "mixed lengths", "mixed lengths, shared transformer"
     order = "float32 in the given order, padded"
     yield Row("mixed", f"{what}, bfloat16{bare}", PEER, "", faster(f"pipe-bfloat16{end}", FULL))
-    yield Row("mixed", f"{what}, float32{bare}", order, "1.6x", faster(f"pipe-float32{end}", padded, 1.6))
-    yield Row("shared", f"{shared}, float32{bare}", theirs, "", faster(f"shared-float32{end}", stock))
-    yield Row("shared", f"{shared}, bfloat16{bare}", theirs, "2.4x", faster(f"shared-bfloat16{end}", stock, 2.4))
+    yield Row(
+        "mixed", f"{what}, float32{bare}", order, "1.6x", faster(f"pipe-float32{end}", padded, 1.6)
+    )
+    yield Row(
+        "shared", f"{shared}, float32{bare}", theirs, "", faster(f"shared-float32{end}", stock)
+    )
+    yield Row(
+        "shared",
+        f"{shared}, bfloat16{bare}",
+        theirs,
+        "2.4x",
+        faster(f"shared-bfloat16{end}", stock, 2.4),
+    )
 
 
 def quality_rows() -> Iterator[Row]:
@@ -176,8 +220,20 @@ def quality_rows() -> Iterator[Row]:
     for name in ("pipe", "encode"):
         what = f"`{'nlp.pipe' if name == 'pipe' else name}`"
         full, reduced = f"{name}-float32", f"{name}-bfloat16"
-        yield Row("sentences", f"{what}, float32: largest difference", PEER, "1e-5", largest_difference(full, 1e-5))
-        yield Row("sentences", f"{what}, bfloat16: lowest cosine", PEER, "0.9995", lowest_cosine(reduced, 0.9995))
+        yield Row(
+            "sentences",
+            f"{what}, float32: largest difference",
+            PEER,
+            "1e-5",
+            largest_difference(full, 1e-5),
+        )
+        yield Row(
+            "sentences",
+            f"{what}, bfloat16: lowest cosine",
+            PEER,
+            "0.9995",
+            lowest_cosine(reduced, 0.9995),
+        )
         what = f"{what}, bfloat16: STSb dev Spearman"
         yield Row("sentences", what, PEER, "within 0.05", spearman(reduced, FULL[0], 0.05))
 
@@ -190,7 +246,15 @@ def targets(results: Mapping[str, Result]) -> str:
             words, reached = row.find(results[row.file])
         except KeyError:
             continue
-        table.append((row.what, row.against, words, row.target, ("yes" if reached else "no") if row.target else ""))
+        table.append(
+            (
+                row.what,
+                row.against,
+                words,
+                row.target,
+                ("yes" if reached else "no") if row.target else "",
+            )
+        )
     return markdown(("what", "against", "measured", "target", "reached"), table)
 
 
@@ -213,7 +277,11 @@ def steps(results: Mapping[str, Result]) -> str:
     """The table of where a training step's time goes."""
     found = results.get("step", {}).get("step", {})
     table = [
-        (name, f"{one['ms_a_step']:.1f}", *(f"{100 * share:.1f} %" for share in one["shares"].values()))
+        (
+            name,
+            f"{one['ms_a_step']:.1f}",
+            *(f"{100 * share:.1f} %" for share in one["shares"].values()),
+        )
         for name, one in found.items()
     ]
     parts = next(iter(found.values()))["shares"] if found else ()
@@ -223,7 +291,12 @@ def steps(results: Mapping[str, Result]) -> str:
 def searches(results: Mapping[str, Result]) -> str:
     """The table of searches and clusters beside what other libraries take."""
     table = [
-        (what, way, f"{1000 * found['median'] / found['items']:.1f}", f"{ratio(ways['ours'], found)[0]:.2f}x")
+        (
+            what,
+            way,
+            f"{1000 * found['median'] / found['items']:.1f}",
+            f"{ratio(ways['ours'], found)[0]:.2f}x",
+        )
         for what, ways in results.get("search", {}).get("beside", {}).items()
         for way, found in ways.items()
     ]
@@ -233,29 +306,48 @@ def searches(results: Mapping[str, Result]) -> str:
 def grown(results: Mapping[str, Result]) -> str:
     """The table of how the cost grows."""
     table = [
-        (kind, value, name, f"{found['items']}", f"{found['median']:.2f}", f"{found['per_second']:.0f}")
+        (
+            kind,
+            value,
+            name,
+            f"{found['items']}",
+            f"{found['median']:.2f}",
+            f"{found['per_second']:.0f}",
+        )
         for kind, lines in results.get("growth", {}).get("growth", {}).items()
         for name, line in lines.items()
         for value, found in line.items()
     ]
-    return markdown(("by", "value", "precision", "texts", "seconds", "a second"), table) if table else ""
+    return (
+        markdown(("by", "value", "precision", "texts", "seconds", "a second"), table)
+        if table
+        else ""
+    )
 
 
 def machines(results: Mapping[str, Result]) -> str:
     """On what it was measured, each machine once."""
-    found = dict.fromkeys(json.dumps(result["environment"]) for result in results.values() if "environment" in result)
+    found = dict.fromkeys(
+        json.dumps(result["environment"]) for result in results.values() if "environment" in result
+    )
     lines = []
     for here in map(json.loads, found):
         flags = ", ".join(here["flags"]) or "none for bfloat16"
         versions = ", ".join(f"{name} {number}" for name, number in here["versions"].items())
-        device = f"{here['device']}, {here['cpu']}, {here['cores']} cores, {here['threads']} threads"
+        device = (
+            f"{here['device']}, {here['cpu']}, {here['cores']} cores, {here['threads']} threads"
+        )
         lines.append(f"Measured on: {device}; instructions: {flags}; {versions}.")
     return "\n\n".join(lines)
 
 
 def others(results: Mapping[str, Result]) -> str:
     """How much of the processor other processes had meanwhile, where that is known."""
-    known = {name: result["others"] for name, result in results.items() if result.get("others") is not None}
+    known = {
+        name: result["others"]
+        for name, result in results.items()
+        if result.get("others") is not None
+    }
     parts = ", ".join(f"{name} {part:.0%}" for name, part in known.items())
     return f"Of all cores other processes had meanwhile: {parts}." if parts else ""
 
@@ -263,7 +355,11 @@ def others(results: Mapping[str, Result]) -> str:
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"
     files = {name: folder / f"{name}.json" for name in FILES}
-    results = {name: json.loads(file.read_text(encoding="utf8")) for name, file in files.items() if file.exists()}
+    results = {
+        name: json.loads(file.read_text(encoding="utf8"))
+        for name, file in files.items()
+        if file.exists()
+    }
     note = "Ratios are of medians; in brackets the lowest and the highest of a round."
     parts = [
         note,

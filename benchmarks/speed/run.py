@@ -27,7 +27,11 @@ BENCHMARKS = {
     "train": ("train.py", "--epoch", "--steps 4 --segment 2"),
     "step": ("step.py", "", "--steps 4"),
     "memory": ("memory.py", "", "--n 128 --every 32"),
-    "growth": ("growth.py", "", "--rounds 1 --sentences 32 64 --wordpieces 5 50 --budgets 512 2048 --total 500 --n 64"),
+    "growth": (
+        "growth.py",
+        "",
+        "--rounds 1 --sentences 32 64 --wordpieces 5 50 --budgets 512 2048 --total 500 --n 64",
+    ),
     "search": ("search.py", "", "--n 500 --searched 2000 --rounds 1"),  # on a CPU
     "first_vector": ("first_vector.py", "", "--rounds 1"),
 }
@@ -37,18 +41,35 @@ ON_GPU = {"growth": "--budgets 2048 8192 32768 131072"}  # in place of the usual
 def command(name: str, args: argparse.Namespace) -> list[str]:
     """The command line of a benchmark."""
     script, usual, quick = BENCHMARKS[name]
-    given = [str(args.data)] if name == "search" else ["--data", str(args.data), "--gpu-id", str(args.gpu_id)]
+    given = (
+        [str(args.data)]
+        if name == "search"
+        else ["--data", str(args.data), "--gpu-id", str(args.gpu_id)]
+    )
     if args.gpu_id >= 0:
         usual = ON_GPU.get(name, usual)
     options = (quick if args.quick else usual).split()
-    return [sys.executable, str(HERE / script), *given, "--output", str(args.output / f"{name}.json"), *options]
+    return [
+        sys.executable,
+        str(HERE / script),
+        *given,
+        "--output",
+        str(args.output / f"{name}.json"),
+        *options,
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     data = os.environ.get("SPACY_SBERT_DATA")
-    parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of the data sets")
-    parser.add_argument("--output", type=Path, help="folder of the results, by default results/ beside this file")
+    parser.add_argument(
+        "--data", type=Path, default=data, required=data is None, help="folder of the data sets"
+    )
+    parser.add_argument(
+        "--output", type=Path, help="folder of the results, by default results/ beside this file"
+    )
     parser.add_argument("--gpu-id", type=int, default=-1, help="-1 for the CPU")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))

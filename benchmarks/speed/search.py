@@ -39,7 +39,10 @@ from spacy_sbert.search import communities, hierarchical_clusters, most_similar_
 REPETITIONS = 5
 THRESHOLD = 0.4  # of cosine distance, at which the number of clusters is reported
 COMMUNITY = 0.75  # the least cosine similarity to the centre of a community
-K, QUERIES = 10, 20  # how many nearest are found of each query, and how many queries come, one after the other
+K, QUERIES = (
+    10,
+    20,
+)  # how many nearest are found of each query, and how many queries come, one after the other
 Way = Callable[[], Any]
 COLUMNS = {"STSBenchmark/sts-*.csv": slice(5, 7), "STS*/STS.input.*.txt": slice(0, 2)}
 
@@ -101,7 +104,9 @@ def nearest_ways(n: int, width: int) -> dict[str, Way]:
         return faiss.knn(query, rows, k, metric=faiss.METRIC_INNER_PRODUCT)[1]
 
     def torch_alone(query: numpy.ndarray) -> list[int]:
-        return [one["corpus_id"] for one in semantic_search(torch.from_numpy(query), tensor, top_k=k)[0]]
+        return [
+            one["corpus_id"] for one in semantic_search(torch.from_numpy(query), tensor, top_k=k)[0]
+        ]
 
     def numpy_alone(query: numpy.ndarray) -> numpy.ndarray:
         return largest(vectors @ query[0] / numpy.linalg.norm(vectors, axis=1), k)
@@ -116,7 +121,8 @@ def nearest_ways(n: int, width: int) -> dict[str, Way]:
         "sentence-transformers": torch_alone,
     }
     return {
-        name: lambda way=way: numpy.reshape([way(query) for query in queries], (-1, k)) for name, way in alone.items()
+        name: lambda way=way: numpy.reshape([way(query) for query in queries], (-1, k))
+        for name, way in alone.items()
     }
 
 
@@ -129,10 +135,14 @@ def largest(scores: numpy.ndarray, k: int) -> numpy.ndarray:
 def cluster_ways(vectors: numpy.ndarray) -> dict[str, Way]:
     """What makes hierarchical clusters: labels (n,)."""
     distances = pdist(vectors, "cosine")
-    theirs = AgglomerativeClustering(n_clusters=None, distance_threshold=THRESHOLD, metric="cosine", linkage="average")
+    theirs = AgglomerativeClustering(
+        n_clusters=None, distance_threshold=THRESHOLD, metric="cosine", linkage="average"
+    )
     return {
         "ours": lambda: hierarchical_clusters(vectors, threshold=THRESHOLD),
-        "SciPy, of known distances": lambda: fcluster(linkage(distances, "average"), THRESHOLD, criterion="distance"),
+        "SciPy, of known distances": lambda: fcluster(
+            linkage(distances, "average"), THRESHOLD, criterion="distance"
+        ),
         "scikit-learn": lambda: theirs.fit_predict(vectors),
     }
 
@@ -142,7 +152,9 @@ def community_ways(vectors: numpy.ndarray) -> dict[str, Way]:
     tensor = torch.from_numpy(vectors)
     return {
         "ours": lambda: communities(vectors, threshold=COMMUNITY),
-        "sentence-transformers": lambda: community_detection(tensor, threshold=COMMUNITY, show_progress_bar=False),
+        "sentence-transformers": lambda: community_detection(
+            tensor, threshold=COMMUNITY, show_progress_bar=False
+        ),
     }
 
 
@@ -154,17 +166,24 @@ def same_clusters(ours: numpy.ndarray, theirs: numpy.ndarray) -> bool:
 
 def same_groups(ours: list[Any], theirs: list[Any]) -> bool:
     """Whether groups have the same members, in whatever order."""
-    return {frozenset(map(int, group)) for group in ours} == {frozenset(map(int, group)) for group in theirs}
+    return {frozenset(map(int, group)) for group in ours} == {
+        frozenset(map(int, group)) for group in theirs
+    }
 
 
-def compared(ways: Mapping[str, Way], same: Callable[[Any, Any], bool], rounds: int, items: int = 1) -> dict[str, Any]:
+def compared(
+    ways: Mapping[str, Way], same: Callable[[Any, Any], bool], rounds: int, items: int = 1
+) -> dict[str, Any]:
     """The timing of each way, and whether it finds the same as ours.
 
     items (int): what each finds in a round, such as the nearest of so many queries.
     """
     found = {name: way() for name, way in ways.items()}
     seconds = alternate(ways, rounds)
-    return {name: {**timing(seconds[name], items), "same": bool(same(found["ours"], found[name]))} for name in ways}
+    return {
+        name: {**timing(seconds[name], items), "same": bool(same(found["ours"], found[name]))}
+        for name in ways
+    }
 
 
 def measure(texts: list[str], searched: int, rounds: int) -> dict[str, Any]:
@@ -176,7 +195,9 @@ def measure(texts: list[str], searched: int, rounds: int) -> dict[str, Any]:
         f"nearest of one query among {searched}": compared(
             nearest_ways(searched, vectors.shape[1]), numpy.array_equal, rounds, QUERIES
         ),
-        f"hierarchical clusters of {len(texts)}": compared(cluster_ways(vectors), same_clusters, rounds),
+        f"hierarchical clusters of {len(texts)}": compared(
+            cluster_ways(vectors), same_clusters, rounds
+        ),
         f"communities of {len(texts)}": compared(community_ways(vectors), same_groups, rounds),
     }
     return {
@@ -198,12 +219,17 @@ def measure(texts: list[str], searched: int, rounds: int) -> dict[str, Any]:
         "beside": beside,
         "others": start.others(),
         "machine": machine(),
-        "versions": {**versions(), **{name: version(name) for name in ("faiss-cpu", "sentence-transformers")}},
+        "versions": {
+            **versions(),
+            **{name: version(name) for name in ("faiss-cpu", "sentence-transformers")},
+        },
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("source", nargs="?", type=Path, default=os.environ.get("SPACY_SBERT_DATA"))
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--searched", type=int, default=100_000)
@@ -213,7 +239,9 @@ def main() -> None:
     if args.source is None:
         parser.error("give a text file or a folder, or set SPACY_SBERT_DATA")
     result = json.dumps(
-        measure(first_distinct(args.source, args.n), args.searched, args.rounds), indent=2, ensure_ascii=False
+        measure(first_distinct(args.source, args.n), args.searched, args.rounds),
+        indent=2,
+        ensure_ascii=False,
     )
     print(result)
     if args.output:

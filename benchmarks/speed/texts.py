@@ -47,7 +47,9 @@ def texts_of(lengths: Sequence[int], sentences: Sequence[str]) -> list[str]:
         text = ""
         while len(ends) < length:
             text = f"{text} {next(source)}".lstrip()
-            found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+            found = tokenizer(
+                text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+            )
             ends = [end for _, end in found["offset_mapping"]]
         return text[: ends[length - 1]]
 
@@ -58,7 +60,9 @@ def questions(data: Path, n: int) -> list[str]:
     """The first n questions of Quora's duplicates, more than half of them different."""
 
     def read() -> Iterator[str]:
-        with gzip.open(data / "quora" / "paraphrase_train.tsv.gz", "rt", encoding="utf8", newline="\n") as file:
+        with gzip.open(
+            data / "quora" / "paraphrase_train.tsv.gz", "rt", encoding="utf8", newline="\n"
+        ) as file:
             for line in file:
                 yield from line.rstrip("\n").split("\t")
 

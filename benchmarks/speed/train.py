@@ -107,13 +107,18 @@ def own(args: argparse.Namespace, precision: str, n_steps: int) -> tuple[Languag
         create_train_batches(nlp, corpus, training["batcher"], training["max_epochs"]),
         lambda: (0.0, {}),
         exclude=training["frozen_components"],
-        **{key: training[key] for key in ("dropout", "accumulate_gradient", "patience", "max_steps", "eval_frequency")},
+        **{
+            key: training[key]
+            for key in ("dropout", "accumulate_gradient", "patience", "max_steps", "eval_frequency")
+        },
         **{key: training[key] for key in ("annotating_components", "before_update")},
     )
     return nlp, (len(batch) for batch, _, _ in steps)
 
 
-def train_peer(args: argparse.Namespace, turns: Turns, n_steps: int, folder: str) -> SentenceTransformer:
+def train_peer(
+    args: argparse.Namespace, turns: Turns, n_steps: int, folder: str
+) -> SentenceTransformer:
     """sentence-transformers' trainer, which lets the others take turns."""
     first, second, gold = zip(*read_sts(sts_file(args.data, "train")), strict=True)
     settings = SentenceTransformerTrainingArguments(
@@ -132,18 +137,25 @@ def train_peer(args: argparse.Namespace, turns: Turns, n_steps: int, folder: str
     model = SentenceTransformer(str(resolve(DEFAULT_NAME)), device=str(get_torch_default_device()))
     rows = Dataset.from_dict({"first": first, "second": second, "label": gold})
     loss = losses.CosineSimilarityLoss(model)
-    trainer = SentenceTransformerTrainer(model, settings, train_dataset=rows, loss=loss, callbacks=[turns])
+    trainer = SentenceTransformerTrainer(
+        model, settings, train_dataset=rows, loss=loss, callbacks=[turns]
+    )
     trainer.train()
     return model
 
 
-def scores(pipelines: Mapping[str, Language], peer: SentenceTransformer, data: Path) -> dict[str, dict[str, float]]:
+def scores(
+    pipelines: Mapping[str, Language], peer: SentenceTransformer, data: Path
+) -> dict[str, dict[str, float]]:
     """What each has reached on STS benchmark dev."""
     first, second, gold = dev_pairs(data)
-    encoders: dict[str, Encode] = {PEER: lambda texts: numpy.asarray(peer.encode(texts, batch_size=64))}
+    encoders: dict[str, Encode] = {
+        PEER: lambda texts: numpy.asarray(peer.encode(texts, batch_size=64))
+    }
     encoders.update({name: through_docs(nlp) for name, nlp in pipelines.items()})
     return {
-        name: {"sts_spearman": dev_spearman(encode(first), encode(second), gold)} for name, encode in encoders.items()
+        name: {"sts_spearman": dev_spearman(encode(first), encode(second), gold)}
+        for name, encode in encoders.items()
     }
 
 
@@ -153,7 +165,9 @@ def main() -> None:
     parser.add_argument("--segment", type=int, default=20, help="steps between turns")
     parser.add_argument("--epoch", action="store_true", help="all pairs once")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS, help="of ours")
+    parser.add_argument(
+        "--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS, help="of ours"
+    )
     args = parser.parse_args()
     start = prepare(args)
     n_pairs = sum(1 for _ in read_sts(sts_file(args.data, "train")))
@@ -163,9 +177,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         peer = train_peer(args, turns, n_steps, folder)
     pairs = args.segment * BATCH_SIZE
-    measured = {"timings": {name: timing(found[1:], pairs) for name, found in turns.seconds.items()}, "quality": {}}
+    measured = {
+        "timings": {name: timing(found[1:], pairs) for name, found in turns.seconds.items()},
+        "quality": {},
+    }
     if args.epoch:
-        measured["quality"] = scores({name: nlp for name, (nlp, _) in ours.items()}, peer, args.data)
+        measured["quality"] = scores(
+            {name: nlp for name, (nlp, _) in ours.items()}, peer, args.data
+        )
     save(
         args.output,
         start,

@@ -24,7 +24,10 @@ LISTENING = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
 def own(precision: str, token_vectors: bool = True, **settings: Any) -> Language:
     """A pipeline whose `sbert` has a transformer of its own; settings: more of its model."""
     nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"precision": precision, **settings}, "token_vectors": token_vectors})
+    nlp.add_pipe(
+        "sbert",
+        config={"model": {"precision": precision, **settings}, "token_vectors": token_vectors},
+    )
     return nlp
 
 
@@ -56,10 +59,17 @@ def shared(kind: str, token_vectors: bool = True, name: str = DEFAULT_NAME) -> E
     nlp = spacy.blank("en")
     if kind == STOCK:
         spans = {"@span_getters": "spacy-transformers.doc_spans.v1"}
-        model = {"@architectures": "spacy-transformers.TransformerModel.v3", "name": str(resolve(name))}
+        model = {
+            "@architectures": "spacy-transformers.TransformerModel.v3",
+            "name": str(resolve(name)),
+        }
     else:
         spans = {"@span_getters": "spacy-sbert.sentence_spans.v1"}
-        model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": name, "precision": kind}
+        model = {
+            "@architectures": "spacy-sbert.TransformerModel.v1",
+            "name": name,
+            "precision": kind,
+        }
     batches = {} if kind == STOCK else {"max_batch_items": 32768}  # see docs/spacy-transformers.md
     nlp.add_pipe("transformer", config={**batches, "model": {**model, "get_spans": spans}})
     nlp.add_pipe("sbert", config={"model": LISTENING, "token_vectors": token_vectors})
@@ -83,7 +93,9 @@ def sentence_transformer(precision: str, batch_size: int, name: str = DEFAULT_NA
     model.to(getattr(torch, precision))
 
     def encode(texts: list[str]) -> numpy.ndarray:
-        vectors = model.encode(texts, batch_size=batch_size, convert_to_tensor=reduced, show_progress_bar=False)
+        vectors = model.encode(
+            texts, batch_size=batch_size, convert_to_tensor=reduced, show_progress_bar=False
+        )
         return vectors.float().cpu().numpy() if reduced else vectors
 
     return encode
@@ -92,7 +104,10 @@ def sentence_transformer(precision: str, batch_size: int, name: str = DEFAULT_NA
 def padded(batch_size: int, name: str = DEFAULT_NAME) -> Encode:
     """The Hugging Face model in float32 over batches in the order of the texts, padded to the longest of each."""
     folder, device = resolve(name), get_torch_default_device()
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval().to(device)
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder).eval().to(device),
+    )
 
     @torch.inference_mode()
     def encode_batch(texts: list[str]) -> numpy.ndarray:
@@ -102,5 +117,8 @@ def padded(batch_size: int, name: str = DEFAULT_NAME) -> Encode:
         return torch.nn.functional.normalize(states).cpu().numpy()
 
     return lambda texts: numpy.vstack(
-        [encode_batch(texts[start : start + batch_size]) for start in range(0, len(texts), batch_size)]
+        [
+            encode_batch(texts[start : start + batch_size])
+            for start in range(0, len(texts), batch_size)
+        ]
     )

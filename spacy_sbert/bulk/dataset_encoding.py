@@ -40,7 +40,9 @@ class Job(BaseModel):
         job, before = cls(made_of=made_of), target.read_json(JOB, cls)
         if before is None or (restart and before != job):
             target.write_json(JOB, job)
-            before = target.read_json(JOB, cls)  # another process may have begun another at the same moment
+            before = target.read_json(
+                JOB, cls
+            )  # another process may have begun another at the same moment
         (before or cls(made_of={})).check(made_of, target)
         return job
 
@@ -111,7 +113,11 @@ class WorkerConfig:
     def finished(self, shard: Shard, job: Job) -> ShardManifest | None:
         """Return the manifest of a finished shard, None for others. RAISES (ValueError): if its file was changed."""
         manifest = self.target.read_json(f"{shard.name}{self.suffix}.json", ShardManifest)
-        if manifest is None or manifest.job != job.digest or self.target.size(manifest.vectors) != manifest.bytes:
+        if (
+            manifest is None
+            or manifest.job != job.digest
+            or self.target.size(manifest.vectors) != manifest.bytes
+        ):
             return None
         if manifest.part != shard:
             raise ValueError(
@@ -126,30 +132,44 @@ class ShardEncoder:
 
     def __init__(self, config: WorkerConfig):
         if config.scratch is not None and not Path(config.scratch).is_dir():
-            raise ValueError(f"There is no folder scratch = {config.scratch} on this machine. Make it, or omit it.")
+            raise ValueError(
+                f"There is no folder scratch = {config.scratch} on this machine. Make it, or omit it."
+            )
         self.config = config
-        self.pipe = load_pipe(config.pipeline, name=config.name, precision=config.precision, gpu_ids=config.gpu_ids)
+        self.pipe = load_pipe(
+            config.pipeline, name=config.name, precision=config.precision, gpu_ids=config.gpu_ids
+        )
 
     def made_of(self) -> MadeOf:
         """Return what the vectors depend on but the texts, on this machine."""
         encoding = self.config.encoding
-        return encoding.made_of(encoding.encoder(self.pipe), self.config.gpu_ids, self.config.suffix)
+        return encoding.made_of(
+            encoding.encoder(self.pipe), self.config.gpu_ids, self.config.suffix
+        )
 
     def __call__(self, shard: Shard, job: Job) -> ShardResult:
         """Encode a shard, unless it is finished. Errors of its file are in the result."""
         try:
             manifest = self.config.finished(shard, job)
             is_new = manifest is None
-            return ShardResult(part=shard, manifest=manifest or self._encode(shard, job), is_new=is_new)
+            return ShardResult(
+                part=shard, manifest=manifest or self._encode(shard, job), is_new=is_new
+            )
         except (OSError, ValueError) as error:
             return ShardResult(part=shard, failed=str(error))
 
     def _encode(self, shard: Shard, job: Job) -> ShardManifest:
         config = self.config
         with self._fetched(shard) as local, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")  # one warning counts all shards
+            warnings.filterwarnings(
+                "ignore", message=r"\[sbert-truncated\]"
+            )  # one warning counts all shards
             output = local.with_name(f"{local.name}{config.suffix}")
-            options = {**asdict(config.encoding), "n_process": config.n_process, "gpu_ids": config.gpu_ids}
+            options = {
+                **asdict(config.encoding),
+                "n_process": config.n_process,
+                "gpu_ids": config.gpu_ids,
+            }
             manifest = ShardManifest(
                 job=job.digest,
                 part=shard,
@@ -165,7 +185,9 @@ class ShardEncoder:
     @contextmanager
     def _fetched(self, shard: Shard) -> Iterator[Path]:
         """Copy the texts of a shard to this machine. Error messages name the file they come from."""
-        scratch = tempfile.TemporaryDirectory(prefix="sbert-", dir=self.config.scratch, ignore_cleanup_errors=True)
+        scratch = tempfile.TemporaryDirectory(
+            prefix="sbert-", dir=self.config.scratch, ignore_cleanup_errors=True
+        )
         with scratch as folder:
             local = Path(folder) / PurePosixPath(shard.path).name
             try:
@@ -175,7 +197,11 @@ class ShardEncoder:
                     self._write_row_group(shard, local)
                 yield local
             except ValueError as error:
-                where = shard.path if shard.row_group is None else f"{shard.path}, row group {shard.row_group}"
+                where = (
+                    shard.path
+                    if shard.row_group is None
+                    else f"{shard.path}, row group {shard.row_group}"
+                )
                 raise ValueError(str(error).replace(str(local), where)) from error
 
     def _write_row_group(self, shard: Shard, local: Path) -> None:
@@ -184,7 +210,9 @@ class ShardEncoder:
         columns = {self.config.encoding.column, self.config.encoding.id_column}
         stream = self.config.source.open().open_input_file(shard.path)
         with ParquetFile(stream, page_checksum_verification=True) as file:
-            known = [name for name in file.schema_arrow.names if name in columns]  # encode_file reports missing ones
+            known = [
+                name for name in file.schema_arrow.names if name in columns
+            ]  # encode_file reports missing ones
             write_table(file.read_row_group(shard.row_group, columns=known), local)
 
 
@@ -247,7 +275,9 @@ def encode_dataset(
     encoding = Encoding(**options)
     encoding.check_format(Path(f"vectors{output}"))
     folders, gpus = (RemoteFolder(str(source)), RemoteFolder(str(target))), tuple(gpu_ids)
-    config = WorkerConfig(*folders, output.lower(), encoding, pipeline, name, precision, n_process, gpus, scratch)
+    config = WorkerConfig(
+        *folders, output.lower(), encoding, pipeline, name, precision, n_process, gpus, scratch
+    )
     config.source.check_apart(config.target)
     every = config.source.shards(large)
     shards = every if shard is None else _share_of(every, shard)
@@ -265,11 +295,15 @@ def encode_dataset(
 def _share_of(shards: list[Shard], share: str) -> list[Shard]:
     number, _, count = share.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ValueError(f"Unknown shard '{share}': expected I/N, such as 2/8 for the second of eight.")
+        raise ValueError(
+            f"Unknown shard '{share}': expected I/N, such as 2/8 for the second of eight."
+        )
     return shards[int(number) - 1 :: int(count)]
 
 
-def _encode_here(config: WorkerConfig, shards: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+def _encode_here(
+    config: WorkerConfig, shards: Sequence[Shard], restart: bool
+) -> Iterator[ShardResult]:
     """Encode the shards sequentially in this process."""
     worker = ShardEncoder(config)
     job = Job.begin(config.target, worker.made_of(), restart=restart)
@@ -280,7 +314,9 @@ def _report(results: Sequence[ShardResult]) -> DatasetReport:
     made = [result.manifest.made for result in results if result.manifest is not None]
     done = sum(result.manifest is not None and not result.is_new for result in results)
     failed = {result.part.name: result.failed for result in results if result.failed}
-    rows, zero, cut = (sum(getattr(counts, name) for counts in made) for name in ("rows", "zero", "cut"))
+    rows, zero, cut = (
+        sum(getattr(counts, name) for counts in made) for name in ("rows", "zero", "cut")
+    )
     return DatasetReport(len(results), done, failed, rows, zero, cut)
 
 

@@ -74,7 +74,9 @@ class RemoteFolder:
         return SubTreeFileSystem(path, files)
 
     def _unreadable(self, error: Exception) -> ValueError:
-        reason = str(error).replace(self.address, self.name).partition("\n")[0]  # without Java's stack trace
+        reason = (
+            str(error).replace(self.address, self.name).partition("\n")[0]
+        )  # without Java's stack trace
         return ValueError(
             f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or an address such as "
             "s3://bucket/folder, with the rights to read it."
@@ -107,7 +109,9 @@ class RemoteFolder:
             is_large = format_suffix(path) == ".parquet" and info.size > large
             found += self._row_groups(whole) if is_large else [whole]
         if not found:
-            raise ValueError(f"{self.name} has no files of texts: expected names that end in one of {known}.")
+            raise ValueError(
+                f"{self.name} has no files of texts: expected names that end in one of {known}."
+            )
         return found
 
     def _row_groups(self, whole: Shard) -> list[Shard]:
@@ -157,14 +161,24 @@ class RemoteFolder:
         """Copy a file to this machine."""
         from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
 
-        copy_files(path, str(local), source_filesystem=self.open(), destination_filesystem=LocalFileSystem())
+        copy_files(
+            path,
+            str(local),
+            source_filesystem=self.open(),
+            destination_filesystem=LocalFileSystem(),
+        )
 
     def put(self, local: Path, path: str) -> None:
         """Copy a file of this machine there. Folders are made."""
         from pyarrow.fs import LocalFileSystem, copy_files  # noqa: PLC0415 (an extra)
 
         with self._naming(path):
-            copy_files(str(local), path, source_filesystem=LocalFileSystem(), destination_filesystem=self._made(path))
+            copy_files(
+                str(local),
+                path,
+                source_filesystem=LocalFileSystem(),
+                destination_filesystem=self._made(path),
+            )
 
     @contextmanager
     def _naming(self, path: str) -> Iterator[None]:
@@ -173,7 +187,9 @@ class RemoteFolder:
             yield
         except OSError as error:
             reason = error.strerror or str(error).replace(self.address, self.name)
-            raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=f"{self.name}/{path}", reason=reason)) from error
+            raise OSError(
+                error.errno, Errors.CANNOT_WRITE.format(path=f"{self.name}/{path}", reason=reason)
+            ) from error
 
     def size(self, path: str) -> int | None:
         """Return the bytes of a file, None if it is not there."""

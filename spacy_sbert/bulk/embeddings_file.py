@@ -37,8 +37,12 @@ class ScannedTexts(BaseModel):
 
         def texts() -> Iterator[str]:
             nonlocal count
-            for text, row_id in progress_of(read_text_rows(path, columns), desc="Reading", unit="rows", shown=progress):
-                id_types.add(None if row_id is None else "int64" if isinstance(row_id, int) else "string")
+            for text, row_id in progress_of(
+                read_text_rows(path, columns), desc="Reading", unit="rows", shown=progress
+            ):
+                id_types.add(
+                    None if row_id is None else "int64" if isinstance(row_id, int) else "string"
+                )
                 if text and not text.isspace():
                     yield text
                 else:
@@ -47,7 +51,9 @@ class ScannedTexts(BaseModel):
 
         digest = digest_of_stream(texts())
         if len(id_types) > 1:
-            raise ValueError(f"{path}: the column '{columns.id}' has strings and whole numbers. Make them of one type.")
+            raise ValueError(
+                f"{path}: the column '{columns.id}' has strings and whole numbers. Make them of one type."
+            )
         return cls(rows=count, blank=blank, digest=digest, id_type=next(iter(id_types), None))
 
 
@@ -121,7 +127,9 @@ class FileVectors(StoredVectors):
     def _take(self, rows: numpy.ndarray) -> numpy.ndarray:
         if (state := self._file_state()) != self._state:
             if file_digest(self.path) != self.digest:
-                raise ValueError(f"{self.path} was changed since it was opened. Open it again: FileVectors(path).")
+                raise ValueError(
+                    f"{self.path} was changed since it was opened. Open it again: FileVectors(path)."
+                )
             self._state = state
         if self.path.suffix.lower() == ".npy":
             return numpy.load(self.path, mmap_mode="r", allow_pickle=False)[rows]
@@ -129,4 +137,8 @@ class FileVectors(StoredVectors):
 
     def _file_state(self) -> tuple[int, int, int]:
         stat = self.path.stat()
-        return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino  # programs may set the first, not the second
+        return (
+            stat.st_mtime_ns,
+            stat.st_ctime_ns,
+            stat.st_ino,
+        )  # programs may set the first, not the second

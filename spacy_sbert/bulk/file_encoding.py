@@ -12,8 +12,21 @@ import numpy
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
 from ..errors import import_extra, warn
-from ..files.atomic import Lock, atomic_write, check_apart, check_input, check_output, rewrite_os_errors
-from ..files.serialization import checksummed_json, file_digest, parse_checksummed, read_arrays, versions
+from ..files.atomic import (
+    Lock,
+    atomic_write,
+    check_apart,
+    check_input,
+    check_output,
+    rewrite_os_errors,
+)
+from ..files.serialization import (
+    checksummed_json,
+    file_digest,
+    parse_checksummed,
+    read_arrays,
+    versions,
+)
 from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
 from ..models.encoded_docs import Encoded, TruncationCounter
@@ -50,21 +63,31 @@ class Encoding:
         """Check the name of an output. RAISES (ImportError, ValueError): see encode_file."""
         suffix = output.suffix.lower()
         if suffix not in (".npy", ".parquet"):
-            raise ValueError(f"Cannot write the output {output}: expected a name that ends in one of .npy, .parquet.")
+            raise ValueError(
+                f"Cannot write the output {output}: expected a name that ends in one of .npy, .parquet."
+            )
         if suffix == ".npy" and (self.with_text or self.id_column is not None):
-            raise ValueError(f"{output} is an array. Leave out id_column and with_text, or name it *.parquet.")
+            raise ValueError(
+                f"{output} is an array. Leave out id_column and with_text, or name it *.parquet."
+            )
         if suffix == ".parquet":
             import_extra("pyarrow", f"Writing {output} needs pyarrow", "parquet")
 
     def encoder(self, sbert: SentenceBert) -> TextEncoder:
         """Return the encoder of a pipe with these options, loaded: the pipe warns if its folder asks for others."""
         sbert.load()
-        return sbert.text_encoder(prompt_name=self.prompt_name, prompt=self.prompt, truncate_dim=self.truncate_dim)
+        return sbert.text_encoder(
+            prompt_name=self.prompt_name, prompt=self.prompt, truncate_dim=self.truncate_dim
+        )
 
     def made_of(self, encoder: TextEncoder, gpu_ids: Sequence[int], suffix: str) -> MadeOf:
         """Return all that the bytes of an output depend on but the texts, by the names that messages use."""
         encoder.check_calibrated()
-        precision = precision_of(encoder.model.shim) if isinstance(encoder, TransformerTextEncoder) else "float32"
+        precision = (
+            precision_of(encoder.model.shim)
+            if isinstance(encoder, TransformerTextEncoder)
+            else "float32"
+        )
         return {
             **asdict(self),
             "output": suffix,
@@ -145,7 +168,16 @@ def encode_file(
         written, or is there already. (RuntimeError): if another process writes the same output.
     """
     encoding = Encoding(
-        column, header, id_column, with_text, dtype, window, max_batch_items, prompt_name, prompt, truncate_dim
+        column,
+        header,
+        id_column,
+        with_text,
+        dtype,
+        window,
+        max_batch_items,
+        prompt_name,
+        prompt,
+        truncate_dim,
     )
     source, output = Path(input_path), Path(output_path)
     check_paths(source, output, encoding, overwrite=overwrite)
@@ -153,7 +185,9 @@ def encode_file(
     encoder = encoding.encoder(sbert)
     settings = encoding.made_of(encoder, gpu_ids, output.suffix.lower())
     with _PartialRun(source, output, encoding) as run:
-        report = run.encode(encoder, settings, n_process, gpu_ids, restart=restart, progress=progress)
+        report = run.encode(
+            encoder, settings, n_process, gpu_ids, restart=restart, progress=progress
+        )
     counter = TruncationCounter()
     counter.add_rows(report.rows, report.cut, encoder.max_length)
     if counter.count:
@@ -170,7 +204,9 @@ def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bo
     check_output(output)
     for path in (output, FileRecord.path_of(output)):
         if path.exists() and not overwrite:
-            raise FileExistsError(f"{path} is there already. Give the output another name, or use --overwrite.")
+            raise FileExistsError(
+                f"{path} is there already. Give the output another name, or use --overwrite."
+            )
 
 
 class _PartialRun:
@@ -224,11 +260,24 @@ class _PartialRun:
         counts = [_count(finished) for finished in self.windows()]
         n, resumed = self.record.texts.rows, sum(rows for rows, _, _ in counts)
         if resumed < n:
-            left = (text for text, _ in islice(read_text_rows(self.source, self.columns), resumed, None))
-            size, budget = self.encoding.window, encoder.budget(self.encoding.max_batch_items, gpu_ids)
-            with progress_bar(n, initial=resumed, shown=progress, unit="texts") as bar, _fixed(encoder, budget):
+            left = (
+                text for text, _ in islice(read_text_rows(self.source, self.columns), resumed, None)
+            )
+            size, budget = (
+                self.encoding.window,
+                encoder.budget(self.encoding.max_batch_items, gpu_ids),
+            )
+            with (
+                progress_bar(n, initial=resumed, shown=progress, unit="texts") as bar,
+                _fixed(encoder, budget),
+            ):
                 for window in encode_windows(
-                    encoder, left, window=size, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
+                    encoder,
+                    left,
+                    window=size,
+                    n_process=n_process,
+                    gpu_ids=gpu_ids,
+                    moved=bar.update,
                 ):
                     self._check_unchanged()
                     counts.append(_count(self.write(len(counts), window)))
@@ -268,7 +317,9 @@ class _PartialRun:
             path = self._path(number)
             check_output(path)
             try:
-                arrays = read_arrays(path, {"vectors": (self.encoding.dtype, 2), "cut": ("int64", 0)})
+                arrays = read_arrays(
+                    path, {"vectors": (self.encoding.dtype, 2), "cut": ("int64", 0)}
+                )
             except (FileNotFoundError, ValueError):
                 return
             if arrays["vectors"].shape != (min(size, rows - first), self.record.width):
@@ -326,7 +377,9 @@ class _PartialRun:
 
     def _write_record(self, path: Path) -> None:
         with atomic_write(path, temporary=self._new_json) as file:
-            file.write(json.dumps(checksummed_json(self.record.model_dump()), indent=2).encode("utf8"))
+            file.write(
+                json.dumps(checksummed_json(self.record.model_dump()), indent=2).encode("utf8")
+            )
 
 
 def _count(window: Encoded) -> tuple[int, int, int]:
@@ -348,7 +401,9 @@ def _fixed(encoder: TextEncoder, budget: int) -> Iterator[None]:
         encoder.model.shim.max_batch_items = before
 
 
-def _write_npy(file: BinaryIO, blocks: Iterable[numpy.ndarray], shape: tuple[int, int], dtype: str) -> None:
+def _write_npy(
+    file: BinaryIO, blocks: Iterable[numpy.ndarray], shape: tuple[int, int], dtype: str
+) -> None:
     """Write the bytes that numpy.save writes of all blocks together."""
     header = {"descr": dtype_to_descr(numpy.dtype(dtype)), "fortran_order": False, "shape": shape}
     write_array_header_1_0(file, header)
@@ -369,11 +424,15 @@ def _write_parquet(
 
     id_type, width = record.texts.id_type, record.width
     number = pyarrow.float32() if encoding.dtype == "float32" else pyarrow.float16()
-    kinds = {"id" if id_type else "row": pyarrow.string() if id_type == "string" else pyarrow.int64()}
+    kinds = {
+        "id" if id_type else "row": pyarrow.string() if id_type == "string" else pyarrow.int64()
+    }
     if encoding.with_text:
         kinds["text"] = pyarrow.string()
     kinds["vector"] = pyarrow.list_(number, width)
-    schema = pyarrow.schema([pyarrow.field(name, kind, nullable=False) for name, kind in kinds.items()])
+    schema = pyarrow.schema(
+        [pyarrow.field(name, kind, nullable=False) for name, kind in kinds.items()]
+    )
     first = 0
     with ParquetWriter(file, schema, write_page_checksum=True) as writer:
         for vectors in blocks:
@@ -382,6 +441,10 @@ def _write_parquet(
             columns = [pyarrow.array(ids, schema.field(0).type)]
             if encoding.with_text:
                 columns.append(pyarrow.array([text for text, _ in block], pyarrow.string()))
-            columns.append(pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.ravel(), number), width))
+            columns.append(
+                pyarrow.FixedSizeListArray.from_arrays(
+                    pyarrow.array(vectors.ravel(), number), width
+                )
+            )
             writer.write_table(pyarrow.table(columns, schema=schema))
             first += len(block)

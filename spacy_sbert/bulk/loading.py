@@ -81,7 +81,9 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
 
 def _blank(name: str | None, encoder: str | None = None) -> Language:
     nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", name=name or "sbert", config={"model": {"name": encoder}} if encoder else {})
+    nlp.add_pipe(
+        "sbert", name=name or "sbert", config={"model": {"name": encoder}} if encoder else {}
+    )
     return nlp
 
 
@@ -99,5 +101,7 @@ def load_pipeline(pipeline: str | Path, name: str | None = None) -> Language:
     except OSError as error:
         if not is_encoder(pipeline):
             near = suggestion(pipeline, get_installed_models())
-            raise OSError(Errors.BULK_NO_PIPELINE.format(given=pipeline, near=near, reason=error)) from error
+            raise OSError(
+                Errors.BULK_NO_PIPELINE.format(given=pipeline, near=near, reason=error)
+            ) from error
     return _blank(name, pipeline)

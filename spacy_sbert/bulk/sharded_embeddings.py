@@ -27,12 +27,16 @@ class PartVectors(StoredVectors):
     """
 
     def __init__(self, folder: str | Path):
-        self.place = RemoteFolder(str(folder) if "://" in str(folder) else str(Path(folder).absolute()))
+        self.place = RemoteFolder(
+            str(folder) if "://" in str(folder) else str(Path(folder).absolute())
+        )
         self.name = self.place.name
         index, job = self.place.read_json(INDEX, Index), self.place.read_json(JOB, Job)
         self.parts = [] if index is None else index.parts
         self._written = self.place.modified(INDEX)
-        self._compared: dict[str, int] = {}  # when the files were modified whose bytes were compared
+        self._compared: dict[
+            str, int
+        ] = {}  # when the files were modified whose bytes were compared
         self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
         if job is None or not self._starts[-1]:
             raise ValueError(
@@ -76,26 +80,35 @@ class PartVectors(StoredVectors):
         for number, of_part, part_rows in by_start(self._starts, wanted):
             with self._reader(self.parts[number]) as reader:
                 ids, texts = reader.columns(part_rows)
-            for place, row, row_id, text in zip(of_part.tolist(), part_rows.tolist(), ids, texts, strict=True):
+            for place, row, row_id, text in zip(
+                of_part.tolist(), part_rows.tolist(), ids, texts, strict=True
+            ):
                 places[place] = self.parts[number].vectors, row, row_id, text
         return [places[place] for place in range(len(wanted))]
 
     @contextmanager
-    def _reader(self, part: ShardManifest, *, whole: bool = False) -> Iterator[ArrayReader | TableReader]:
+    def _reader(
+        self, part: ShardManifest, *, whole: bool = False
+    ) -> Iterator[ArrayReader | TableReader]:
         """Open a part. whole (bool): whether its bytes are compared with what was written; newer ones always are."""
         try:
             modified = self.place.modified(part.vectors)
             is_newer = modified > self._written  # the index was written last
             whole = whole or (is_newer and self._compared.get(part.vectors) != modified)
             with self.place.open().open_input_file(part.vectors) as file:
-                if whole and (digest := hashlib.file_digest(file, "sha256").hexdigest()) != part.digest:
+                if (
+                    whole
+                    and (digest := hashlib.file_digest(file, "sha256").hexdigest()) != part.digest
+                ):
                     raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
                 if whole:
                     self._compared[part.vectors] = modified
                 file.seek(0)
                 reader = (TableReader if part.vectors.endswith(".parquet") else ArrayReader)(file)
                 if reader.shape != (part.made.rows, self.shape[1]):
-                    raise ValueError(f"its shape is {reader.shape}, expected {(part.made.rows, self.shape[1])}")
+                    raise ValueError(
+                        f"its shape is {reader.shape}, expected {(part.made.rows, self.shape[1])}"
+                    )
                 yield reader
         except (KeyError, OSError, ValueError) as error:
             raise ValueError(

@@ -39,7 +39,9 @@ class StoredVectors(ABC):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:  # noqa: ANN401 (as NumPy calls it)
         if copy is False:
-            raise ValueError(f"Cannot give {self.name} as an array without a copy: its vectors are in files.")
+            raise ValueError(
+                f"Cannot give {self.name} as an array without a copy: its vectors are in files."
+            )
         return self[:] if dtype is None else self[:].astype(dtype)
 
     def __getitem__(self, index: Any) -> numpy.ndarray:  # noqa: ANN401 (whatever NumPy takes)
@@ -52,7 +54,9 @@ class StoredVectors(ABC):
             else:
                 return self._read(rows)
         # Of each number that is asked for: its row and its column.
-        rows = self._indexed(numpy.broadcast_to(numpy.arange(self.shape[0])[:, None], self.shape), index)
+        rows = self._indexed(
+            numpy.broadcast_to(numpy.arange(self.shape[0])[:, None], self.shape), index
+        )
         columns = self._indexed(numpy.broadcast_to(numpy.arange(self.shape[1]), self.shape), index)
         wanted, places = numpy.unique(rows, return_inverse=True)
         return self._read(wanted)[places.reshape(rows.shape), columns]
@@ -116,7 +120,10 @@ class TableReader:
 
         self._file = ParquetFile(file, page_checksum_verification=True)
         self._names = self._file.schema_arrow.names
-        self.shape = self._file.metadata.num_rows, self._file.schema_arrow.field("vector").type.list_size
+        self.shape = (
+            self._file.metadata.num_rows,
+            self._file.schema_arrow.field("vector").type.list_size,
+        )
 
     def blocks(self) -> Iterator[numpy.ndarray]:
         for batch in self._file.iter_batches(BLOCK_ROWS, columns=["vector"]):
@@ -124,12 +131,17 @@ class TableReader:
 
     def take(self, rows: numpy.ndarray) -> numpy.ndarray:
         tables = self._tables(rows, ["vector"])
-        return numpy.concatenate([self._array(table.column("vector").combine_chunks()) for table in tables])
+        return numpy.concatenate(
+            [self._array(table.column("vector").combine_chunks()) for table in tables]
+        )
 
     def columns(self, rows: numpy.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
         names = [name for name in ("id", "text") if name in self._names]
         tables = list(self._tables(rows, names)) if names else []
-        values = {name: [value for table in tables for value in table.column(name).to_pylist()] for name in names}
+        values = {
+            name: [value for table in tables for value in table.column(name).to_pylist()]
+            for name in names
+        }
         return values.get("id", [None] * len(rows)), values.get("text", [None] * len(rows))
 
     def _array(self, column: "pyarrow.FixedSizeListArray") -> numpy.ndarray:
@@ -137,12 +149,17 @@ class TableReader:
 
     def _tables(self, rows: numpy.ndarray, names: list[str]) -> Iterator["pyarrow.Table"]:
         """Yield the rows, a table for each row group that has some of them."""
-        sizes = [self._file.metadata.row_group(group).num_rows for group in range(self._file.num_row_groups)]
+        sizes = [
+            self._file.metadata.row_group(group).num_rows
+            for group in range(self._file.num_row_groups)
+        ]
         for group, _, own in by_start(numpy.cumsum([0, *sizes]), rows):
             yield self._file.read_row_group(group, columns=names).take(own)
 
 
-def by_start(starts: numpy.ndarray, rows: numpy.ndarray) -> Iterator[tuple[int, numpy.ndarray, numpy.ndarray]]:
+def by_start(
+    starts: numpy.ndarray, rows: numpy.ndarray
+) -> Iterator[tuple[int, numpy.ndarray, numpy.ndarray]]:
     """Yield the number of each part that rows are in, their places among the rows, and their rows in it, ascending."""
     numbers = numpy.searchsorted(starts, rows, side="right") - 1
     for number in numpy.unique(numbers).tolist():

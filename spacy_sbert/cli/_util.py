@@ -19,7 +19,9 @@ from ..files.atomic import check_apart
 from ..files.text_lines import check_texts
 from ..validation import check
 
-app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index.", no_args_is_help=True)
+app = Typer(
+    name="sbert", help="Sentence-BERT: sentence vectors, from data to index.", no_args_is_help=True
+)
 
 
 @app.callback()
@@ -89,7 +91,9 @@ def check_new(path: Path | None, *inputs: Path | None, overwrite: bool) -> None:
     if path is None or overwrite or not os.path.lexists(path):
         return
     if not path.is_dir() or any(path.iterdir()):
-        fail(f"{path} is there already. Give the output another name, or replace it with --overwrite.")
+        fail(
+            f"{path} is there already. Give the output another name, or replace it with --overwrite."
+        )
 
 
 def named_output(value: str) -> Path:
@@ -123,5 +127,8 @@ def check_corpus(path: Path) -> Path:
 
 def use_gpu(gpu_id: int, *, silent: bool = False) -> None:
     """Use a GPU, or the CPU with -1. End the command if the GPU cannot be used."""
-    with exit_on_error(f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU", RuntimeError):
+    with exit_on_error(
+        f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU",
+        RuntimeError,
+    ):
         setup_gpu(gpu_id, silent=silent or None)

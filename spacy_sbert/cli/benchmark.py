@@ -26,7 +26,9 @@ _NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
 @command("benchmark")
 def _benchmark_cli(
     pipeline: Pipeline,
-    folder: Annotated[Path, Argument(help="The folder of the data sets.", exists=True, file_okay=False)],
+    folder: Annotated[
+        Path, Argument(help="The folder of the data sets.", exists=True, file_okay=False)
+    ],
     loading: LoadingOnGpu,
     output: Output = None,
     overwrite: Overwrite = False,
@@ -34,14 +36,26 @@ def _benchmark_cli(
     normalization: Annotated[str, Option("--normalization", help=_OTHERS)] = "none",
     size: Annotated[str, Option("--size", help=_OTHERS)] = "own",
     classifier: Annotated[str, Option("--classifier", help=_OTHERS)] = "lr",
-    seeds: Annotated[int, Option("--seeds", help="The seeds of what is drawn at random.", min=1, max=1000)] = 10,
-    bootstrap: Annotated[int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)] = 1000,
-    trained_on: Annotated[str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")] = "",
-    any_count: Annotated[bool, Option("--any-count", help="Take data sets that are not whole, too.")] = False,
+    seeds: Annotated[
+        int, Option("--seeds", help="The seeds of what is drawn at random.", min=1, max=1000)
+    ] = 10,
+    bootstrap: Annotated[
+        int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)
+    ] = 1000,
+    trained_on: Annotated[
+        str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")
+    ] = "",
+    any_count: Annotated[
+        bool, Option("--any-count", help="Take data sets that are not whole, too.")
+    ] = False,
     cache: Annotated[Path | None, Option(help=_CACHE, parser=named_output)] = None,
     baseline: Annotated[str | None, Option("--baseline", help=_BASELINES)] = None,
-    counts: Annotated[Path | None, Option("--counts", help="Words and their counts, for the baseline sif.")] = None,
-    encoder: Annotated[str | None, Option(help="The transformer of untuned-*; by default BERT base.")] = None,
+    counts: Annotated[
+        Path | None, Option("--counts", help="Words and their counts, for the baseline sif.")
+    ] = None,
+    encoder: Annotated[
+        str | None, Option(help="The transformer of untuned-*; by default BERT base.")
+    ] = None,
 ) -> None:
     """Score a pipeline on the standard data sets.
 
@@ -79,7 +93,13 @@ def _benchmark_cli(
             if baseline is not None:
                 source = make_baseline(baseline, nlp=nlp, counts=counts, encoder=encoder)
         results = evaluate_suites(
-            source, folder, _names_in(suite), settings=settings, cache=cache, save=save, progress_bar=not loading.quiet
+            source,
+            folder,
+            _names_in(suite),
+            settings=settings,
+            cache=cache,
+            save=save,
+            progress_bar=not loading.quiet,
         )
     report = evaluation_report(results)
     _show(report.markdown(), report.terminal)
@@ -95,13 +115,18 @@ def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
     """Return the name of a pipeline in results: its own, or if it has none the last two parts of its path."""
     name = "{lang}_{name}".format(**meta)
     if meta["name"] == _NAMELESS and not pipeline.startswith("blank:"):
-        name = "/".join(Path(pipeline).resolve().parts[-2:]) if Path(pipeline).is_dir() else pipeline
+        name = (
+            "/".join(Path(pipeline).resolve().parts[-2:]) if Path(pipeline).is_dir() else pipeline
+        )
     return name if pipe is None else f"{name}/{pipe}"
 
 
 @command("compare")
 def _compare_cli(
-    results: Annotated[list[Path], Argument(help="The JSON files of `benchmark --output`, two or more.", exists=True)],
+    results: Annotated[
+        list[Path],
+        Argument(help="The JSON files of `benchmark --output`, two or more.", exists=True),
+    ],
     output: Output = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -121,7 +146,9 @@ def _compare_cli(
         read = [read_results(path) for path in results]
         stems = [path.stem for path in results]
         is_unique = len(set(stems)) == len(stems)
-        comparison = compare(read, files=stems if is_unique else list(map(str, range(1, len(stems) + 1))))
+        comparison = compare(
+            read, files=stems if is_unique else list(map(str, range(1, len(stems) + 1)))
+        )
     report = comparison_report(read, comparison)
     _show(report.markdown(), report.terminal)
     if output is not None:
@@ -140,7 +167,9 @@ def _show(markdown: str, terminal: Callable[[int], str]) -> None:
     echo(terminal(shutil.get_terminal_size().columns) if sys.stdout.isatty() else markdown)
 
 
-def _check_output(output: Path | None, *inputs: Path, overwrite: bool, renewed: bool = False) -> None:
+def _check_output(
+    output: Path | None, *inputs: Path, overwrite: bool, renewed: bool = False
+) -> None:
     """End the command, before hours of work, if the name of its output does not end in .json, or it exists already.
 
     renewed (bool): whether existing results of `benchmark` may be brought up to date.
@@ -148,7 +177,9 @@ def _check_output(output: Path | None, *inputs: Path, overwrite: bool, renewed: 
     if output is None:
         return
     if output.suffix != ".json":
-        fail(f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it")
+        fail(
+            f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it"
+        )
     if not (renewed and output.is_file()):
         for path in (output, output.with_suffix(".md"), output.with_suffix(".html")):
             check_new(path, *inputs, overwrite=overwrite)
@@ -158,7 +189,9 @@ def _check_output(output: Path | None, *inputs: Path, overwrite: bool, renewed: 
         try:
             read_results(output)
         except ValueError:
-            fail(f"{output} is there already, and holds no results. Give another name, or --overwrite.")
+            fail(
+                f"{output} is there already, and holds no results. Give another name, or --overwrite."
+            )
 
 
 def _write_reports(output: Path, markdown: str, html: str, what: str) -> None:

@@ -24,45 +24,76 @@ _OUTPUT = "The .npy or .parquet file of vectors to write; or a folder."
 class _Encoding(Columns):
     """How texts become vectors."""
 
-    with_text: Annotated[bool, Option("--with-text", help="Write the texts into a .parquet output, too.")] = False
+    with_text: Annotated[
+        bool, Option("--with-text", help="Write the texts into a .parquet output, too.")
+    ] = False
     dtype: Annotated[str, Option(help="The numbers in the output: float32 or float16.")] = "float32"
-    window: Annotated[int, Option(help="The texts that are encoded together, and saved at a time.", min=1)] = 4096
-    max_batch_items: Annotated[int, Option("--batch-items", help="The wordpieces in a forward pass, or 0.", min=0)] = 0
-    prompt_name: Annotated[str | None, Option(help="The name of the encoder's prompt to put before each text.")] = None
+    window: Annotated[
+        int, Option(help="The texts that are encoded together, and saved at a time.", min=1)
+    ] = 4096
+    max_batch_items: Annotated[
+        int, Option("--batch-items", help="The wordpieces in a forward pass, or 0.", min=0)
+    ] = 0
+    prompt_name: Annotated[
+        str | None, Option(help="The name of the encoder's prompt to put before each text.")
+    ] = None
     prompt: Annotated[str | None, Option(help="A prompt to put before each text.")] = None
-    truncate_dim: Annotated[int | None, Option(help="The number of dimensions to keep; by default all.", min=1)] = None
+    truncate_dim: Annotated[
+        int | None, Option(help="The number of dimensions to keep; by default all.", min=1)
+    ] = None
 
 
 @dataclass
 class _OfFolders:
     """How the files of a folder are shared out."""
 
-    output_format: Annotated[str | None, Option(help="The files that a folder becomes: npy or parquet.")] = None
-    shard: Annotated[str | None, Option(help="The share of a folder to encode: I/N for the I-th of N.")] = None
-    scratch: Annotated[str | None, Option(help="The folder that keeps the part of a folder in work.")] = None
+    output_format: Annotated[
+        str | None, Option(help="The files that a folder becomes: npy or parquet.")
+    ] = None
+    shard: Annotated[
+        str | None, Option(help="The share of a folder to encode: I/N for the I-th of N.")
+    ] = None
+    scratch: Annotated[
+        str | None, Option(help="The folder that keeps the part of a folder in work.")
+    ] = None
     engine: Annotated[str | None, Option(help="What works on a folder: local or ray.")] = None
-    address: Annotated[str | None, Option(help="The address of a Ray cluster, or auto for this machine's.")] = None
-    workers: Annotated[str | None, Option(help="The fewest and the most workers on Ray, such as 1,64.")] = None
+    address: Annotated[
+        str | None, Option(help="The address of a Ray cluster, or auto for this machine's.")
+    ] = None
+    workers: Annotated[
+        str | None, Option(help="The fewest and the most workers on Ray, such as 1,64.")
+    ] = None
     num_cpus: Annotated[float | None, Option(help="The CPUs that a worker on Ray takes.")] = None
     num_gpus: Annotated[float | None, Option(help="The GPUs that a worker on Ray takes.")] = None
 
     def cluster(self, code: Path | None) -> "Cluster | None":
         """Return the Ray cluster of the options, None for this process."""
-        ray = without_none(address=self.address, workers=self.workers, num_cpus=self.num_cpus, num_gpus=self.num_gpus)
+        ray = without_none(
+            address=self.address,
+            workers=self.workers,
+            num_cpus=self.num_cpus,
+            num_gpus=self.num_gpus,
+        )
         if self.engine not in (None, "local", "ray"):
             raise ValueError(f"Unknown --engine '{self.engine}': expected local or ray.")
         if self.engine != "ray":
             if ray:
-                raise ValueError(f"Options of Ray were given without --engine ray: {', '.join(ray)}. Add it.")
+                raise ValueError(
+                    f"Options of Ray were given without --engine ray: {', '.join(ray)}. Add it."
+                )
             return None
         if code is not None:
-            raise ValueError("Workers on Ray do not import --code. Install a package of the pipeline that has it.")
+            raise ValueError(
+                "Workers on Ray do not import --code. Install a package of the pipeline that has it."
+            )
         from ..ray import Cluster
 
         if self.workers is not None:
             fewest, _, most = self.workers.partition(",")
             if not (fewest.isdecimal() and most.isdecimal() and 1 <= int(fewest) <= int(most)):
-                raise ValueError(f"Cannot use --workers {self.workers}: expected fewest and most, such as 1,64.")
+                raise ValueError(
+                    f"Cannot use --workers {self.workers}: expected fewest and most, such as 1,64."
+                )
             ray["workers"] = int(fewest), int(most)
         return Cluster(**ray)
 
@@ -76,12 +107,18 @@ def _encode_cli(
     output_path: Annotated[str | None, Argument(metavar="INPUT", help=_INPUT)] = None,
     more: Annotated[str | None, Argument(metavar="OUTPUT", help=_OUTPUT)] = None,
     gpu_id: Annotated[int, Option(help=GPU, min=-1)] = -1,
-    pipeline: Annotated[str | None, Option("--pipeline", "-p", help="The pipeline, if not the first argument.")] = None,
+    pipeline: Annotated[
+        str | None, Option("--pipeline", "-p", help="The pipeline, if not the first argument.")
+    ] = None,
     precision: Precision = None,
-    gpu_ids: Annotated[str, Option("--gpu-ids", "-g", help="GPUs with a process for each, such as 0,1.")] = "",
+    gpu_ids: Annotated[
+        str, Option("--gpu-ids", "-g", help="GPUs with a process for each, such as 0,1.")
+    ] = "",
     n_process: Annotated[int, Option(help="The number of processes to work in.")] = 1,
     overwrite: Overwrite = False,
-    restart: Annotated[bool, Option("--restart", help="Drop what an interrupted run has kept.")] = False,
+    restart: Annotated[
+        bool, Option("--restart", help="Drop what an interrupted run has kept.")
+    ] = False,
 ) -> None:
     """Write the vectors of a file or folder of texts.
 
@@ -93,12 +130,18 @@ def _encode_cli(
             fail("The pipeline was given twice: leave --pipeline out, or the first argument.")
         pipeline, *paths = paths
     if len(paths) < 2:
-        raise BadParameter("There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT OUTPUT`.")
+        raise BadParameter(
+            "There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT OUTPUT`."
+        )
     source, target = paths
     is_folder = "://" in source or Path(source).is_dir()
     if not is_folder:
         _check_file(Path(source), encoding, of_folders)
-    run: dict[str, Any] = {"n_process": n_process, "restart": restart, "progress": not loading.quiet}
+    run: dict[str, Any] = {
+        "n_process": n_process,
+        "restart": restart,
+        "progress": not loading.quiet,
+    }
     pipe = {"pipeline": pipeline, "name": loading.pipe, "precision": precision}
     try:
         with exit_on_error(f"Cannot encode {source}", RuntimeError):
@@ -108,10 +151,17 @@ def _encode_cli(
                 _encode_file(source, target, pipe, encoding, run | {"overwrite": overwrite})
                 return
             if overwrite:
-                raise ValueError("--overwrite is for single files. --restart makes all parts of a folder again.")
+                raise ValueError(
+                    "--overwrite is for single files. --restart makes all parts of a folder again."
+                )
             run |= {"engine": of_folders.cluster(loading.code), "shard": of_folders.shard}
-            run |= {"scratch": of_folders.scratch, "output": f".{of_folders.output_format or 'npy'}"}
-            n_failed = _encode_folder(source, target, **pipe, **run, **without_none(**vars(encoding)))
+            run |= {
+                "scratch": of_folders.scratch,
+                "output": f".{of_folders.output_format or 'npy'}",
+            }
+            n_failed = _encode_folder(
+                source, target, **pipe, **run, **without_none(**vars(encoding))
+            )
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
@@ -123,9 +173,14 @@ def _check_file(source: Path, columns: Columns, of_folders: _OfFolders) -> None:
     """End the command, before any work, if the input cannot be a file of texts, or options do not fit a file."""
     if given := without_none(**vars(of_folders)):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
-        fail(f"{source} is a file, and {options} is for folders of files. Leave it out, or name a folder.")
+        fail(
+            f"{source} is a file, and {options} is for folders of files. Leave it out, or name a folder."
+        )
     if not source.exists():
-        fail(f"Cannot encode {source}", "There is no such file or folder: expected texts, as `encode INPUT OUTPUT`.")
+        fail(
+            f"Cannot encode {source}",
+            "There is no such file or folder: expected texts, as `encode INPUT OUTPUT`.",
+        )
     columns.check(source)
 
 
@@ -136,11 +191,15 @@ def _gpus(gpu_id: int, gpu_ids: str) -> list[int]:
     try:
         several = [int(number) for number in gpu_ids.split(",") if number.strip()]
     except ValueError as error:
-        raise ValueError(f"Cannot use --gpu-ids {gpu_ids}: expected whole numbers with commas, such as 0,1.") from error
+        raise ValueError(
+            f"Cannot use --gpu-ids {gpu_ids}: expected whole numbers with commas, such as 0,1."
+        ) from error
     return [number for number in several or [gpu_id] if number >= 0]
 
 
-def _encode_file(source: str, target: str, pipe: dict[str, Any], encoding: _Encoding, run: dict[str, Any]) -> None:
+def _encode_file(
+    source: str, target: str, pipe: dict[str, Any], encoding: _Encoding, run: dict[str, Any]
+) -> None:
     """Encode a file. Wrong options are reported before the pipeline is loaded."""
     with ticking("Loading", shown=run["progress"]):
         from ..bulk import encode_file, load_pipe

@@ -37,11 +37,15 @@ _LABELS = {
 
 @command("convert")
 def _convert_cli(
-    input_path: Annotated[Path, Argument(help="The file of examples, see --format.", exists=True, dir_okay=False)],
+    input_path: Annotated[
+        Path, Argument(help="The file of examples, see --format.", exists=True, dir_okay=False)
+    ],
     output_path: Annotated[Path, Argument(help="The .spacy file to write.", parser=named_output)],
     layout: Layout,
     lang: Lang = "en",
-    expect: Annotated[int | None, Option("--expect", "-e", help="How many examples it must have.")] = None,
+    expect: Annotated[
+        int | None, Option("--expect", "-e", help="How many examples it must have.")
+    ] = None,
     limit: Limit = 0,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -56,12 +60,24 @@ def _convert_cli(
     logger.setLevel(logging.INFO)  # says what was skipped
     with exit_on_error(f"Cannot convert {input_path}"):
         given = layout.settings()
-        is_named = layout.members and not (layout.score or layout.label)  # texts that are named alone need no gold
+        is_named = layout.members and not (
+            layout.score or layout.label
+        )  # texts that are named alone need no gold
         reading = given if is_named else reading_of(input_path, given, shown=not quiet)
         _check_range(input_path, given, reading)
         _warn_of_odd_rows(input_path, reading, limit)
-        count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, progress=not quiet, **reading)
-    msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")
+        count = convert(
+            input_path,
+            output_path,
+            lang=lang,
+            expect=expect,
+            limit=limit,
+            progress=not quiet,
+            **reading,
+        )
+    msg.good(
+        f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)"
+    )
 
 
 def _check_range(path: Path, given: Mapping[str, Any], reading: dict[str, Any]) -> None:
@@ -100,7 +116,9 @@ def _evaluate_cli(
     On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
     """
     if data_path.is_dir():
-        fail(f"{data_path} is a folder: give a file of examples, or see 'python -m spacy sbert benchmark'.")
+        fail(
+            f"{data_path} is a folder: give a file of examples, or see 'python -m spacy sbert benchmark'."
+        )
     given, shown = layout.settings(), not loading.quiet
     check_new(output, data_path, overwrite=overwrite)
     nlp = loading.load(pipeline, answering=True, also_scores=True)
@@ -109,18 +127,32 @@ def _evaluate_cli(
     from ..training.gold import shown_score
 
     with exit_on_error(f"Cannot evaluate on {data_path}"):
-        reading = reading_of(data_path, given, nlp.config.get("corpora", {}).get("dev"), shown=shown)
+        reading = reading_of(
+            data_path, given, nlp.config.get("corpora", {}).get("dev"), shown=shown
+        )
         members = reading.get("members", ())
-        if reading.get("format") == "table" and len(members) == 2 and not {*_GOLDS} & reading.keys():
-            fail(f"{data_path} has no gold beside ({', '.join(members)}): name its column by --score or --label.")
+        if (
+            reading.get("format") == "table"
+            and len(members) == 2
+            and not {*_GOLDS} & reading.keys()
+        ):
+            fail(
+                f"{data_path} has no gold beside ({', '.join(members)}): name its column by --score or --label."
+            )
         _warn_of_odd_rows(data_path, reading)
         scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
-        measured = {key: score for key, score in scores.items() if key != "pairs" and score is not None}
+        measured = {
+            key: score for key, score in scores.items() if key != "pairs" and score is not None
+        }
         if not measured:
-            raise ValueError(f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give another file.")
+            raise ValueError(
+                f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give another file."
+            )
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(_LABELS.get(key, key), shown_score(key, score)) for key, score in measured.items()]
-    msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
+    msg.table(
+        rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance"
+    )
     if reasons and measured.keys() <= _LABELS.keys():
         msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")
     if output is not None:
@@ -130,7 +162,11 @@ def _evaluate_cli(
 
 
 def reading_of(
-    path: Path, layout: Mapping[str, Any], scored_as: Mapping[str, Any] | None = None, *, shown: bool
+    path: Path,
+    layout: Mapping[str, Any],
+    scored_as: Mapping[str, Any] | None = None,
+    *,
+    shown: bool,
 ) -> dict[str, Any]:
     """Return how a file is read, and print in one line what was chosen.
 
@@ -147,14 +183,20 @@ def reading_of(
     named = [*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)]
     if not is_own_table(path, format, named, header=layout["header"]):
         if format == AUTO and format_suffix(path) in (".csv", ".tsv"):
-            msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
+            msg.info(
+                "Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns"
+            )
         return dict(layout)
     known = {name: value for name, value in layout.items() if name != "format"}
     trained = _columns_of(path, scored_as or {}) if known == {"header": True} else {}
     with ticking("Finding the columns", shown=shown):
         found = find_table(path, **(trained or known))
     columns = found.columns
-    scaled = "" if columns.score is None else f", scores from {columns.min_score:g} to {columns.max_score:g}"
+    scaled = (
+        ""
+        if columns.score is None
+        else f", scores from {columns.min_score:g} to {columns.max_score:g}"
+    )
     unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
     skipped = f"; {found.skipped_rows()}" if found.skipped else ""
     how = "Columns as in its training" if trained else "Columns found"
@@ -164,8 +206,16 @@ def reading_of(
 
 def _columns_of(path: Path, scored_as: Mapping[str, Any]) -> dict[str, Any]:
     """Return the named columns of a reader of tables, as find_table takes them; none if this table has others."""
-    if scored_as.get("format") != "table" or not scored_as.get("members") or not scored_as.get("header", True):
+    if (
+        scored_as.get("format") != "table"
+        or not scored_as.get("members")
+        or not scored_as.get("header", True)
+    ):
         return {}
     golds = {name: scored_as[name] for name in _GOLDS if scored_as.get(name)}
     columns = {"members": list(scored_as["members"]), "header": True, **golds}
-    return columns if {*columns["members"], *golds.values()} <= {*column_names(path, header=True)} else {}
+    return (
+        columns
+        if {*columns["members"], *golds.values()} <= {*column_names(path, header=True)}
+        else {}
+    )

@@ -24,13 +24,25 @@ _METHOD = "The method: conc, avg, svd, gcca or ae."
 def _fit_meta_cli(
     pipeline: Pipeline,
     corpus: Corpus,
-    output: Annotated[Path, Argument(help="The folder to write the pipeline to.", parser=named_output)],
+    output: Annotated[
+        Path, Argument(help="The folder to write the pipeline to.", parser=named_output)
+    ],
     loading: LoadingOnGpu,
-    method: Annotated[str | None, Option("--method", "-m", help=_METHOD, callback=not_empty)] = None,
-    size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)] = None,
-    option: Annotated[list[str] | None, Option("--option", "-o", help="Such as tau=1.0; may be repeated.")] = None,
-    column: Annotated[int | None, Option("--column", "-c", help="The sentences' column, from 1.", min=1)] = None,
-    max_tokens: Annotated[int, Option(help="Take sentences of fewer tokens, or with 0 all.", min=0)] = 60,
+    method: Annotated[
+        str | None, Option("--method", "-m", help=_METHOD, callback=not_empty)
+    ] = None,
+    size: Annotated[
+        int | None, Option("--size", "-s", help="The width of the new vectors.", min=1)
+    ] = None,
+    option: Annotated[
+        list[str] | None, Option("--option", "-o", help="Such as tau=1.0; may be repeated.")
+    ] = None,
+    column: Annotated[
+        int | None, Option("--column", "-c", help="The sentences' column, from 1.", min=1)
+    ] = None,
+    max_tokens: Annotated[
+        int, Option(help="Take sentences of fewer tokens, or with 0 all.", min=0)
+    ] = 60,
     cache: Annotated[Path | None, Option(help=_CACHE, parser=named_output)] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -78,16 +90,26 @@ def _parse(text: str) -> tuple[str, Any]:
         return key, value  # a word, such as cosine
 
 
-def _set_method(nlp: Language, name: str, method: str | None, size: int | None, options: dict[str, Any]) -> None:
+def _set_method(
+    nlp: Language, name: str, method: str | None, size: int | None, options: dict[str, Any]
+) -> None:
     """Add an `sbert_meta` pipe, or give it another method; options are kept where the method is."""
     if name not in nlp.component_names:
-        nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})
+        nlp.add_pipe(
+            "sbert_meta",
+            name=name,
+            config={"method": method or "conc", "size": size, "options": options},
+        )
         return
-    config = {key: value for key, value in nlp.config["components"][name].items() if key != "factory"}
+    config = {
+        key: value for key, value in nlp.config["components"][name].items() if key != "factory"
+    }
     if nlp.get_pipe_meta(name).factory != "sbert_meta":
         raise ValueError(f"The pipe '{name}' is not an 'sbert_meta': name the pipe to fit.")
     if method not in (None, config["method"]):
         config.update(method=method, size=size, options=options)
     else:
-        config.update(options={**config["options"], **options}, size=config["size"] if size is None else size)
+        config.update(
+            options={**config["options"], **options}, size=config["size"] if size is None else size
+        )
     nlp.replace_pipe(name, "sbert_meta", config=config)

@@ -12,16 +12,31 @@ from ..files.atomic import atomic_folder
 from ..progress import ticking
 from ..validation import check
 from ._util import check_corpus, command, exit_on_error, named_output
-from .options import Code, Lang, Loading, LoadingOnGpu, Overwrite, Pipeline, Precision, Quiet, TextColumn
+from .options import (
+    Code,
+    Lang,
+    Loading,
+    LoadingOnGpu,
+    Overwrite,
+    Pipeline,
+    Precision,
+    Quiet,
+    TextColumn,
+)
 
 if TYPE_CHECKING:
     from ..hub.cards import PipelineFacts
 
-_Output = Annotated[Path, Argument(help="The folder to write, which must not be there yet.", parser=named_output)]
-_Folder = Annotated[Path, Argument(help="The folder of the pipeline.", exists=True, file_okay=False)]
+_Output = Annotated[
+    Path, Argument(help="The folder to write, which must not be there yet.", parser=named_output)
+]
+_Folder = Annotated[
+    Path, Argument(help="The folder of the pipeline.", exists=True, file_okay=False)
+]
 _WORDS = "The file of texts whose frequent words are learned: one a line, or a table."
 _Vocabulary = Annotated[
-    Path, Option("--vocabulary", "-v", help=_WORDS, exists=True, dir_okay=False, callback=check_corpus)
+    Path,
+    Option("--vocabulary", "-v", help=_WORDS, exists=True, dir_okay=False, callback=check_corpus),
 ]
 
 
@@ -29,8 +44,12 @@ _Vocabulary = Annotated[
 class _Packaged(Loading):
     """The pipeline that a card describes, and its package."""
 
-    name: Annotated[str | None, Option("--name", "-n", help="The name of the package, instead of meta.json's.")] = None
-    version: Annotated[str | None, Option("--version", "-v", help="Its version, instead of meta.json's.")] = None
+    name: Annotated[
+        str | None, Option("--name", "-n", help="The name of the package, instead of meta.json's.")
+    ] = None
+    version: Annotated[
+        str | None, Option("--version", "-v", help="Its version, instead of meta.json's.")
+    ] = None
 
     def describe(self, pipeline: Path) -> "PipelineFacts":
         with exit_on_error(f"Cannot describe {pipeline}"):
@@ -40,7 +59,9 @@ class _Packaged(Loading):
         with exit_on_error(f"Cannot describe {pipeline}"):
             from ..hub.cards import describe
 
-            return describe(nlp, folder=pipeline, name=self.name, version=self.version, pipe=self.pipe)
+            return describe(
+                nlp, folder=pipeline, name=self.name, version=self.version, pipe=self.pipe
+            )
 
 
 @command("export")
@@ -59,7 +80,10 @@ def _export_cli(pipeline: Pipeline, output: _Output, loading: Loading) -> None:
 
 @command("import")
 def _import_cli(
-    source: Annotated[str, Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub.")],
+    source: Annotated[
+        str,
+        Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub."),
+    ],
     output: _Output,
     lang: Lang = "en",
     pipe: Annotated[str, Option("--pipe", help="The name of the pipe.")] = "sbert",
@@ -79,13 +103,16 @@ def _import_cli(
             nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][pipe]["model"].get("precision") == REFERENCE:
-        msg.info("It encodes as sentence-transformers does. With --precision float32 it is about twice as fast.")
+        msg.info(
+            "It encodes as sentence-transformers does. With --precision float32 it is about twice as fast."
+        )
 
 
 @command("convert-transformer")
 def _convert_transformer_cli(
     pipeline: Annotated[
-        str, Argument(help="The pipeline with spacy-transformers' transformer: a folder or a package.")
+        str,
+        Argument(help="The pipeline with spacy-transformers' transformer: a folder or a package."),
     ],
     output: _Output,
     code: Code = None,
@@ -101,7 +128,10 @@ def _convert_transformer_cli(
         from ..hub.convert_transformer import convert_transformer
 
         convert_transformer(pipeline, output)
-    msg.good(f"Saved the pipeline to {output}", "It annotates as before, and loads without spacy-transformers.")
+    msg.good(
+        f"Saved the pipeline to {output}",
+        "It annotates as before, and loads without spacy-transformers.",
+    )
 
 
 @command("distill-static")
@@ -111,7 +141,9 @@ def _distill_static_cli(
     vocabulary: _Vocabulary,
     loading: LoadingOnGpu,
     size: Annotated[int, Option("--size", "-s", help="The width of the new vectors.", min=1)] = 256,
-    words: Annotated[int, Option("--words", "-w", help="The most words with a vector of their own.", min=0)] = 20000,
+    words: Annotated[
+        int, Option("--words", "-w", help="The most words with a vector of their own.", min=0)
+    ] = 20000,
     column: TextColumn = None,
 ) -> None:
     """Make a static encoder from a teacher.
@@ -125,7 +157,9 @@ def _distill_static_cli(
         with ticking("Reading", shown=not loading.quiet):
             texts, _ = read_texts(vocabulary, column=column)
         loaded = loading.load(teacher)
-        nlp = distill_static(loaded, texts, size=size, words=words, name=loading.pipe, progress=not loading.quiet)
+        nlp = distill_static(
+            loaded, texts, size=size, words=words, name=loading.pipe, progress=not loading.quiet
+        )
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
 
@@ -134,7 +168,9 @@ def _distill_static_cli(
 def _card_cli(
     pipeline: _Folder,
     packaged: _Packaged,
-    front_matter: Annotated[bool, Option("--front-matter", help="Begin with the metadata of the hub.")] = False,
+    front_matter: Annotated[
+        bool, Option("--front-matter", help="Begin with the metadata of the hub.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Write the README.md of a pipeline's package.
@@ -147,7 +183,9 @@ def _card_cli(
     from ..hub.cards import package_card, write_readme
 
     with exit_on_error(f"Cannot write {file}"):
-        written = write_readme(pipeline, package_card(facts, front_matter=front_matter), force=overwrite)
+        written = write_readme(
+            pipeline, package_card(facts, front_matter=front_matter), force=overwrite
+        )
     if written:
         msg.good(f"Wrote {file}")
     else:
@@ -156,7 +194,9 @@ def _card_cli(
 
 @command("hub-card")
 def _hub_card_cli(
-    repo: Annotated[str, Argument(help="The repository on the hub, such as organisation/en_sbert_sts.")],
+    repo: Annotated[
+        str, Argument(help="The repository on the hub, such as organisation/en_sbert_sts.")
+    ],
     pipeline: _Folder,
     packaged: _Packaged,
 ) -> None:
@@ -171,6 +211,9 @@ def _hub_card_cli(
     from ..hub.cards import update_hub
 
     failed = f"Cannot update the card of {repo}"
-    with exit_on_error(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=not packaged.quiet):
+    with (
+        exit_on_error(failed, HfHubHTTPError, HFValidationError),
+        ticking("Updating", shown=not packaged.quiet),
+    ):
         update_hub(repo, facts)
     msg.good(f"Updated the card of {repo}")

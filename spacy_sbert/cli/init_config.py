@@ -20,11 +20,20 @@ if TYPE_CHECKING:
 
 _KINDS = {  # of a table: its rows, and the objective
     "graded": ("pairs with scores", "the cosine of a pair should be its score"),
-    "binary": ("pairs with scores of 0 and 1", "pairs scored 1 should be near, pairs scored 0 apart"),
+    "binary": (
+        "pairs with scores of 0 and 1",
+        "pairs scored 1 should be near, pairs scored 0 apart",
+    ),
     "labelled": ("pairs with labels", "a head predicts the label of a pair"),
     "positives": ("pairs", "each text should be closest to its own partner among all in the batch"),
-    "triplets": ("triplets", "the first text should be nearer to the second than to the third, and than to others'"),
-    "classes": ("texts with labels", "texts of one label should be nearer to each other than to those of another"),
+    "triplets": (
+        "triplets",
+        "the first text should be nearer to the second than to the third, and than to others'",
+    ),
+    "classes": (
+        "texts with labels",
+        "texts of one label should be nearer to each other than to those of another",
+    ),
 }
 
 
@@ -34,9 +43,15 @@ _EPOCHS = "By default 4, or 1 of 20,000 examples or more."
 
 @command("init-config")
 def _init_config_cli(
-    train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
-    dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
-    output: Annotated[Path, Option("--output", "-o", help="The config to write.", parser=named_file)],
+    train_path: Annotated[
+        Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)
+    ],
+    dev_path: Annotated[
+        Path, Argument(help="The table to score by, with the same columns.", exists=True)
+    ],
+    output: Annotated[
+        Path, Option("--output", "-o", help="The config to write.", parser=named_file)
+    ],
     layout: TableLayout,
     encoder: Annotated[str | None, Option(help=_ENCODER, callback=not_empty)] = None,
     lang: Lang = "en",
@@ -70,11 +85,15 @@ def _init_config_cli(
                 epochs=epochs,
             )
             text = config.to_str(interpolate=False)
-            write_text(output, text.replace("$$", r"\u0024"))  # `$` as spaCy reads it, interpolated or not
+            write_text(
+                output, text.replace("$$", r"\u0024")
+            )  # `$` as spaCy reads it, interpolated or not
     _summarize(output, config, train, dev)
 
 
-def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: bool) -> "tuple[OwnTable, OwnTable]":
+def _tables(
+    train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: bool
+) -> "tuple[OwnTable, OwnTable]":
     """Read both tables; the second is read by the columns and the range of the first."""
     from ..readers.infer_schema import check_unread_texts, find_table
 
@@ -95,7 +114,9 @@ def _tables(train_path: Path, dev_path: Path, known: dict[str, Any], *, shown: b
     return train, dev
 
 
-def _odd_rows(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> "list[Finding]":
+def _odd_rows(
+    train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable"
+) -> "list[Finding]":
     """Return what is odd about the rows of both tables."""
     from ..readers.table_checks import find_leak, scan_rows
 
@@ -103,7 +124,10 @@ def _odd_rows(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTabl
     findings = scanned.findings(str(train_path))
     if dev_path.resolve() != train_path.resolve():
         findings += scan_rows(dev.columns.rows(dev_path)).findings(str(dev_path))
-    return [*findings, *find_leak(scanned, dev.columns.rows(dev_path), str(dev_path), str(train_path))]
+    return [
+        *findings,
+        *find_leak(scanned, dev.columns.rows(dev_path), str(dev_path), str(train_path)),
+    ]
 
 
 def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:
@@ -111,19 +135,35 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
     from ..training.gold import listed_labels
 
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
-        fail(f"{dev_path} has no gold to score by. Give a dev table with a column 'score' of 0 and 1.")
+        fail(
+            f"{dev_path} has no gold to score by. Give a dev table with a column 'score' of 0 and 1."
+        )
     for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
         if reason := table.undefined():
-            fail(f"Nothing can be {what} {path}: {reason}. Give a table with several values, or without this column.")
+            fail(
+                f"Nothing can be {what} {path}: {reason}. Give a table with several values, or without this column."
+            )
     if train.kind == "binary" and dev.kind != "binary":
-        fail(f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of 0 and 1.")
+        fail(
+            f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of 0 and 1."
+        )
     known, labels = train.labels(), dev.labels()
-    unknown = [label for label in labels if label not in known] if known and train.kind == "labelled" else []
+    unknown = (
+        [label for label in labels if label not in known]
+        if known and train.kind == "labelled"
+        else []
+    )
     if unknown and len(unknown) == len(labels):
-        fail(f"{dev_path} has the labels {listed_labels(unknown)}, {train_path} has {listed_labels(known)}.")
+        fail(
+            f"{dev_path} has the labels {listed_labels(unknown)}, {train_path} has {listed_labels(known)}."
+        )
     if unknown:
         named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}
-        msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=sum(labels[label] for label in unknown), **named))
+        msg.warn(
+            Warnings.UNKNOWN_INIT_LABELS.format(
+                count=sum(labels[label] for label in unknown), **named
+            )
+        )
 
 
 def _summarize(out: Path, config: Config, train: "OwnTable", dev: "OwnTable") -> None:
@@ -144,6 +184,10 @@ def _summarize(out: Path, config: Config, train: "OwnTable", dev: "OwnTable") ->
     measure = next(name for name, weight in settings["score_weights"].items() if weight)
     every, epochs = settings["eval_frequency"], settings["max_epochs"]
     steps = epochs * ceil(train.count / settings["batcher"]["size"])
-    msg.info(f"At most {epochs} epoch{'s' if epochs > 1 else ''}, {steps} steps; {measure} every {every}")
+    msg.info(
+        f"At most {epochs} epoch{'s' if epochs > 1 else ''}, {steps} steps; {measure} every {every}"
+    )
     msg.text(f"Next: python -m spacy sbert train {out} --output training/mine")
-    msg.text(f"To be able to go on after an interruption: --checkpoint-every {every}, and then --resume")
+    msg.text(
+        f"To be able to go on after an interruption: --checkpoint-every {every}, and then --resume"
+    )

@@ -40,23 +40,31 @@ def not_empty(value: str | None) -> str | None:
     return value
 
 
-Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")]
+Pipeline = Annotated[
+    str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")
+]
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Code = Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)]
 _RESULTS = "The JSON file to write the results to."
 _PIPE = "The name of the pipe to use; by default the last of its kind."
 Pipe = Annotated[str | None, Option("--pipe", help=_PIPE, callback=not_empty)]
 Output = Annotated[Path | None, Option("--output", "-o", help=_RESULTS, parser=named_file)]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it is there already.")]
+Overwrite = Annotated[
+    bool, Option("--overwrite", help="Replace the output if it is there already.")
+]
 Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar.")]
 Lang = Annotated[str, Option("--lang", "-l", help="The language whose tokenizer makes the Docs.")]
-TextColumn = Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")]
+TextColumn = Annotated[
+    str | None, Option("--column", "-c", help="The column or JSON field of the texts.")
+]
 _PRECISION = "The precision to compute in: float32, bfloat16, float16, int8, auto or reference."
 Precision = Annotated[str | None, Option("--precision", help=_PRECISION)]
 Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
 HasHeader = Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)]
-Limit = Annotated[int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0, max=MOST)]
+Limit = Annotated[
+    int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0, max=MOST)
+]
 Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)]
 
 
@@ -68,7 +76,9 @@ class Loading:
     code: Code = None
     quiet: Quiet = False
 
-    def load(self, pipeline: str, *, answering: bool = False, also_scores: bool = False) -> Language:
+    def load(
+        self, pipeline: str, *, answering: bool = False, also_scores: bool = False
+    ) -> Language:
         """Load a folder, an installed package or an encoder by its name; errors end the command.
 
         answering (bool): whether Docs answer with the vectors of the pipe. also_scores (bool): see answer_with.
@@ -76,7 +86,10 @@ class Loading:
         if isinstance(self, LoadingOnGpu):
             use_gpu(self.gpu_id)
         import_code(self.code)
-        with exit_on_error(f"Cannot load {pipeline}", RuntimeError), ticking("Loading", shown=not self.quiet):
+        with (
+            exit_on_error(f"Cannot load {pipeline}", RuntimeError),
+            ticking("Loading", shown=not self.quiet),
+        ):
             from ..bulk.loading import answer_with, load_pipeline
 
             nlp = load_pipeline(pipeline, self.pipe)
@@ -97,15 +110,24 @@ class LoadingOnGpu(Loading):
 class Columns:
     """The columns of a file of texts whose rows are kept."""
 
-    column: Annotated[str | None, Option("--column", "-c", help="The column of the texts.", show_default=COLUMN)] = None
-    id_column: Annotated[str | None, Option("--id-column", help="A column to copy into the output, as id.")] = None
+    column: Annotated[
+        str | None, Option("--column", "-c", help="The column of the texts.", show_default=COLUMN)
+    ] = None
+    id_column: Annotated[
+        str | None, Option("--id-column", help="A column to copy into the output, as id.")
+    ] = None
     header: HasHeader = True
 
     def check(self, path: Path) -> None:
         """End the command if columns of a file with one text a line are named."""
-        options = [*(["--column"] if self.column is not None else []), *([] if self.header else ["--no-header"])]
+        options = [
+            *(["--column"] if self.column is not None else []),
+            *([] if self.header else ["--no-header"]),
+        ]
         if options and format_suffix(path) == ".txt":
-            fail(f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or rename it .csv.")
+            fail(
+                f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or rename it .csv."
+            )
         if self.column is None:
             warn_of_unread_texts(path)
 
@@ -122,7 +144,10 @@ def warn_of_unread_texts(path: Path) -> None:
         names = column_names(path)
         if COLUMN in names:
             others = [name for name in names if name.strip() and name != COLUMN]
-            unread = [*find_texts(path, others, limit=_FIRST_ROWS), *find_nameless_texts(path, limit=_FIRST_ROWS)]
+            unread = [
+                *find_texts(path, others, limit=_FIRST_ROWS),
+                *find_nameless_texts(path, limit=_FIRST_ROWS),
+            ]
     if unread:
         msg.warn(Warnings.UNREAD_TEXTS.format(path=path, names=", ".join(unread), column=COLUMN))
 
@@ -159,7 +184,9 @@ class TableLayout:
 class Layout(TableLayout):
     """The layout of a file of examples."""
 
-    format: Annotated[str, Option("--format", "-f", help=f"The layout of the file: {_FORMATS}.")] = AUTO
+    format: Annotated[
+        str, Option("--format", "-f", help=f"The layout of the file: {_FORMATS}.")
+    ] = AUTO
 
 
 def without_none(**options: object) -> dict[str, Any]:

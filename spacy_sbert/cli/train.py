@@ -22,11 +22,21 @@ _OUTPUT = "The folder for model-best and model-last."
 @command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
     context: Context,  # the settings of the config that are given as options
-    config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
-    output: Annotated[Path | None, Option("--output", "-o", help=_OUTPUT, parser=named_output)] = None,
-    code: Annotated[Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)] = None,
-    every: Annotated[int, Option("--checkpoint-every", help="The steps between checkpoints, 0 for none.", min=0)] = 0,
-    resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint, if there is one.")] = False,
+    config: Annotated[
+        Path, Argument(help="The config to train with.", exists=True, dir_okay=False)
+    ],
+    output: Annotated[
+        Path | None, Option("--output", "-o", help=_OUTPUT, parser=named_output)
+    ] = None,
+    code: Annotated[
+        Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)
+    ] = None,
+    every: Annotated[
+        int, Option("--checkpoint-every", help="The steps between checkpoints, 0 for none.", min=0)
+    ] = 0,
+    resume: Annotated[
+        bool, Option("--resume", help="Resume from the last checkpoint, if there is one.")
+    ] = False,
     verbose: Annotated[bool, Option("--verbose", "-V", help="Log more.")] = False,
     gpu_id: Gpu = -1,
 ) -> None:
@@ -49,15 +59,21 @@ def _train_cli(
 
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     if unknown := [option for option in options if "." not in option]:
-        fail(f"There is no option {unknown[0]}: expected one of --help, or such as --training.max_epochs 4.")
+        fail(
+            f"There is no option {unknown[0]}: expected one of --help, or such as --training.max_epochs 4."
+        )
     overrides = parse_config_overrides(context.args)
     frequency = _EVAL_FREQUENCY
     import_code(code)
     with launched(gpu_id) as ranks:
-        logger.setLevel(logging.ERROR if not ranks.is_first else logging.DEBUG if verbose else logging.INFO)
+        logger.setLevel(
+            logging.ERROR if not ranks.is_first else logging.DEBUG if verbose else logging.INFO
+        )
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         try:
-            with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):  # --verbose shows where
+            with (
+                nullcontext() if verbose else exit_on_error(f"Cannot train by {config}")
+            ):  # --verbose shows where
                 with show_validation_error(config):
                     settings = load_config(config, overrides, interpolate=False)
                     check_config(settings, load_config(config, interpolate=False))
@@ -68,7 +84,9 @@ def _train_cli(
                 checkpoint = find_checkpoint(output, ranks, every=every, resume=resume)
                 if ranks.is_first and resume:
                     msg.info(
-                        f"Resuming from {checkpoint}" if checkpoint else f"No checkpoint in {output}: training begins"
+                        f"Resuming from {checkpoint}"
+                        if checkpoint
+                        else f"No checkpoint in {output}: training begins"
                     )
                 with show_validation_error(config), missing_packages():
                     nlp = init_nlp(settings, use_gpu=ranks.gpu_id)

@@ -44,13 +44,23 @@ if TYPE_CHECKING:
 class _Options:
     """The options of pictures."""
 
-    projection: Annotated[str | None, Option(help="Of a map: pca or tsne, the default with scikit-learn.")] = None
+    projection: Annotated[
+        str | None, Option(help="Of a map: pca or tsne, the default with scikit-learn.")
+    ] = None
     seed: Seed = None
-    terms: Annotated[bool | None, Option("--terms/--no-terms", help="Name labels by the words of their texts.")] = None
-    order: Annotated[str | None, Option("--order", help="The order of a heat map: similarity or given.")] = None
+    terms: Annotated[
+        bool | None, Option("--terms/--no-terms", help="Name labels by the words of their texts.")
+    ] = None
+    order: Annotated[
+        str | None, Option("--order", help="The order of a heat map: similarity or given.")
+    ] = None
     low: Annotated[float | None, Option("--low", help="The similarity of the first colour.")] = None
-    high: Annotated[float | None, Option("--high", help="The similarity of the last colour.")] = None
-    title: Annotated[str | None, Option("--title", "-t", help="The title above the picture.")] = None
+    high: Annotated[float | None, Option("--high", help="The similarity of the last colour.")] = (
+        None
+    )
+    title: Annotated[str | None, Option("--title", "-t", help="The title above the picture.")] = (
+        None
+    )
 
 
 @command("visualize")
@@ -60,12 +70,20 @@ def _visualize_cli(
     output: Annotated[Path, Argument(help="The HTML file to write.", parser=named_file)],
     loading: LoadingOnGpu,
     options: _Options,
-    style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")] = "heatmap",
-    sentences: Annotated[bool, Option("--sentences", help="Draw the sentences of the file, as one text.")] = False,
+    style: Annotated[
+        str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")
+    ] = "heatmap",
+    sentences: Annotated[
+        bool, Option("--sentences", help="Draw the sentences of the file, as one text.")
+    ] = False,
     column: TextColumn = None,
     header: HasHeader = True,
-    labels: Annotated[str | None, Option("--labels", "-l", help="The column of a table that colours a map.")] = None,
-    clusters: Annotated[int, Option(help="Label a map by so many clusters, by k-means.", min=0)] = 0,
+    labels: Annotated[
+        str | None, Option("--labels", "-l", help="The column of a table that colours a map.")
+    ] = None,
+    clusters: Annotated[
+        int, Option(help="Label a map by so many clusters, by k-means.", min=0)
+    ] = 0,
     limit: Limit = 0,
     vectors: Vectors = None,
     overwrite: Overwrite = False,
@@ -76,9 +94,13 @@ def _visualize_cli(
     two texts. The picture is one HTML file.
     """
     if sentences and (column or labels or limit or vectors or not header):
-        fail("--sentences draws one whole text: leave --column, --no-header, --labels, --limit and --vectors out")
+        fail(
+            "--sentences draws one whole text: leave --column, --no-header, --labels, --limit and --vectors out"
+        )
     if clusters and (labels or style != "map"):
-        fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
+        fail(
+            "--clusters finds the labels of a map: use it with --style map, and leave --labels out"
+        )
     check_new(output, texts_path, vectors, overwrite=overwrite)
 
     from ..search.clustering import import_kmeans, kmeans_clusters
@@ -97,7 +119,9 @@ def _visualize_cli(
             if column is None:
                 warn_of_unread_texts(texts_path)
             with ticking("Reading", shown=shown):
-                texts, found = read_texts(texts_path, column=column, label=labels, limit=limit, header=header)
+                texts, found = read_texts(
+                    texts_path, column=column, label=labels, limit=limit, header=header
+                )
             given |= {} if found is None else {"labels": found}
             check_options(style, given, n_texts=len(texts))
             if clusters:
@@ -105,16 +129,23 @@ def _visualize_cli(
             nlp = loading.load(pipeline, answering=vectors is None)
             if vectors is not None:
                 docs = _with_vectors(
-                    nlp, loading.pipe, texts, vectors_of(vectors, texts_path, column or COLUMN, header=header)
+                    nlp,
+                    loading.pipe,
+                    texts,
+                    vectors_of(vectors, texts_path, column or COLUMN, header=header),
                 )
             else:
                 docs = nlp.pipe(texts)
-                docs = progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
+                docs = progress_of(
+                    docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False
+                )
         with ticking("Drawing", shown=shown):
             if clusters:
                 docs = list(as_rows(docs))
                 rows = list(map(row_vector, docs, count()))
-                given["labels"] = kmeans_clusters(rows, n_clusters=clusters, seed=given.get("seed", 0)).tolist()
+                given["labels"] = kmeans_clusters(
+                    rows, n_clusters=clusters, seed=given.get("seed", 0)
+                ).tolist()
             page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
         with atomic_write(output) as file:
             file.write(cast(str, page).encode("utf8"))
@@ -122,7 +153,10 @@ def _visualize_cli(
 
 
 def _with_vectors(
-    nlp: Language, name: str | None, texts: Sequence[str], stored: "tuple[FileVectors, numpy.ndarray]"
+    nlp: Language,
+    name: str | None,
+    texts: Sequence[str],
+    stored: "tuple[FileVectors, numpy.ndarray]",
 ) -> Iterator[Doc]:
     """Yield Docs whose vectors are those that `encode` wrote."""
     from ..bulk.loading import find_pipe
@@ -155,5 +189,7 @@ def read_texts(
         names = [column or "text", *([] if label is None else [label])]
         rows = list(islice(read_table(path, names, header=header), end))
         texts = [check_text(record[0], names[0], path, line) for line, record in rows]
-        return texts, None if label is None else [check_label(record[1], label, path, line) for line, record in rows]
+        return texts, None if label is None else [
+            check_label(record[1], label, path, line) for line, record in rows
+        ]
     return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None

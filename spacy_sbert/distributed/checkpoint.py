@@ -24,7 +24,13 @@ DIR_CHECKPOINT = "checkpoint"
 _MOMENTS = ("mom1", "mom2", "averages")  # of an optimizer: dicts by parameter
 _NAME = re.compile(r"\.?step-(\d+)(-\w+)*")  # with a dot what a process that was killed has left
 _STATE, _PIPELINE = "state.pt", "pipeline"
-_SECTIONS = ("nlp", "components", "corpora", "training", "initialize")  # of a config, which determine the steps
+_SECTIONS = (
+    "nlp",
+    "components",
+    "corpora",
+    "training",
+    "initialize",
+)  # of a config, which determine the steps
 _SHOWN = 3  # settings that a message names
 
 
@@ -53,7 +59,9 @@ def latest(output: Path | None) -> Path | None:
     return steps[max(steps)] if steps else None
 
 
-def find_checkpoint(output: Path | None, ranks: TorchDistributed, *, every: int, resume: bool) -> Path | None:
+def find_checkpoint(
+    output: Path | None, ranks: TorchDistributed, *, every: int, resume: bool
+) -> Path | None:
     """Make the output folder, and return the checkpoint from which a training resumes; None to begin."""
     if output is None and (every or resume):
         raise ValueError("--checkpoint-every and --resume need a folder: give --output.")
@@ -90,7 +98,9 @@ def digest_of_examples(examples: Iterable[Example]) -> str:
         for example in examples:
             yield content_of([example])
             for group in example.reference.spans.values():
-                yield numpy.asarray(group.attrs.get("vector", ()), dtype="float32").tobytes()  # of a teacher
+                yield numpy.asarray(
+                    group.attrs.get("vector", ()), dtype="float32"
+                ).tobytes()  # of a teacher
 
     return digest_of_stream(parts())
 
@@ -122,7 +132,8 @@ def save_checkpoint(
     with atomic_folder(output / DIR_CHECKPOINT / name, replace=True) as made:
         nlp.to_disk(made / _PIPELINE)
         content = {
-            "state": vars(state) | {"losses": {key: float(loss) for key, loss in state.losses.items()}},
+            "state": vars(state)
+            | {"losses": {key: float(loss) for key, loss in state.losses.items()}},
             "optimizer": _optimizer_state(nlp, optimizer),
             "scalers": [(float(scale), int(tracker)) for scale, tracker in _gradient_scales(nlp)],
             "settings": _settings(nlp),
@@ -136,7 +147,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, nlp: Language, optimizer: Optimizer, ranks: TorchDistributed, corpora: Mapping[str, str]
+    path: Path,
+    nlp: Language,
+    optimizer: Optimizer,
+    ranks: TorchDistributed,
+    corpora: Mapping[str, str],
 ) -> tuple[TrainingState, Callable[[], None]]:
     """Restore the state of a pipeline and its optimizer.
 
@@ -147,7 +162,9 @@ def load_checkpoint(
     """
     try:
         with naming(path / _STATE):
-            content = torch.load(io.BytesIO(verify_checksum((path / _STATE).read_bytes())), weights_only=True)
+            content = torch.load(
+                io.BytesIO(verify_checksum((path / _STATE).read_bytes())), weights_only=True
+            )
         _check_settings(content["settings"], _settings(nlp))
         saved = content.get("corpora", {})  # earlier versions did not save them
         if changed := [name for name, digest in saved.items() if corpora.get(name) != digest]:
@@ -156,10 +173,14 @@ def load_checkpoint(
                 "and after cannot be compared. Give the same files."
             )
         if len(content["random"]) != ranks.size:
-            raise ValueError(f"It was made by {len(content['random'])} processes, and there are {ranks.size}.")
+            raise ValueError(
+                f"It was made by {len(content['random'])} processes, and there are {ranks.size}."
+            )
         nlp.from_disk(path / _PIPELINE)
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be resumed: remove it to start from the beginning. {error}") from error
+        raise ValueError(
+            f"{path} cannot be resumed: remove it to start from the beginning. {error}"
+        ) from error
     _load_optimizer_state(nlp, optimizer, content["optimizer"])
     for tensors, values in zip(_gradient_scales(nlp), content["scalers"], strict=True):
         for tensor, value in zip(tensors, values, strict=True):
@@ -175,9 +196,15 @@ def _check_settings(saved: Mapping[str, str], current: Mapping[str, str]) -> Non
     changed = [name for name in current if name in saved and saved[name] != current[name]]
     if not changed:
         return
-    names = [name for section in changed for name in _changed(json.loads(saved[section]), json.loads(current[section]))]
+    names = [
+        name
+        for section in changed
+        for name in _changed(json.loads(saved[section]), json.loads(current[section]))
+    ]
     listed = ", ".join(names[:_SHOWN]) + (" and others" if len(names) > _SHOWN else "")
-    raise ValueError(f"It was made with other settings in {', '.join(changed)} ({listed}; the logger may differ).")
+    raise ValueError(
+        f"It was made with other settings in {', '.join(changed)} ({listed}; the logger may differ)."
+    )
 
 
 def _changed(saved: Any, current: Any, path: str = "") -> list[str]:  # noqa: ANN401 (any value of a config)
@@ -185,22 +212,33 @@ def _changed(saved: Any, current: Any, path: str = "") -> list[str]:  # noqa: AN
     if not (isinstance(saved, dict) and isinstance(current, dict)):
         return [] if saved == current else [path]
     keys = dict.fromkeys((*saved, *current))
-    return [name for key in keys for name in _changed(saved.get(key), current.get(key), f"{path}.{key}".lstrip("."))]
+    return [
+        name
+        for key in keys
+        for name in _changed(saved.get(key), current.get(key), f"{path}.{key}".lstrip("."))
+    ]
 
 
 def _settings(nlp: Language) -> dict[str, str]:
     config: dict[str, Any] = nlp.config.interpolate()
-    config["training"] = {key: value for key, value in config["training"].items() if key != "logger"}
+    config["training"] = {
+        key: value for key, value in config["training"].items() if key != "logger"
+    }
     return {name: json.dumps(config.get(name), default=str, sort_keys=True) for name in _SECTIONS}
 
 
 def _optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
     """Return the moments and averages of all parameters, and how often each was updated, by the places in _keys."""
     places = {key: place for place, key in enumerate(_keys(nlp))}
-    state: dict[str, Any] = {"nr_update": {places[key]: count for key, count in optimizer.nr_update.items()}}
+    state: dict[str, Any] = {
+        "nr_update": {places[key]: count for key, count in optimizer.nr_update.items()}
+    }
     for kind in _MOMENTS:
         moments = (getattr(optimizer, kind) or {}).items()
-        state[kind] = {places[key]: torch.from_numpy(numpy.ascontiguousarray(to_numpy(one))) for key, one in moments}
+        state[kind] = {
+            places[key]: torch.from_numpy(numpy.ascontiguousarray(to_numpy(one)))
+            for key, one in moments
+        }
     return state
 
 
@@ -220,8 +258,14 @@ def _models(nlp: Language) -> list[Model]:
 def _keys(nlp: Language) -> list[tuple[int, str]]:
     """Return the optimizer's keys of all parameters, in the same order in every process; the ids in them differ."""
     models = _models(nlp)
-    keys = [(shim.id, name) for shim, module, _ in torch_shims(models) for name, _ in module.named_parameters()]
-    return keys + [(node.id, name) for model in models for node in model.walk() for name in node.param_names]
+    keys = [
+        (shim.id, name)
+        for shim, module, _ in torch_shims(models)
+        for name, _ in module.named_parameters()
+    ]
+    return keys + [
+        (node.id, name) for model in models for node in model.walk() for name in node.param_names
+    ]
 
 
 def _gradient_scales(nlp: Language) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -15,7 +15,9 @@ from thinc.api import Model, PyTorchGradScaler, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import distributed
 
-_TIMEOUT = timedelta(days=7)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
+_TIMEOUT = timedelta(
+    days=7
+)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
 _Parameter = tuple[torch.Tensor, torch.Tensor | None, Callable[[torch.Tensor], None]]
 
 
@@ -35,9 +37,13 @@ class TorchDistributed:
 
     def __init__(self, gpu_id: int = -1) -> None:
         joined = distributed.is_available() and distributed.is_initialized()
-        self.rank, self.size = (distributed.get_rank(), distributed.get_world_size()) if joined else (0, 1)
+        self.rank, self.size = (
+            (distributed.get_rank(), distributed.get_world_size()) if joined else (0, 1)
+        )
         self.gpu_id, self.is_first = gpu_id, self.rank == 0
-        self.device = torch.device("cuda", gpu_id) if joined and gpu_id >= 0 else torch.device("cpu")
+        self.device = (
+            torch.device("cuda", gpu_id) if joined and gpu_id >= 0 else torch.device("cpu")
+        )
         self.batch: Sequence[Example] = ()
 
     def __reduce__(self) -> tuple[type, tuple]:
@@ -56,7 +62,9 @@ class TorchDistributed:
         sent = xp2torch(vectors).to(self.device)
         whole = sent.new_zeros(sum(counts), sent.shape[1])
         whole[self._own_rows(counts)] = sent
-        return cast(Floats2d, torch2xp(self.all_reduce(whole)))  # exact: all but one rank add zeros to a row
+        return cast(
+            Floats2d, torch2xp(self.all_reduce(whole))
+        )  # exact: all but one rank add zeros to a row
 
     def own(self, d_vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
         """Return the rows of this rank: the backprop of gather."""
@@ -101,15 +109,26 @@ class TorchDistributed:
         A parameter that has a gradient on some rank gets one on all; if the gradient of one overflowed in float16, none
         takes a step.
         """
-        parameters, scalers = list(_parameters_of(models)), [scaler for _, _, scaler in torch_shims(models)]
-        flags = [gradient is not None for _, gradient, _ in parameters] + [scaler.found_inf for scaler in scalers]
+        parameters, scalers = (
+            list(_parameters_of(models)),
+            [scaler for _, _, scaler in torch_shims(models)],
+        )
+        flags = [gradient is not None for _, gradient, _ in parameters] + [
+            scaler.found_inf for scaler in scalers
+        ]
         parts = [torch.tensor([float(flag) for flag in flags])]
         for weights, gradient, _ in parameters:
-            parts.append(torch.zeros(weights.numel()) if gradient is None else gradient.detach().flatten().float())
+            parts.append(
+                torch.zeros(weights.numel())
+                if gradient is None
+                else gradient.detach().flatten().float()
+            )
         parts = [part.to(self.device) for part in parts]
         counts, *sums = self.all_reduce(torch.cat(parts)).split([len(part) for part in parts])
         has_some = counts.bool().tolist()
-        for (weights, _, set_gradient), total, is_set in zip(parameters, sums, has_some, strict=False):
+        for (weights, _, set_gradient), total, is_set in zip(
+            parameters, sums, has_some, strict=False
+        ):
             if is_set:
                 set_gradient(total.view(weights.shape).to(weights))
         for scaler, has_overflown in zip(scalers, has_some[len(parameters) :], strict=True):
@@ -150,7 +169,9 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
         distributed.destroy_process_group()
 
 
-def torch_shims(models: Iterable[Model]) -> Iterator[tuple[PyTorchShim, torch.nn.Module, PyTorchGradScaler]]:
+def torch_shims(
+    models: Iterable[Model],
+) -> Iterator[tuple[PyTorchShim, torch.nn.Module, PyTorchGradScaler]]:
     """Yield each loaded PyTorch shim of models, its module, and the scaler of its gradients in float16."""
     for shim in (shim for model in models for node in model.walk() for shim in node.shims):
         if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
@@ -159,7 +180,9 @@ def torch_shims(models: Iterable[Model]) -> Iterator[tuple[PyTorchShim, torch.nn
 
 def _parameters_of(models: Sequence[Model]) -> Iterator[_Parameter]:
     """Yield the weights, the gradient or None, and what sets the gradient, of all parameters, in order on all ranks."""
-    for parameter in (parameter for _, module, _ in torch_shims(models) for parameter in module.parameters()):
+    for parameter in (
+        parameter for _, module, _ in torch_shims(models) for parameter in module.parameters()
+    ):
         if parameter.requires_grad:
             yield parameter.detach(), parameter.grad, partial(setattr, parameter, "grad")
     for node in (node for model in models for node in model.walk()):

@@ -17,7 +17,15 @@ from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.training import Example, loop
 from spacy.util import registry, resolve_dot_names
-from thinc.api import Config, CupyOps, Model, constant, fix_random_seed, get_current_ops, set_gpu_allocator
+from thinc.api import (
+    Config,
+    CupyOps,
+    Model,
+    constant,
+    fix_random_seed,
+    get_current_ops,
+    set_gpu_allocator,
+)
 
 from ..errors import DivergedError, warn
 from ..files.atomic import atomic_folder
@@ -72,10 +80,18 @@ def train(
     """
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
-    if config["training"]["logger"].get("@loggers") != "spacy-sbert.ProgressLogger.v1":  # which checks by itself
+    if (
+        config["training"]["logger"].get("@loggers") != "spacy-sbert.ProgressLogger.v1"
+    ):  # which checks by itself
         check_dev_corpus(nlp)
-    train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
-    optimizer, frozen, weights = training["optimizer"], training["frozen_components"], training["score_weights"]
+    train_corpus, dev_corpus = resolve_dot_names(
+        config, [training["train_corpus"], training["dev_corpus"]]
+    )
+    optimizer, frozen, weights = (
+        training["optimizer"],
+        training["frozen_components"],
+        training["score_weights"],
+    )
     held = _in_memory(nlp, train_corpus) if training["max_epochs"] >= 0 else None
     state = TrainingState()
     corpora: dict[str, str] = {}
@@ -142,10 +158,16 @@ def _warn_of_odd_rows(train_corpus: Reader, dev_corpus: Reader) -> None:
 
 
 def _end_of(state: TrainingState, training: dict[str, Any]) -> TrainingEnd:
-    why = f", as no score was better for {training['patience']}" if _is_patience_over(state, training) else ""
+    why = (
+        f", as no score was better for {training['patience']}"
+        if _is_patience_over(state, training)
+        else ""
+    )
     score, minus_step = max((score, -step) for score, step in state.results)
     best = f"The best score, {100 * score:.2f}, is that of step {-minus_step}."
-    return TrainingEnd(f"Training ended after step {state.step - 1}{why}. {best}", is_untrained(state.results))
+    return TrainingEnd(
+        f"Training ended after step {state.step - 1}{why}. {best}", is_untrained(state.results)
+    )
 
 
 def _not_finite(nlp: Language) -> str | None:
@@ -165,11 +187,15 @@ def _check_finite(nlp: Language) -> None:
 def _in_memory(nlp: Language, corpus: Reader) -> list[Example]:
     examples = list(corpus(nlp))
     if not examples:
-        raise ValueError("The training corpus has no examples. Check [paths] and training.train_corpus.")
+        raise ValueError(
+            "The training corpus has no examples. Check [paths] and training.train_corpus."
+        )
     return examples
 
 
-def _corpora_digests(nlp: Language, held: Sequence[Example] | None, dev_corpus: Reader) -> dict[str, str]:
+def _corpora_digests(
+    nlp: Language, held: Sequence[Example] | None, dev_corpus: Reader
+) -> dict[str, str]:
     """Return digests of the corpora by their names in messages. held: the training corpus; None for a stream."""
     state = random.getstate()  # a reader that shuffles must not change the order of the training
     digests = {"the dev corpus": digest_of_examples(dev_corpus(nlp))}
@@ -225,15 +251,33 @@ def _steps(
         last step is yielded once more, with its score, if eval_frequency does not divide its number.
     SOURCE: spacy.training.loop.train_while_improving, which always begins at step 0, and may not score the last step.
     """
-    optimizer, frequency, frozen = training["optimizer"], training["eval_frequency"], training["frozen_components"]
-    dropouts: Any = constant(training["dropout"]) if isinstance(training["dropout"], float) else training["dropout"]
+    optimizer, frequency, frozen = (
+        training["optimizer"],
+        training["eval_frequency"],
+        training["frozen_components"],
+    )
+    dropouts: Any = (
+        constant(training["dropout"])
+        if isinstance(training["dropout"], float)
+        else training["dropout"]
+    )
     for _ in range(state.step):
         next(dropouts)
     started = perf_counter() - state.seconds
 
     def result(step: int, *, is_scored: bool) -> tuple[dict[str, Any], bool | None]:
-        info: dict[str, Any] = {"epoch": state.epoch, "step": step, "score": None, "other_scores": None}
-        info |= {"losses": state.losses, "checkpoints": state.results, "words": state.words, "is_summarized": True}
+        info: dict[str, Any] = {
+            "epoch": state.epoch,
+            "step": step,
+            "score": None,
+            "other_scores": None,
+        }
+        info |= {
+            "losses": state.losses,
+            "checkpoints": state.results,
+            "words": state.words,
+            "is_summarized": True,
+        }
         if is_scored:
             with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
                 info["score"], info["other_scores"] = evaluate()
@@ -252,7 +296,11 @@ def _steps(
         state.epoch, state.content = epoch, crc32(content_of(batch), state.content)
         if training["before_update"]:
             training["before_update"](nlp, {"step": state.step, "epoch": epoch})
-        settings = {"drop": next(dropouts), "exclude": frozen, "annotates": training["annotating_components"]}
+        settings = {
+            "drop": next(dropouts),
+            "exclude": frozen,
+            "annotates": training["annotating_components"],
+        }
         for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
             update(part, losses=state.losses, sgd=False, **settings)
         if wrong := [name for name, loss in state.losses.items() if not math.isfinite(loss)]:
@@ -272,8 +320,13 @@ def _steps(
 
 def _is_patience_over(state: TrainingState, training: dict[str, Any]) -> bool:
     """Return whether there were training.patience steps (0: never) after the best score of every eval_frequency."""
-    results = [(score, -step) for score, step in state.results if not step % training["eval_frequency"]]
-    return bool(training["patience"] and results) and state.step - 1 + max(results)[1] >= training["patience"]
+    results = [
+        (score, -step) for score, step in state.results if not step % training["eval_frequency"]
+    ]
+    return (
+        bool(training["patience"] and results)
+        and state.step - 1 + max(results)[1] >= training["patience"]
+    )
 
 
 class _JointTraining:
@@ -351,12 +404,16 @@ class _JointTraining:
 def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any], list[Model]]:
     """Return the `sbert` pipes that are trained, and the models of the components that they listen to."""
     trained: dict[str, Any] = {
-        name: pipe for name, pipe in nlp.pipeline if name not in frozen and getattr(pipe, "is_trainable", False)
+        name: pipe
+        for name, pipe in nlp.pipeline
+        if name not in frozen and getattr(pipe, "is_trainable", False)
     }
     pipes = {name: pipe for name, pipe in trained.items() if getattr(pipe, "takes_peers", False)}
     upstream = {}
     for name, pipe in trained.items():
-        listeners = [other for other in getattr(pipe, "listening_components", ()) if other in trained]
+        listeners = [
+            other for other in getattr(pipe, "listening_components", ()) if other in trained
+        ]
         if listeners and all(other in pipes for other in listeners):
             upstream[name] = pipe.model
     others = trained.keys() - pipes.keys() - upstream.keys()
@@ -373,7 +430,10 @@ def _save(nlp: Language, output: Path, training: dict[str, Any], *, is_best: boo
     """Save model-last, and a copy of it as model-best."""
     before_to_disk = loop.create_before_to_disk_callback(training["before_to_disk"])
     averages = training["optimizer"].averages
-    with nlp.use_params(averages), atomic_folder(output / loop.DIR_MODEL_LAST, replace=True) as folder:
+    with (
+        nlp.use_params(averages),
+        atomic_folder(output / loop.DIR_MODEL_LAST, replace=True) as folder,
+    ):
         before_to_disk(nlp).to_disk(folder)
     if is_best:
         with atomic_folder(output / loop.DIR_MODEL_BEST, replace=True) as folder:

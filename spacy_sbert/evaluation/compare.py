@@ -18,7 +18,11 @@ VariantKey = tuple[str, str]  # normalization and size
 
 
 def compare(
-    results: Sequence[Json], *, resamples: int = 1000, seed: int = 1, files: Sequence[str] | None = None
+    results: Sequence[Json],
+    *,
+    resamples: int = 1000,
+    seed: int = 1,
+    files: Sequence[str] | None = None,
 ) -> Json:
     """Put models side by side, and test every other one against the first.
 
@@ -33,12 +37,17 @@ def compare(
     SOURCE: see paired_difference.
     """
     if len(results) < 2:
-        raise ValueError(f"Cannot compare {len(results)} results of evaluations: expected two or more.")
+        raise ValueError(
+            f"Cannot compare {len(results)} results of evaluations: expected two or more."
+        )
     for number, result in enumerate(results, 1):
         check_results(result, f"Result {number}")
     names = [result["model"]["name"] for result in results]
     files = files or [str(number) for number in range(1, len(results) + 1)]
-    names = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
+    names = [
+        f"{name} ({file})" if names.count(name) > 1 else name
+        for name, file in zip(names, files, strict=True)
+    ]
     results = aligned(results)
     having: dict[str, list[str]] = {}  # the models that have a task
     for name, result in zip(names, results, strict=True):
@@ -52,7 +61,10 @@ def compare(
         "seed": seed,
         "models": [{"name": name, "digest": digest} for name, digest in models],
         "warnings": list(_warnings(results, names)),
-        "tasks": {task: _task([result["tasks"][task] for result in results], resamples, seed) for task in shared},
+        "tasks": {
+            task: _task([result["tasks"][task] for result in results], resamples, seed)
+            for task in shared
+        },
         "not_shared": {task: models for task, models in having.items() if task not in shared},
     }
 
@@ -65,12 +77,21 @@ def aligned(results: Sequence[Json]) -> list[Json]:
     """
     copies: list[Json] = [{**result, "tasks": dict(result["tasks"])} for result in results]
     for name in copies[0]["tasks"]:
-        common = common_variants(copies, [name]) if all(name in result["tasks"] for result in copies) else []
+        common = (
+            common_variants(copies, [name])
+            if all(name in result["tasks"] for result in copies)
+            else []
+        )
         for result in copies if common else []:
             task = result["tasks"][name]
             variants = sorted(task["variants"], key=lambda entry: variant_of(entry) != common[0])
             if variants[0] is not task["variants"][0]:
-                result["tasks"][name] = {**task, "variants": variants, "intervals": {}, "predictions": {}}
+                result["tasks"][name] = {
+                    **task,
+                    "variants": variants,
+                    "intervals": {},
+                    "predictions": {},
+                }
     return copies
 
 
@@ -79,17 +100,26 @@ def _task(tasks: Sequence[Json], resamples: int, seed: int) -> Json:
     tests: list[Mapping[str, float | str]] = []
     for task in others:
         statistics = _statistics(task, first)
-        test = None if isinstance(statistics, str) else paired_difference(*statistics, resamples, seed)
+        test = (
+            None if isinstance(statistics, str) else paired_difference(*statistics, resamples, seed)
+        )
         reason = statistics if isinstance(statistics, str) else "undefined for most resamples"
         tests.append(test or {"reason": reason})
     figures = [figure(task["variants"][0]["scores"], first["primary"].split(".")) for task in tasks]
-    return {"suite": first["suite"], "primary": first["primary"], "figures": figures, "tests": tests}
+    return {
+        "suite": first["suite"],
+        "primary": first["primary"],
+        "figures": figures,
+        "tests": tests,
+    }
 
 
 def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | str:
     """Return the statistics of a paired test and the number of examples, or why there is no test."""
     first, second = ours["predictions"], theirs["predictions"]
-    if sorted(ours["data"].values()) != sorted(theirs["data"].values()):  # digests, wherever the files are
+    if sorted(ours["data"].values()) != sorted(
+        theirs["data"].values()
+    ):  # digests, wherever the files are
         return "the data files differ"
     if variant_of(ours["variants"][0]) != variant_of(theirs["variants"][0]):
         return "the normalisation or the size of the first variant differs"
@@ -107,7 +137,10 @@ def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | 
     if ours["primary"].split(".")[1:] not in (["spearman", "pooled"], ["spearman"]):
         return f"there is no paired test for {ours['primary']}"
     gold = numpy.array(first["gold"], dtype="float64")
-    statistics = [spearman_of(numpy.array(each["predicted"], dtype="float64"), gold) for each in (first, second)]
+    statistics = [
+        spearman_of(numpy.array(each["predicted"], dtype="float64"), gold)
+        for each in (first, second)
+    ]
     return statistics[0], statistics[1], len(gold)
 
 
@@ -115,9 +148,14 @@ def _warnings(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
     for part, what in (("settings", "The setting"), ("versions", "The version of")):
         for key in dict.fromkeys(key for result in results for key in result[part]):
             values = [result[part].get(key, "not there") for result in results]
-            words = [(", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v) for v in values]
+            words = [
+                (", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v)
+                for v in values
+            ]
             if len(set(words)) > 1:
-                listed = "; ".join(f"{name}: {value}" for name, value in zip(names, words, strict=True))
+                listed = "; ".join(
+                    f"{name}: {value}" for name, value in zip(names, words, strict=True)
+                )
                 yield f"{what} {key.replace('_', ' ')} differs. {listed}."
     digests = [result["model"]["digest"] for result in results]
     for digest in dict.fromkeys(digest for digest in digests if digests.count(digest) > 1):
@@ -127,7 +165,11 @@ def _warnings(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
 
 def common_variants(results: Sequence[Json], names: Sequence[str]) -> list[VariantKey]:
     """Return the variants that all models have for all tasks, as the first model orders them."""
-    each = [[variant_of(entry) for entry in model["tasks"][name]["variants"]] for model in results for name in names]
+    each = [
+        [variant_of(entry) for entry in model["tasks"][name]["variants"]]
+        for model in results
+        for name in names
+    ]
     return [variant for variant in each[0] if all(variant in variants for variants in each)]
 
 

@@ -17,10 +17,18 @@ from ..files.atomic import atomic_write, check_output
 from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
 from ..files.text_lines import read_counts
 from ..models.fingerprint import pipeline_digest
-from ..models.word_layers import SMOOTHING, first_component, sif_weights, token_vectors, weighted_mean
+from ..models.word_layers import (
+    SMOOTHING,
+    first_component,
+    sif_weights,
+    token_vectors,
+    weighted_mean,
+)
 from ..validation import NonNegative, Width, check
 
-Progress = Callable[[Sequence[Any], str], Iterable[Any]]  # items and what is done, to the items behind a bar
+Progress = Callable[
+    [Sequence[Any], str], Iterable[Any]
+]  # items and what is done, to the items behind a bar
 
 
 class Source:
@@ -97,32 +105,47 @@ class VectorStore:
         if self.folder is not None:
             check_output(self.folder, is_folder=True)
             for path in sorted(self.folder.glob("*.npz")):
-                arrays = read_arrays(path, {"keys": ("uint8", 2), "vectors": ("float32", 2)}, message=_BAD_CACHE)
+                arrays = read_arrays(
+                    path, {"keys": ("uint8", 2), "vectors": ("float32", 2)}, message=_BAD_CACHE
+                )
                 if arrays["keys"].shape != (len(arrays["vectors"]), _KEY):
                     raise ValueError(_BAD_CACHE.format(path=path, reason="arrays of another shape"))
                 self._add(map(numpy.ndarray.tobytes, arrays["keys"]), arrays["vectors"])
 
-    def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
+    def __call__(
+        self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None
+    ) -> numpy.ndarray:
         """Return the vectors of n texts, float32 (n, width); fit_on: see Run."""
         distinct = list(dict.fromkeys(texts))
         if self.source.learns:
             self.encoded += len(distinct)
-            rows = self.source.encode(distinct, list(dict.fromkeys(texts if fit_on is None else fit_on)))
+            rows = self.source.encode(
+                distinct, list(dict.fromkeys(texts if fit_on is None else fit_on))
+            )
             self.width = rows.shape[1]
             number = {text: i for i, text in enumerate(distinct)}
             return rows[[number[text] for text in texts]]
         # by length: batches of texts of like length waste no work on padding
-        new = sorted((text for text in distinct if _key(text) not in self.rows), key=len, reverse=True)
+        new = sorted(
+            (text for text in distinct if _key(text) not in self.rows), key=len, reverse=True
+        )
         for start in self.progress(range(0, len(new), _CHUNK), "encoding") if new else []:
             chunk = new[start : start + _CHUNK]
-            keys, vectors = list(map(_key, chunk)), self.source.encode(chunk, ()).astype("float32", copy=False)
+            keys, vectors = (
+                list(map(_key, chunk)),
+                self.source.encode(chunk, ()).astype("float32", copy=False),
+            )
             self.encoded += len(keys)
             self._add(keys, vectors)
             if self.folder is not None:
                 joined = b"".join(keys)  # names the file, so that processes may share the folder
                 path = self.folder / f"{hashlib.sha256(joined).hexdigest()[:_KEY]}.npz"
                 with atomic_write(path) as file:
-                    numpy.savez(file, keys=numpy.frombuffer(joined, "uint8").reshape(-1, _KEY), vectors=vectors)
+                    numpy.savez(
+                        file,
+                        keys=numpy.frombuffer(joined, "uint8").reshape(-1, _KEY),
+                        vectors=vectors,
+                    )
         return numpy.stack([self.rows[_key(text)] for text in texts])
 
     def _add(self, keys: Iterable[bytes], vectors: numpy.ndarray) -> None:
@@ -139,7 +162,9 @@ def sklearn_module(name: str, task: str) -> ModuleType:
     return import_extra(name, f"{task} needs scikit-learn", "evaluation")
 
 
-_Encode = Callable[[Sequence[str], Sequence[str]], numpy.ndarray]  # texts and the corpus to vectors, see Source.encode
+_Encode = Callable[
+    [Sequence[str], Sequence[str]], numpy.ndarray
+]  # texts and the corpus to vectors, see Source.encode
 
 
 class _Baseline(Source):
@@ -216,12 +241,16 @@ def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str
 
 def _word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
     """Return 1 and -1 by the bits of SHAKE-256 of seed and word, int8 (width,): the same on every machine."""
-    stream = hashlib.shake_256(f"{seed} {word}".encode("utf8", "surrogatepass")).digest((width + 7) // 8)
+    stream = hashlib.shake_256(f"{seed} {word}".encode("utf8", "surrogatepass")).digest(
+        (width + 7) // 8
+    )
     bits = numpy.unpackbits(numpy.frombuffer(stream, dtype="uint8"), count=width)
     return (2 * bits.astype("int8") - 1).astype("int8", copy=False)
 
 
-def _tf_idf(nlp: Language, width: int, seed: int, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
+def _tf_idf(
+    nlp: Language, width: int, seed: int, texts: Sequence[str], fit_on: Sequence[str]
+) -> numpy.ndarray:
     """Return term frequency times inverse document frequency by TfidfVectorizer with spaCy's words, float32 (n, words).
 
     v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus, df(w) of them with
@@ -233,7 +262,9 @@ def _tf_idf(nlp: Language, width: int, seed: int, texts: Sequence[str], fit_on: 
     words = {text: _words(nlp, text) for text in dict.fromkeys((*texts, *fit_on))}
     if not any(words[text] for text in fit_on):
         return numpy.zeros((len(texts), 1), dtype="float32")
-    vectorizer = text_module.TfidfVectorizer(analyzer=words.__getitem__, dtype=numpy.float32).fit(fit_on)
+    vectorizer = text_module.TfidfVectorizer(analyzer=words.__getitem__, dtype=numpy.float32).fit(
+        fit_on
+    )
     vectors = vectorizer.transform(texts)  # sparse, (n, words)
     vocabulary = vectorizer.get_feature_names_out()
     if len(vocabulary) <= width:
@@ -293,7 +324,9 @@ def make_baseline(
 
 def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> Source:
     if nlp is None:
-        raise ValueError(f"The baseline '{name}' needs a pipeline with static vectors (nlp), such as en_core_web_md.")
+        raise ValueError(
+            f"The baseline '{name}' needs a pipeline with static vectors (nlp), such as en_core_web_md."
+        )
     pipeline = "{lang}_{name}".format(**nlp.meta)
     if not nlp.vocab.vectors.size:
         raise ValueError(
@@ -302,7 +335,9 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
         )
     title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
     if name == "static":
-        return _Baseline(title, lambda texts, _: _means(nlp, texts, {}).astype("float32", copy=False), digest)
+        return _Baseline(
+            title, lambda texts, _: _means(nlp, texts, {}).astype("float32", copy=False), digest
+        )
     if name == "power-means":
         return _Baseline(title, lambda texts, _: _power_means(nlp, texts), digest)
     if counts is None:

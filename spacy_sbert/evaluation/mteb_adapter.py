@@ -67,7 +67,9 @@ class MtebEncoder:
             texts += batch["text"]
         self.source.batch_size = batch_size or self.source.batch_size
         vectors = numpy.zeros((len(texts), self.width), dtype="float32")
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)  # wastes no work on padding
+        order = sorted(
+            range(len(texts)), key=lambda i: len(texts[i]), reverse=True
+        )  # wastes no work on padding
         if order:
             vectors[order] = self.source.encode([texts[i] for i in order])
         return vectors
@@ -93,7 +95,9 @@ class MtebEncoder:
     def mteb_model_meta(self) -> "ModelMeta":
         """Return what mteb notes of the model in its results, a ModelMeta. RAISES (ImportError): without mteb 2."""
         modules = ("mteb.models", "mteb.models.model_meta")
-        models, model_meta = (import_extra(name, "The adapter for mteb needs mteb 2", "mteb") for name in modules)
+        models, model_meta = (
+            import_extra(name, "The adapter for mteb needs mteb 2", "mteb") for name in modules
+        )
         return models.ModelMeta(
             loader=None,
             name=self.name,

@@ -35,7 +35,11 @@ def evaluation_report(results: Json) -> Document:
     """
     name, settings, tasks = results["model"]["name"], results["settings"], results["tasks"]
     reused = sum(bool(task.get("reused")) for task in tasks.values())
-    counts = {"of them earlier": reused, "skipped": len(results["skipped"]), "failed": len(results["failed"])}
+    counts = {
+        "of them earlier": reused,
+        "skipped": len(results["skipped"]),
+        "failed": len(results["failed"]),
+    }
     parts = [f"{len(tasks)} tasks measured", *(f"{n} {words}" for words, n in counts.items() if n)]
     summary = f"{', '.join(parts)}. Scores are x 100."
     if len(settings["normalizations"]) + len(settings["sizes"]) > 2:
@@ -53,7 +57,9 @@ def evaluation_report(results: Json) -> Document:
             "predictions as they are: they do not cover what another training of the model would change."
         )
     tables, details = ([table for table in part if table.rows] for part in model_tables(results))
-    return Document(f"Evaluation of {name}", [summary], tables, remarks, details, list(plots(results)))
+    return Document(
+        f"Evaluation of {name}", [summary], tables, remarks, details, list(plots(results))
+    )
 
 
 def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
@@ -77,7 +83,9 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
     rows = list(zip(names, trained, digests, strict=True))
     models = Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
     title, filled = f"Comparison of {', '.join(names)}", [table for table in tables if table.rows]
-    return Document(title, paragraphs, filled, [LEGEND], [models], list(_differences(names, comparison)))
+    return Document(
+        title, paragraphs, filled, [LEGEND], [models], list(_differences(names, comparison))
+    )
 
 
 def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:
@@ -85,12 +93,18 @@ def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:
     for place, name in enumerate(names[1:]):
         tests = ((task, compared["tests"][place]) for task, compared in comparison["tasks"].items())
         tested = ((task, test) for task, test in tests if "difference" in test)
-        if rows := [Bar(task, test["difference"], (test["low"], test["high"])) for task, test in tested]:
-            description = "Difference of the figure that stands for each task, x 100, with 95 % intervals"
+        if rows := [
+            Bar(task, test["difference"], (test["low"], test["high"])) for task, test in tested
+        ]:
+            description = (
+                "Difference of the figure that stands for each task, x 100, with 95 % intervals"
+            )
             yield bars(rows, "Difference x 100", f"{name} less {names[0]}", description, (0.0, 0.0))
 
 
-def _primary_tables(names: Sequence[str], results: Sequence[Json], comparison: Json) -> Iterator[Table]:
+def _primary_tables(
+    names: Sequence[str], results: Sequence[Json], comparison: Json
+) -> Iterator[Table]:
     """Yield the primary figure of each shared task; a table for each suite."""
     for suite, tasks in by_suite(comparison["tasks"]).items():
         rows: list[Row] = []
@@ -98,7 +112,9 @@ def _primary_tables(names: Sequence[str], results: Sequence[Json], comparison: J
             cells = []
             for name, task in tasks.items():
                 text = figure_text(task["figures"][place], task["primary"].split(".")[-1])
-                cells.append(Cell(text, results[place]["tasks"][name]["notes"] if text != ABSENT else ()))
+                cells.append(
+                    Cell(text, results[place]["tasks"][name]["notes"] if text != ABSENT else ())
+                )
             rows.append((model, *cells))
         caption = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
         yield Table(f"Shared tasks: {suite}", ("Model", *tasks), rows, f"{caption}.")
@@ -115,7 +131,16 @@ def _test_table(names: Sequence[str], comparison: Json) -> Table:
                 rows.append((task, name, f"no test: {test['reason']}", ABSENT, ABSENT, ABSENT))
                 continue
             ends = f"{signed(test['low'])} to {signed(test['high'])}"
-            rows.append((task, name, compared["primary"], signed(test["difference"]), ends, f"{test['p']:.3f}"))
+            rows.append(
+                (
+                    task,
+                    name,
+                    compared["primary"],
+                    signed(test["difference"]),
+                    ends,
+                    f"{test['p']:.3f}",
+                )
+            )
     caption = (
         f"Difference x 100: the model less {names[0]}, on the same examples; p: two-sided, by the paired bootstrap "
         f"with {comparison['resamples']} resamples, seed {comparison['seed']}, of the predictions that were kept: "

@@ -18,7 +18,9 @@ _PARTS = ("model", "versions", "settings", "tasks", "skipped", "failed")
 ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
 MSE = "mse"  # the mean squared error, the only score that is not a share
 Figure = float | Literal["-"] | None
-Json = dict[str, Any]  # results, see evaluate_suites; the result of a task, see Task.run; scores, nested, of a variant
+Json = dict[
+    str, Any
+]  # results, see evaluate_suites; the result of a task, see Task.run; scores, nested, of a variant
 
 
 def read_results(path: str | Path) -> Json:
@@ -32,7 +34,9 @@ def read_results(path: str | Path) -> Json:
     check_input(path)
     try:
         results = json.loads(path.read_text(encoding="utf8"))
-        if isinstance(results, dict) and KEY in results:  # written by hand, results have no checksum
+        if (
+            isinstance(results, dict) and KEY in results
+        ):  # written by hand, results have no checksum
             results = unsealed(results)
     except (ValueError, RecursionError) as error:
         raise ValueError(
@@ -51,7 +55,9 @@ def check_results(results: object, name: str) -> None:
             "or of another version of this package. Evaluate the model again."
         )
     if missing := [key for key in _PARTS if key not in cast(Json, results)]:
-        raise ValueError(f"{name} is not the result of an evaluation: it has no {', '.join(missing)}. Evaluate again.")
+        raise ValueError(
+            f"{name} is not the result of an evaluation: it has no {', '.join(missing)}. Evaluate again."
+        )
 
 
 def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
@@ -81,7 +87,9 @@ def mean(values: Iterable[Figure]) -> Figure:
     return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
 
 
-Resampled = Callable[[numpy.ndarray], numpy.ndarray]  # indices (b, n) -> the statistic of each row, (b,)
+Resampled = Callable[
+    [numpy.ndarray], numpy.ndarray
+]  # indices (b, n) -> the statistic of each row, (b,)
 _BLOCK = 2**21  # numbers ranked at once
 _ENDS = (2.5, 97.5)  # percentiles
 
@@ -95,7 +103,9 @@ def spearman_of(predicted: numpy.ndarray, gold: numpy.ndarray) -> Resampled:
         x, y = (stats.rankdata(side[indices], axis=1) for side in (predicted, gold))
         x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
         norms = numpy.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
-        return numpy.divide((x * y).sum(axis=1), norms, out=numpy.full(len(x), numpy.nan), where=norms > 0)
+        return numpy.divide(
+            (x * y).sum(axis=1), norms, out=numpy.full(len(x), numpy.nan), where=norms > 0
+        )
 
     return statistic
 
@@ -105,7 +115,9 @@ def mean_of(values: numpy.ndarray) -> Resampled:
     return lambda indices: values[indices].mean(axis=1)
 
 
-def resample(statistic: Resampled, n: int, resamples: int, seed: int | Sequence[int]) -> numpy.ndarray:
+def resample(
+    statistic: Resampled, n: int, resamples: int, seed: int | Sequence[int]
+) -> numpy.ndarray:
     """Compute a statistic of resamples of n examples, drawn with replacement, float64 (resamples,).
 
     statistic (Callable): indices, int (b, n), to the statistic of each resample, float (b,).
@@ -120,7 +132,11 @@ def resample(statistic: Resampled, n: int, resamples: int, seed: int | Sequence[
 def interval(drawn: numpy.ndarray) -> list[float] | None:
     """Return the middle 95 % of resampled statistics without undefined ones; None if most are undefined."""
     defined = drawn[numpy.isfinite(drawn)]
-    return [float(end) for end in numpy.percentile(defined, _ENDS)] if 2 * len(defined) > len(drawn) else None
+    return (
+        [float(end) for end in numpy.percentile(defined, _ENDS)]
+        if 2 * len(defined) > len(drawn)
+        else None
+    )
 
 
 def intervals_of(
@@ -129,10 +145,15 @@ def intervals_of(
     """Return the interval of each statistic of the same n examples by its path; none of them without resamples."""
     if not resamples:
         return {}
-    return {path: interval(resample(statistic, n, resamples, seed)) for path, statistic in statistics.items()}
+    return {
+        path: interval(resample(statistic, n, resamples, seed))
+        for path, statistic in statistics.items()
+    }
 
 
-def paired_difference(ours: Resampled, theirs: Resampled, n: int, resamples: int, seed: int) -> dict[str, float] | None:
+def paired_difference(
+    ours: Resampled, theirs: Resampled, n: int, resamples: int, seed: int
+) -> dict[str, float] | None:
     """Test the difference of two models' statistics on the same examples.
 
     ours, theirs (Callable): see resample; both see the same resamples.
@@ -149,4 +170,9 @@ def paired_difference(ours: Resampled, theirs: Resampled, n: int, resamples: int
     defined = drawn[numpy.isfinite(drawn)]
     tail = (1 + min((defined <= 0).sum(), (defined >= 0).sum())) / (1 + len(defined))
     difference = float((ours(whole) - theirs(whole))[0])
-    return {"difference": difference, "low": ends[0], "high": ends[1], "p": float(min(1.0, 2 * tail))}
+    return {
+        "difference": difference,
+        "low": ends[0],
+        "high": ends[1],
+        "p": float(min(1.0, 2 * tail)),
+    }

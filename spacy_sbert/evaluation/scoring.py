@@ -19,7 +19,9 @@ _UNDEFINED = {
 }
 
 
-def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reader: Any) -> dict[str, Any]:  # noqa: ANN401 (settings)
+def evaluate(
+    nlp: Language, path: str | Path, *, progress: bool = False, **reader: Any
+) -> dict[str, Any]:  # noqa: ANN401 (settings)
     """Score a pipeline with an `sbert` pipe on graded pairs, labelled pairs, triplets or labelled texts.
 
     spaCy's own `evaluate` makes new Docs and drops their members; this one keeps them.
@@ -48,7 +50,11 @@ def evaluate_with_reasons(
     RETURNS (dict, list[str]): what evaluate returns; the reasons, of gold that the file has, or of the whole file if it
         has none.
     """
-    pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "set_hooks") and hasattr(pipe, "spans_key")]
+    pipes: list[Any] = [
+        pipe
+        for _, pipe in nlp.pipeline
+        if hasattr(pipe, "set_hooks") and hasattr(pipe, "spans_key")
+    ]
     for pipe in pipes:
         if pipe.set_hooks:
             reader["spans_key"] = pipe.spans_key
@@ -57,26 +63,38 @@ def evaluate_with_reasons(
     examples = list(progress_of(corpus(nlp), desc="Reading", **bar))
     # as nlp.evaluate does, which cannot tell how far it is
     docs = nlp.pipe(example.predicted for example in examples)
-    for example, doc in zip(examples, progress_of(docs, total=len(examples), desc="Encoding", **bar), strict=True):
+    for example, doc in zip(
+        examples, progress_of(docs, total=len(examples), desc="Encoding", **bar), strict=True
+    ):
         example.predicted = doc
     scores = Scorer(nlp=nlp).score(examples)
     custom: dict[str, Any] = {}
-    if "sts_spearman" not in scores:  # a scorer of the user's own stands in place of that of this package
+    if (
+        "sts_spearman" not in scores
+    ):  # a scorer of the user's own stands in place of that of this package
         each = {key: score for pipe in pipes for key, score in pipe.score(examples).items()}
-        custom = {key: score for key, score in each.items() if score is None or isinstance(score, int | float)}
+        custom = {
+            key: score
+            for key, score in each.items()
+            if score is None or isinstance(score, int | float)
+        }
         if not custom:
             raise ValueError(
                 f"The pipeline has no 'sbert' pipe that scores pairs; its pipes are {nlp.pipe_names}. Add one: "
                 'nlp.add_pipe("sbert").'
             )
-    measured = {key: None if (score := scores.get(key)) is None else float(score) for key in MEASURES} | custom
+    measured = {
+        key: None if (score := scores.get(key)) is None else float(score) for key in MEASURES
+    } | custom
     gold = GoldFacts()
     for example in examples:
         gold.add(example.reference, corpus.spans_key)
     undefined = {**_UNDEFINED, **gold.undefined()}
     if measured["nli_acc"] is not None and (reason := _unknown_labels(nlp, path, gold)):
         measured["nli_acc"], undefined["nli_acc"] = None, reason
-    missing = {key: undefined[key] for key, score in measured.items() if score is None and key in undefined}
+    missing = {
+        key: undefined[key] for key, score in measured.items() if score is None and key in undefined
+    }
     reasons = gold.relevant(missing)
     if not reasons and not any(score is not None for score in measured.values()):
         reasons = ["its examples have no gold: no scores, no labels, no triplets"]
@@ -85,7 +103,12 @@ def evaluate_with_reasons(
 
 def _unknown_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | None:
     """Return the reason if the pipeline knows none of the labels of pairs; warn if it knows some of them."""
-    known = {label for _, pipe in nlp.pipeline if hasattr(pipe, "spans_key") for label in getattr(pipe, "labels", ())}
+    known = {
+        label
+        for _, pipe in nlp.pipeline
+        if hasattr(pipe, "spans_key")
+        for label in getattr(pipe, "labels", ())
+    }
     unknown = [label for label in gold.pair_labels if label not in known]
     if not known or not unknown:
         return None
@@ -93,6 +116,8 @@ def _unknown_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | N
     if len(unknown) == len(gold.pair_labels):
         return f"the labels of the pairs are {given}, and the pipeline has none of them: {expected}"
     count = sum(gold.pair_labels[label] for label in unknown)
-    message = Warnings.UNKNOWN_EVALUATE_LABELS.format(path=path, count=count, given=given, known=expected)
+    message = Warnings.UNKNOWN_EVALUATE_LABELS.format(
+        path=path, count=count, given=given, known=expected
+    )
     warn(message)
     return None

@@ -61,7 +61,9 @@ def evaluate_suites(
         check_suite(name, settings)
     facts = {"versions": versions(), "settings": settings.to_json()}
     model = {"name": source.name, "digest": source.digest, "device": device()}
-    results = Results({"format": FORMAT, "model": model, **facts, "tasks": {}, "skipped": {}, "failed": {}})
+    results = Results(
+        {"format": FORMAT, "model": model, **facts, "tasks": {}, "skipped": {}, "failed": {}}
+    )
     runnable: list[Task] = []
     for task in (task for name in suites for task in tasks_of(name)):
         with _noting_errors(task, results):
@@ -124,7 +126,9 @@ def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Js
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
     file = cache / f"{task.name}-{key[:32]}.json" if cache is not None and task.is_kept else None
     if file is not None:
-        with suppress(AttributeError, OSError, RecursionError, ValueError):  # none is kept, or it is damaged
+        with suppress(
+            AttributeError, OSError, RecursionError, ValueError
+        ):  # none is kept, or it is damaged
             check_input(file)
             return {**unsealed(json.loads(file.read_text(encoding="utf8"))), "reused": True}
     result: Json = {"suite": task.suite, "data": data, **task.run(run), "reused": False}

@@ -22,7 +22,9 @@ def figure_text(value: Figure, name: str = "") -> str:
         return value or UNDEFINED
     if name == MSE:
         return f"{value:.4f}"
-    return f"{value:,.2f}" if name.endswith("per_second") else f"{round(100 * value, 2) + 0.0:.2f}"  # no -0.00
+    return (
+        f"{value:,.2f}" if name.endswith("per_second") else f"{round(100 * value, 2) + 0.0:.2f}"
+    )  # no -0.00
 
 
 def _cell(task: Json | None, path: Sequence[str], entry: Json | None = None) -> Cell:
@@ -46,7 +48,11 @@ def _interval(task: Json, path: Sequence[str]) -> str:
 
 def _count(task: Json) -> str:
     counts = task["counts"]
-    return str(counts["all"]) if "all" in counts else ", ".join(f"{n} {name}" for name, n in counts.items()) or ABSENT
+    return (
+        str(counts["all"])
+        if "all" in counts
+        else ", ".join(f"{n} {name}" for name, n in counts.items()) or ABSENT
+    )
 
 
 def paper_tables(models: _Models) -> list[Table]:
@@ -57,15 +63,23 @@ def paper_tables(models: _Models) -> list[Table]:
 def _with_average(paths: Sequence[tuple[Json | None, Sequence[str]]]) -> list[Cell]:
     """Return the figures at paths of tasks, None for a task that was not measured, and their average with all notes."""
     cells = [_cell(task, path) for task, path in paths]
-    values = (ABSENT if task is None else figure(task["variants"][0]["scores"], path) for task, path in paths)
+    values = (
+        ABSENT if task is None else figure(task["variants"][0]["scores"], path)
+        for task, path in paths
+    )
     text = figure_text(mean(values))
-    notes = [] if text == ABSENT else list(dict.fromkeys(note for cell in cells for note in cell.notes))
+    notes = (
+        [] if text == ABSENT else list(dict.fromkeys(note for cell in cells for note in cell.notes))
+    )
     return [*cells, Cell(text, notes)]
 
 
 def _sts_table(models: _Models) -> Table:
     """Table 1: STS without training for it, once for each way to put sub-sets together."""
-    names = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {"STSb": "STSb-test", "SICK-R": "SICK-R-test"}
+    names = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {
+        "STSb": "STSb-test",
+        "SICK-R": "SICK-R-test",
+    }
     ways = {"pooled": "all pairs pooled", "mean": "mean of the sub-sets"}
     ways["weighted_mean"] = "size-weighted mean of the sub-sets"
     rows: list[Row] = []
@@ -83,7 +97,9 @@ def _sts_table(models: _Models) -> Table:
         "splits and have no sub-sets: their figure is the same in every row. Rows do not compare with one another: "
         "the paper pools all pairs, SentEval reports the means. The average is over all seven sets, or is not given."
     )
-    return Table("STS (laid out as Table 1)", ("Model", "Sub-sets", *names, "Avg."), rows, caption, texts=2)
+    return Table(
+        "STS (laid out as Table 1)", ("Model", "Sub-sets", *names, "Avg."), rows, caption, texts=2
+    )
 
 
 def _transfer_table(models: _Models) -> Table:
@@ -92,33 +108,46 @@ def _transfer_table(models: _Models) -> Table:
     rows: list[Row] = []
     for label, results in models:
         for classifier, words in _CLASSIFIERS.items():
-            cells = _with_average([(results["tasks"].get(name), (classifier, "accuracy")) for name in names])
+            cells = _with_average(
+                [(results["tasks"].get(name), (classifier, "accuracy")) for name in names]
+            )
             if any(cell.text != ABSENT for cell in cells):
                 rows.append((label, words, *cells))
-    caption = (
-        "Accuracy x 100. The average is over all seven tasks, or is not given. The paper trains logistic regression."
+    caption = "Accuracy x 100. The average is over all seven tasks, or is not given. The paper trains logistic regression."
+    return Table(
+        "Transfer (laid out as Table 5)",
+        ("Model", "Classifier", *names, "Avg."),
+        rows,
+        caption,
+        texts=2,
     )
-    return Table("Transfer (laid out as Table 5)", ("Model", "Classifier", *names, "Avg."), rows, caption, texts=2)
 
 
 def model_tables(results: Json) -> tuple[list[Table], list[Table]]:
     """Return the tables of the report on one model: all figures and what is missing; how it was measured."""
     missing = (
-        Table(key.title(), ("Task", "Reason"), [*results[key].items()], texts=2) for key in ("skipped", "failed")
+        Table(key.title(), ("Task", "Reason"), [*results[key].items()], texts=2)
+        for key in ("skipped", "failed")
     )
     paper = paper_tables([(results["model"]["name"], results)])
-    return [*paper, *_figures_tables(results), *_variant_tables(results), *missing], _how_tables(results)
+    return [*paper, *_figures_tables(results), *_variant_tables(results), *missing], _how_tables(
+        results
+    )
 
 
 def _figures_tables(results: Json) -> Iterator[Table]:
     """Yield every figure of the tasks of each suite, its similarities or classifiers side by side."""
     for suite, tasks in by_suite(results["tasks"]).items():
-        heads = list(dict.fromkeys(head for task in tasks.values() for head in task["variants"][0]["scores"]))
+        heads = list(
+            dict.fromkeys(head for task in tasks.values() for head in task["variants"][0]["scores"])
+        )
         rows: list[Row] = []
         for name, task in tasks.items():
             for path in dict.fromkeys(leaf[1:] for leaf in _leaves(task["variants"][0]["scores"])):
                 words = " ".join(part.replace("_", " ") for part in path if part != "subsets")
-                number = str(task["counts"].get(path[-1], ABSENT)) if "subsets" in path else _count(task)
+                number = (
+                    str(task["counts"].get(path[-1], ABSENT)) if "subsets" in path else _count(task)
+                )
                 cells: list[Cell | str] = []
                 for head in heads:
                     cells += [_cell(task, (head, *path)), _interval(task, (head, *path))]
@@ -126,7 +155,9 @@ def _figures_tables(results: Json) -> Iterator[Table]:
         columns = chain(*((_CLASSIFIERS.get(head, head), "95 %") for head in heads))
         caption = "x 100, but for mean squared errors (mse) and speeds. Distances are negated: the nearer, the higher."
         title = f"Every figure: {suite}"
-        yield Table(title, ("Task", "Figure", "Examples", *columns), rows, caption, texts=3).trimmed(ABSENT)
+        yield Table(
+            title, ("Task", "Figure", "Examples", *columns), rows, caption, texts=3
+        ).trimmed(ABSENT)
 
 
 def _leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -146,7 +177,9 @@ def _variant_tables(results: Json) -> Iterator[Table]:
         primary = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
         caption = f"x 100. {primary}."
         for name, task in tasks.items():
-            entries[name] = {(entry["normalization"], entry["size"]): entry for entry in task["variants"]}
+            entries[name] = {
+                (entry["normalization"], entry["size"]): entry for entry in task["variants"]
+            }
             if tuned := task.get("tuned"):
                 entries[name]["tuned in each fold", task["variants"][0]["size"]] = tuned
                 for key, chosen in tuned.get("by_classifier", {"": tuned["normalization"]}).items():
@@ -156,9 +189,18 @@ def _variant_tables(results: Json) -> Iterator[Table]:
         rows: list[Row] = []
         for variant in dict.fromkeys(chain(*entries.values())):
             each = ((task, entries[name].get(variant)) for name, task in tasks.items())
-            found = (_cell(task, task["primary"].split("."), entry) if entry else ABSENT for task, entry in each)
+            found = (
+                _cell(task, task["primary"].split("."), entry) if entry else ABSENT
+                for task, entry in each
+            )
             rows.append((*variant, *found))
-        yield Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
+        yield Table(
+            f"Variants of the input: {suite}",
+            ("Normalisation", "Size", *tasks),
+            rows,
+            caption,
+            texts=2,
+        )
 
 
 def _how_tables(results: Json) -> list[Table]:
@@ -167,23 +209,42 @@ def _how_tables(results: Json) -> list[Table]:
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in tasks.items():
         protocols.setdefault(tuple(task.get("protocol", {}).items()), []).append(name)
-    trained = [(", ".join(names), part, words) for protocol, names in protocols.items() for part, words in protocol]
-    facts = {"name": "model", "digest": "SHA-256 of the model", "device": "device", "width": "width of the vectors"}
+    trained = [
+        (", ".join(names), part, words)
+        for protocol, names in protocols.items()
+        for part, words in protocol
+    ]
+    facts = {
+        "name": "model",
+        "digest": "SHA-256 of the model",
+        "device": "device",
+        "width": "width of the vectors",
+    }
     facts["encoded"] = "texts encoded in this run; others were kept from an earlier one"
     how = [(words, str(model[key])) for key, words in facts.items() if model.get(key) is not None]
     for name, value in results["settings"].items():
         text = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
         how.append((name.replace("_", " "), text))
-    how.append(("versions", ", ".join(f"{name} {value}" for name, value in results["versions"].items())))
+    how.append(
+        ("versions", ", ".join(f"{name} {value}" for name, value in results["versions"].items()))
+    )
     data: list[Row] = []
     for name, task in tasks.items():
         reused = "reused" if task.get("reused") else "measured"
-        data += [(name, task["suite"], _count(task), reused, *file) for file in task["data"].items()]
+        data += [
+            (name, task["suite"], _count(task), reused, *file) for file in task["data"].items()
+        ]
     caption = "Reused results are of the same model, data, settings and versions."
     return [
         Table("How classifiers were trained", ("Tasks", "Part", "How"), trained, texts=3),
         Table("How it was measured", ("What", "Value"), how, texts=2),
-        Table("Data", ("Task", "Suite", "Examples", "This run", "File", "SHA-256"), data, caption, texts=6),
+        Table(
+            "Data",
+            ("Task", "Suite", "Examples", "This run", "File", "SHA-256"),
+            data,
+            caption,
+            texts=6,
+        ),
     ]
 
 
@@ -211,7 +272,10 @@ def _scatter(name: str, task: Json) -> Plot:
     gold, predicted = task["predictions"]["gold"], task["predictions"]["predicted"]
     chosen = sorted(random.Random(_SEED).sample(range(len(gold)), min(_POINTS, len(gold))))
     path = task["primary"].split(".")
-    similarity, value = f"{path[0]} similarity", figure_text(figure(task["variants"][0]["scores"], path))
+    similarity, value = (
+        f"{path[0]} similarity",
+        figure_text(figure(task["variants"][0]["scores"], path)),
+    )
     title = f"{name}: {similarity} against gold score, Spearman x 100: {value}"
     drawn = f", drawn at random with seed {_SEED}" if len(chosen) < len(gold) else ""
     description = f"{len(chosen)} of {len(gold)} pairs{drawn}"

@@ -47,7 +47,9 @@ class DataFile:
         raise MissingData(f"{name} not found below {root}. Get it from {self.source}")
 
 
-def check_count(n: int, path: Path, official: int | None = None, *, any_count: bool = True) -> list[str]:
+def check_count(
+    n: int, path: Path, official: int | None = None, *, any_count: bool = True
+) -> list[str]:
     """Return a note on a data set that is not whole.
 
     RAISES (ValueError): if it has no examples, or if the number must be the official one, and is not.
@@ -91,7 +93,9 @@ class Settings:
     normalizations: tuple[str, ...] = ("none",)
     sizes: tuple[str, ...] = ("own",)
     seeds: tuple[Seed, ...] = tuple(range(1, 11))
-    bootstrap: Annotated[int, Field(ge=0, le=1_000_000)] = 1000  # so many tell an end to a thousandth of the width
+    bootstrap: Annotated[int, Field(ge=0, le=1_000_000)] = (
+        1000  # so many tell an end to a thousandth of the width
+    )
     classifiers: tuple[str, ...] = ("lr",)
     trained_on: tuple[str, ...] = ()
     any_count: bool = False
@@ -102,7 +106,9 @@ class Settings:
             values = getattr(self, name)
             if not values or len(set(values)) < len(values):
                 given = ", ".join(map(str, values))
-                raise ValueError(f"The {name} of the evaluation are '{given}': expected at least one, and none twice.")
+                raise ValueError(
+                    f"The {name} of the evaluation are '{given}': expected at least one, and none twice."
+                )
 
     def touched(self, note: str, *beginnings: str) -> list[str]:
         """Return the note with the data sets of `trained_on` whose names begin so; none without any."""
@@ -111,7 +117,10 @@ class Settings:
 
     def to_json(self) -> Json:
         """Return the settings as results hold them."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+        }
 
 
 @dataclass(frozen=True)
@@ -164,7 +173,9 @@ class Task:
 
     def digests(self, root: Path) -> dict[str, str]:
         """Return the SHA-256 of each file by its path below the root. RAISES (MissingData): if they are missing."""
-        return {path.relative_to(root).as_posix(): file_digest(path) for path in sorted(self.find(root))}
+        return {
+            path.relative_to(root).as_posix(): file_digest(path) for path in sorted(self.find(root))
+        }
 
     def run(self, run: Run) -> Json:
         """Measure.

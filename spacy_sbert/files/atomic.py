@@ -27,7 +27,9 @@ _KINDS = {
 def check_input(path: Path) -> None:
     """Raise ValueError for a folder, a pipe, a socket or a device; links are followed, and a missing file passes."""
     if (kind := _kind(path, follow_symlinks=True)) is not None:
-        raise ValueError(f"{path} is {kind}: expected a file. Write what is to be read to one, and give its name.")
+        raise ValueError(
+            f"{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
+        )
 
 
 def check_output(path: Path, *, is_folder: bool = False) -> None:
@@ -49,7 +51,9 @@ def _kind(path: Path, *, follow_symlinks: bool = False) -> str | None:
 def check_apart(source: Path, target: Path) -> None:
     """Raise ValueError if an output is the file that is read, by another name or through a link, too."""
     if source.exists() and target.exists() and target.samefile(source):
-        raise ValueError(f"{target} is the input, and was given as the output, too. Give the output another name.")
+        raise ValueError(
+            f"{target} is the input, and was given as the output, too. Give the output another name."
+        )
 
 
 @contextmanager
@@ -63,7 +67,9 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     """
     path = Path(path)
     if path.exists() and not replace and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(f"There is something at {path} already: give the name of a new folder, or remove it.")
+        raise FileExistsError(
+            f"There is something at {path} already: give the name of a new folder, or remove it."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     former = new.with_name(f"{new.name}-former")
@@ -126,7 +132,9 @@ def rewrite_os_errors(path: Path) -> Iterator[None]:
         is_ours = error.errno if error.filename is None else path.name in str(error.filename)
         if not is_ours or isinstance(error.__cause__, OSError):  # rewritten already
             raise
-        raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=path, reason=error.strerror or error)) from error
+        raise OSError(
+            error.errno, Errors.CANNOT_WRITE.format(path=path, reason=error.strerror or error)
+        ) from error
 
 
 def _sync(folder: Path) -> None:

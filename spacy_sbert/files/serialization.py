@@ -35,7 +35,9 @@ def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN40
 
 def _setting_digest(value: object) -> str:
     """Return the digest of a setting: a name may be a path, which is nobody else's business, with "$" or "$$"."""
-    return hashlib.sha256(re.sub(r"\$+", "$", str(value)).encode("utf8", "surrogatepass")).hexdigest()[:12]
+    return hashlib.sha256(
+        re.sub(r"\$+", "$", str(value)).encode("utf8", "surrogatepass")
+    ).hexdigest()[:12]
 
 
 MARK = b"SHA-256:"
@@ -70,7 +72,9 @@ def verify_checksum(data: bytes) -> memoryview:
     if not data:
         raise _CorruptedState("it is empty")
     if not data[-_LENGTH:].startswith(MARK):
-        raise _CorruptedState("it ends early, or is not a saved state: there is no SHA-256 behind it")
+        raise _CorruptedState(
+            "it ends early, or is not a saved state: there is no SHA-256 behind it"
+        )
     state = memoryview(data)[:-_LENGTH]
     if hashlib.sha256(state).digest() != data[-_LENGTH + len(MARK) :]:
         raise _CorruptedState("its SHA-256 is not the one that was written behind it")
@@ -145,7 +149,11 @@ class ChecksummedPipe(TrainablePipe):
         """
         folder = Path(path)
         with naming(folder / "cfg"):
-            cfg = _check_object("it", (folder / "cfg").read_bytes()) if (folder / "cfg").exists() else {}
+            cfg = (
+                _check_object("it", (folder / "cfg").read_bytes())
+                if (folder / "cfg").exists()
+                else {}
+            )
         for setting, given in self._settled():
             if _setting_digest(given) != cfg.get(_SETTLED, {}).get(setting, _setting_digest(given)):
                 raise ValueError(
@@ -160,7 +168,11 @@ class ChecksummedPipe(TrainablePipe):
     def _settled(self) -> Iterator[tuple[str, Any]]:
         """Yield the settings of the model that its weights decide, by their names in the config."""
         nlp = self._in_pipeline.nlp
-        name = None if nlp is None else next((name for name, pipe in nlp.components if pipe is self), None)
+        name = (
+            None
+            if nlp is None
+            else next((name for name, pipe in nlp.components if pipe is self), None)
+        )
         if name is not None:
             config = nlp.get_pipe_config(name)
             config = nlp.config.interpolate()["components"][name] if "$" in str(config) else config
@@ -175,8 +187,12 @@ def naming(file: Path) -> Iterator[None]:
     except (_CorruptedState, FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         if isinstance(error, OSError) and Path(error.filename or "") != file:
             raise
-        reason = error.reason if isinstance(error, _CorruptedState) else "it is missing, or not a file"
-        raise ValueError(f"The file {file} of the saved pipeline is damaged: {reason}. {_CAUSE}") from error
+        reason = (
+            error.reason if isinstance(error, _CorruptedState) else "it is missing, or not a file"
+        )
+        raise ValueError(
+            f"The file {file} of the saved pipeline is damaged: {reason}. {_CAUSE}"
+        ) from error
 
 
 def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> dict[str, bytes]:
@@ -187,7 +203,9 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
     try:
         parts = srsly.msgpack_loads(data)
     except Exception as error:  # whatever the bytes lead the parser to
-        raise _CorruptedState(f"it ends early, or is not a saved state ({error or type(error).__name__})") from error
+        raise _CorruptedState(
+            f"it ends early, or is not a saved state ({error or type(error).__name__})"
+        ) from error
     if not isinstance(parts, dict):
         raise _CorruptedState(f"expected parts by name, found {type(parts).__name__}")
     missing = [name for name in names if name not in exclude and name not in parts]
@@ -228,7 +246,16 @@ def digest_of_stream(parts: Iterable[str | bytes]) -> str:
 
 
 # What zipfile and NumPy say of bytes they did not write; RuntimeError where these seem to be encrypted.
-_DAMAGED = (EOFError, KeyError, MemoryError, RuntimeError, SyntaxError, TokenError, TypeError, ValueError)
+_DAMAGED = (
+    EOFError,
+    KeyError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    ValueError,
+)
 
 
 def read_arrays(
@@ -244,7 +271,9 @@ def read_arrays(
         with numpy.load(path, allow_pickle=False) as saved:
             found = {name: saved[name] for name in expected}
     except (*_DAMAGED, OSError, zipfile.BadZipFile) as error:
-        if getattr(error, "filename", None) is not None:  # but an OSError of a place before the file's beginning
+        if (
+            getattr(error, "filename", None) is not None
+        ):  # but an OSError of a place before the file's beginning
             raise
         raise ValueError(message.format(path=path, reason=error)) from error
     for name, (dtype, ndim) in expected.items():
@@ -263,7 +292,9 @@ def _check_sizes(path: Path) -> None:
                 shape, _, dtype = numpy.lib.format.read_array_header_1_0(file)
                 needed = dtype.itemsize * math.prod(shape) + file.tell()
             if needed != member.compress_size:  # nothing is compressed
-                raise ValueError(f"{member.filename} has {member.compress_size} bytes, its header promises {needed}")
+                raise ValueError(
+                    f"{member.filename} has {member.compress_size} bytes, its header promises {needed}"
+                )
 
 
 KEY = "sha256"
@@ -276,7 +307,9 @@ def parse_checksummed(model: type[_ModelT], data: bytes) -> _ModelT:
     try:
         found = model.model_validate_json(data, strict=True)
     except ValidationError as error:
-        reasons = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()]
+        reasons = [
+            f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()
+        ]
         raise ValueError("; ".join(reasons[:_SHOWN])) from error
     unsealed(json.loads(data))
     return found
@@ -284,7 +317,9 @@ def parse_checksummed(model: type[_ModelT], data: bytes) -> _ModelT:
 
 def checksummed_json(content: Mapping[str, object]) -> dict[str, object]:
     """Return an object that JSON holds, with the SHA-256 of the rest of it under "sha256"."""
-    rest = json.loads(json.dumps({key: value for key, value in content.items() if key != KEY}))  # keys become str
+    rest = json.loads(
+        json.dumps({key: value for key, value in content.items() if key != KEY})
+    )  # keys become str
     return {**rest, KEY: _digest(rest)}
 
 
@@ -292,7 +327,9 @@ def unsealed(content: Mapping[str, object]) -> dict[str, object]:
     """Return what checksummed_json was given. RAISES (ValueError): if it was changed, or has no checksum."""
     rest = {key: value for key, value in content.items() if key != KEY}
     if content.get(KEY) != _digest(rest):
-        raise ValueError("its SHA-256 is not the one that was saved with it: it was damaged or changed")
+        raise ValueError(
+            "its SHA-256 is not the one that was saved with it: it was damaged or changed"
+        )
     return rest
 
 
@@ -300,7 +337,16 @@ def _digest(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf8")).hexdigest()
 
 
-_PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers", "numpy"]
+_PACKAGES = [
+    "spacy-sbert",
+    "spacy",
+    "spacy-transformers",
+    "thinc",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+]
 _PACKAGES += ["scipy", "scikit-learn"]
 
 

@@ -41,11 +41,18 @@ _QUOTED = r'"(?:[^"]++|"")*+"'
 _CELL = rf'(?:{_QUOTED}|[^"\t]*+)'
 _RECORD = re.compile(rf"{_CELL}(?:\t{_CELL})*+")
 _CELLS = re.compile(rf"(?:^|\t)({_CELL})")
-_ESCAPED = re.compile(r'(?:^|\t)"[^\t]*\\"[^\t]*"(?:\t|$)')  # as Spark and R's write.table escape quotes
+_ESCAPED = re.compile(
+    r'(?:^|\t)"[^\t]*\\"[^\t]*"(?:\t|$)'
+)  # as Spark and R's write.table escape quotes
 
 
 def read_delimited(
-    path: Path, *, header: bool = True, keep_blank: bool = False, delimiter: str | None = None, encoding: str = "utf8"
+    path: Path,
+    *,
+    header: bool = True,
+    keep_blank: bool = False,
+    delimiter: str | None = None,
+    encoding: str = "utf8",
 ) -> Records:
     """Read the records of a table.
 
@@ -63,12 +70,17 @@ def read_delimited(
     if is_quoted:
         records = _parse_records(lines, path, delimiter, start, skip_spaces)
     else:
-        records = ((line, text.rstrip("\r\n").split(delimiter)) for line, text in enumerate(lines, start + 1))
+        records = (
+            (line, text.rstrip("\r\n").split(delimiter))
+            for line, text in enumerate(lines, start + 1)
+        )
     return _with_blank(records, header=header) if keep_blank else _without_blank(records)
 
 
 def _without_blank(records: Records) -> Records:
-    return ((line, columns) for line, columns in records if any(column.strip() for column in columns))
+    return (
+        (line, columns) for line, columns in records if any(column.strip() for column in columns)
+    )
 
 
 def _with_blank(records: Records, *, header: bool) -> Records:
@@ -106,32 +118,50 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
         places = [int(name) for name in names]
         records = chain([(line, first)], records)
     for line, record in records:
-        if header and (record == first or [name.lstrip(text_lines.BOM) for name in record] == first):
+        if header and (
+            record == first or [name.lstrip(text_lines.BOM) for name in record] == first
+        ):
             raise ValueError(
                 f"{path}, line {line}: the header comes again. Remove the line, or rename the columns in the header."
             )
         yield line, pick(record, places, names, path, line, width=len(first))
 
 
-def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: int, *, hint: str = "") -> list[int]:
+def find_columns(
+    header: Sequence[str], names: Iterable[str], path: Path, line: int, *, hint: str = ""
+) -> list[int]:
     """Return the places of columns in a header. RAISES (ValueError): for a missing name, with the hint, or a double."""
     header = [name.strip() for name in header]
     for name in names:
         if name not in header:
             given = ", ".join(header)
-            raise ValueError(text_lines.NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=hint))
+            raise ValueError(
+                text_lines.NO_COLUMN.format(
+                    path=path, line=line, column=name, given=given, hint=hint
+                )
+            )
         if header.count(name) > 1:
-            raise ValueError(f"{path}, line {line}: two columns are named '{name}'. Rename one of them.")
+            raise ValueError(
+                f"{path}, line {line}: two columns are named '{name}'. Rename one of them."
+            )
     return [header.index(name) for name in names]
 
 
 def pick(
-    record: Sequence[str], columns: Sequence[int], names: Sequence[str], path: Path, line: int, *, width: int = 0
+    record: Sequence[str],
+    columns: Sequence[int],
+    names: Sequence[str],
+    path: Path,
+    line: int,
+    *,
+    width: int = 0,
 ) -> list[str]:
     """Return some columns of a record. RAISES (ValueError): if it has not all, or not `width`: they may be shifted."""
     for column, name in zip(columns, names, strict=True):
         if column >= len(record):
-            raise ValueError(SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
+            raise ValueError(
+                SHORT_LINE.format(path=path, line=line, column=name, given=len(record))
+            )
     if width and len(record) != width:
         raise ValueError(
             f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a text that has the "
@@ -140,12 +170,16 @@ def pick(
     return [record[column] for column in columns]
 
 
-def _parse_records(lines: Iterable[str], path: Path, delimiter: str, start: int, skip_spaces: bool) -> Records:
+def _parse_records(
+    lines: Iterable[str], path: Path, delimiter: str, start: int, skip_spaces: bool
+) -> Records:
     """Yield records, quoted as in RFC 4180, with the lines where they start; a blank line has one empty column."""
     records = csv.reader(lines, strict=True, delimiter=delimiter, skipinitialspace=skip_spaces)
     while True:
         line = start + records.line_num + 1
-        limit = csv.field_size_limit(text_lines.MAX_LINE)  # a setting of all readers of the process: it is put back
+        limit = csv.field_size_limit(
+            text_lines.MAX_LINE
+        )  # a setting of all readers of the process: it is put back
         try:
             columns = next(records, None)
         except csv.Error as error:
@@ -163,7 +197,9 @@ def _parse_records(lines: Iterable[str], path: Path, delimiter: str, start: int,
 def _lines(path: Path, start: int, encoding: str) -> Iterator[str]:
     for line, text in islice(text_lines.read_lines(path, encoding), start, None):
         if "\0" in text:
-            raise ValueError(f"{path}, line {line}: has a NUL character. Save the file as UTF-8 again.")
+            raise ValueError(
+                f"{path}, line {line}: has a NUL character. Save the file as UTF-8 again."
+            )
         yield text
 
 
@@ -176,12 +212,18 @@ def _find_dialect(path: Path, *, header: bool) -> tuple[str, int, bool, bool]:
         return directive[1], line, True, False
     bare = re.sub(rf'{_QUOTED}|"[^"]*$', "", first)
     delimiter = _TAB
-    if text_lines.format_suffix(path) == ".csv" and _TAB not in bare and not text_lines.is_wide(path):
+    if (
+        text_lines.format_suffix(path) == ".csv"
+        and _TAB not in bare
+        and not text_lines.is_wide(path)
+    ):
         delimiter = max(",;|", key=lambda mark: (bare.count(mark), mark == "|" and mark in bare))
     if delimiter == _TAB:
         return _TAB, 0, _is_quoted(path, header=header), False
     if delimiter == "|" and _RULE.fullmatch(second):
-        raise ValueError(f"{path}, line {line}: a table in Markdown. Save it as .csv, .tsv or .jsonl.")
+        raise ValueError(
+            f"{path}, line {line}: a table in Markdown. Save it as .csv, .tsv or .jsonl."
+        )
     return delimiter, 0, True, header and f"{delimiter} " in bare
 
 
@@ -191,7 +233,10 @@ def _is_quoted(path: Path, *, header: bool) -> bool:
     They are if all of them fit, and a quote inside of a column is doubled, or the whole header is quoted, or columns
     without quoting would differ in number, or the file is UTF-16 as spreadsheets write it.
     """
-    is_sure, wrapped = False, 0  # wrapped: the first line of a column in quotes that need not have them
+    is_sure, wrapped = (
+        False,
+        0,
+    )  # wrapped: the first line of a column in quotes that need not have them
     for line, record in _records_with_quotes(path):
         if not _RECORD.fullmatch(record):
             if is_sure or _ESCAPED.search(record):
@@ -232,7 +277,12 @@ def _doubt(path: Path, line: int) -> ValueError:
 
 
 def read_table(
-    path: Path, names: Sequence[str], *, header: bool = True, keep_blank: bool = False, optional: Sequence[str] = ()
+    path: Path,
+    names: Sequence[str],
+    *,
+    header: bool = True,
+    keep_blank: bool = False,
+    optional: Sequence[str] = (),
 ) -> Iterator[Record]:
     """Read columns of a table.
 
@@ -255,14 +305,18 @@ def read_table(
             (
                 line,
                 [
-                    found.get(name) if name in optional else text_lines.get_field(found, name, path, line)
+                    found.get(name)
+                    if name in optional
+                    else text_lines.get_field(found, name, path, line)
                     for name in names
                 ],
             )
             for line, found in text_lines.read_objects(path)
         )
     _check_delimited(path)
-    return by_name(read_delimited(path, header=header, keep_blank=keep_blank), names, path, header=header)
+    return by_name(
+        read_delimited(path, header=header, keep_blank=keep_blank), names, path, header=header
+    )
 
 
 def column_names(path: Path, *, header: bool = True) -> list[str]:
@@ -275,13 +329,17 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
         return list(next(text_lines.read_objects(path), (0, {}))[1])
     _check_delimited(path)
     _, first = next(read_delimited(path, header=header), (0, []))
-    return [name.strip() for name in first] if header else [str(place) for place in range(len(first))]
+    return (
+        [name.strip() for name in first] if header else [str(place) for place in range(len(first))]
+    )
 
 
 def _check_delimited(path: Path) -> None:
     if text_lines.format_suffix(path) not in DELIMITED:
         known = f"{', '.join(TABLES)}, all but .parquet also .gz"
-        raise ValueError(f"Cannot read {path} as a table: expected a name that ends in one of {known}.")
+        raise ValueError(
+            f"Cannot read {path} as a table: expected a name that ends in one of {known}."
+        )
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
@@ -304,9 +362,13 @@ def read_nameless(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".jsonl":
-        fields = list(dict.fromkeys(name for _, record in text_lines.read_objects(path) for name in record))
+        fields = list(
+            dict.fromkeys(name for _, record in text_lines.read_objects(path) for name in record)
+        )
         blank = [name for name in fields if not name.strip()]
-        cells = ([record.get(name) for name in blank] for _, record in text_lines.read_objects(path))
+        cells = (
+            [record.get(name) for name in blank] for _, record in text_lines.read_objects(path)
+        )
         return [f"the field {name!r}" for name in blank], cells
     places = [place for place, name in enumerate(column_names(path)) if not name]
     labels = [f"column {place + 1}" for place in places]
@@ -352,7 +414,9 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
         yield from (dict(zip(names, record, strict=True)) for _, record in read_table(path, names))
         return
     places = range(len(names))
-    for line, record in islice(read_delimited(path, header=header, keep_blank=True), int(header), None):
+    for line, record in islice(
+        read_delimited(path, header=header, keep_blank=True), int(header), None
+    ):
         if len(record) != len(names):
             record = pick(record, places, names, path, line, width=len(names))  # raises an error
         yield dict(zip(names, record, strict=True))
@@ -400,10 +464,14 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
     suffix = text_lines.format_suffix(path)
     if suffix not in (*TABLES, TEXT):
         known = f"{', '.join((*TABLES, TEXT))}, all but .parquet also .gz"
-        raise ValueError(f"Cannot read texts from {path}: expected a name that ends in one of {known}.")
+        raise ValueError(
+            f"Cannot read texts from {path}: expected a name that ends in one of {known}."
+        )
     if suffix == TEXT:
         if columns.id is not None:
-            raise ValueError(f"{path} has no column '{columns.id}': a .txt file has a text a line. Omit --id-column.")
+            raise ValueError(
+                f"{path} has no column '{columns.id}': a .txt file has a text a line. Omit --id-column."
+            )
         return (_TextRow(text.rstrip("\r\n"), None) for _, text in text_lines.read_lines(path))
     names = [columns.text] if columns.id is None else [columns.text, columns.id]
     records = read_table(path, names, header=columns.header, keep_blank=True)
@@ -413,12 +481,20 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
 def _row(record: Record, columns: TextColumns, path: Path) -> _TextRow:
     line, (text, *rest) = record
     if not isinstance(text, str):
-        raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=columns.text, given=short_repr(text)))
+        raise ValueError(
+            Errors.NOT_A_TEXT.format(
+                path=path, line=line, column=columns.text, given=short_repr(text)
+            )
+        )
     text_lines.check_encoding(text, path, line)
     name = rest[0] if rest else ""
-    if not isinstance(name, str) and (isinstance(name, bool) or not isinstance(name, int) or name not in _INT64):
+    if not isinstance(name, str) and (
+        isinstance(name, bool) or not isinstance(name, int) or name not in _INT64
+    ):
         expected = f"a string or a whole number of 64 bits in the column '{columns.id}'"
-        raise ValueError(f"{path}, line {line}: expected {expected}, got {name!r}. Repair the line.")
+        raise ValueError(
+            f"{path}, line {line}: expected {expected}, got {name!r}. Repair the line."
+        )
     return _TextRow(text, name if rest else None)
 
 
@@ -451,5 +527,9 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.6f}"
-    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else str(value)
+    text = (
+        json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, dict | list)
+        else str(value)
+    )
     return '"' + text.replace('"', '""') + '"' if re.search('[\t\r\n"]', text) else text

@@ -40,7 +40,9 @@ _BINARY = (  # how files begin that are no text, whatever their name says
     (b"SQLite format 3\x00", "a database of SQLite", "Write its table as .csv."),
 )
 _ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
-_WHOLE = re.compile(r"(-?[0-9]{1,28})\.0+")  # as pandas writes whole numbers of a column with blank cells
+_WHOLE = re.compile(
+    r"(-?[0-9]{1,28})\.0+"
+)  # as pandas writes whole numbers of a column with blank cells
 
 
 def _is_gzip(path: PurePath) -> bool:
@@ -60,7 +62,9 @@ def format_suffix(path: PurePath) -> str:
 def check_texts(path: PurePath) -> None:
     """Refuse a file whose name says that it holds vectors in place of texts."""
     if format_suffix(path) == ".npy":
-        raise ValueError(f"{path} is a file of vectors: expected their texts. Give the vectors as --vectors {path}.")
+        raise ValueError(
+            f"{path} is a file of vectors: expected their texts. Give the vectors as --vectors {path}."
+        )
 
 
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
@@ -80,14 +84,18 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
         while raw := file.readline(MAX_LINE):
             line += 1
             if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
-                raise ValueError(f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected one example a line.")
+                raise ValueError(
+                    f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected one example a line."
+                )
             if line == 1 and encoding == "utf8" and b"\0" in raw[:2]:
                 raise ValueError(
                     f"{path}, line {line}: not UTF-8 (it has NUL characters, as UTF-16 has). Save the file as "
                     "UTF-8, or as UTF-16 with a byte order mark."
                 )
             if line == 1 and b"\r" in raw[:-1] and not raw.endswith(b"\n"):
-                raise ValueError(f"{path}, line {line}: lines end in CR. Save the file with lines that end in LF.")
+                raise ValueError(
+                    f"{path}, line {line}: lines end in CR. Save the file with lines that end in LF."
+                )
             try:
                 text = raw.decode(encoding)
             except UnicodeDecodeError as error:
@@ -143,7 +151,9 @@ def _wide_encoding(file: BinaryIO) -> str | None:
 
 
 def _not_utf8(path: Path, line: int, error: UnicodeError) -> ValueError:
-    return ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=getattr(error, "reason", error)))
+    return ValueError(
+        Errors.BAD_ENCODING.format(path=path, line=line, reason=getattr(error, "reason", error))
+    )
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, _Object]]:
@@ -178,13 +188,19 @@ def _decode_json(text: str, path: Path, line: int) -> Any:  # noqa: ANN401 (any 
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        reason, place = (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (error, 1)
-        raise _bad_json(path, line or place, reason, is_array=line > 0 and text.lstrip().startswith("[")) from error
+        reason, place = (
+            (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (error, 1)
+        )
+        raise _bad_json(
+            path, line or place, reason, is_array=line > 0 and text.lstrip().startswith("[")
+        ) from error
 
 
 def _bad_json(path: Path, line: int, reason: object, *, is_array: bool) -> ValueError:
     hint = "; a file of one JSON array needs a name that ends in .json" if is_array else ""
-    return ValueError(f"{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}.")
+    return ValueError(
+        f"{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}."
+    )
 
 
 def _object(value: object, path: Path, line: int) -> _Object:
@@ -196,7 +212,9 @@ def _object(value: object, path: Path, line: int) -> _Object:
 def get_field(record: _Object, name: str, path: Path, line: int) -> object:
     """Return a field of an object. RAISES (ValueError): if there is none of that name."""
     if name not in record:
-        raise ValueError(NO_COLUMN.format(path=path, line=line, column=name, given=", ".join(record), hint=""))
+        raise ValueError(
+            NO_COLUMN.format(path=path, line=line, column=name, given=", ".join(record), hint="")
+        )
     return record[name]
 
 
@@ -211,9 +229,13 @@ def check_encoding(text: str, path: Path, line: int) -> None:
 def check_text(text: object, column: str, path: Path, line: int) -> str:
     """Return a text without white space around it. RAISES (ValueError): if it is no str, empty or not UTF-8."""
     if not isinstance(text, str):
-        raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(text)))
+        raise ValueError(
+            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(text))
+        )
     if not has_text(text):
-        raise ValueError(f"{path}, line {line}: {column} is empty. Every column that is read needs text.")
+        raise ValueError(
+            f"{path}, line {line}: {column} is empty. Every column that is read needs text."
+        )
     check_encoding(text, path, line)
     return text.strip()
 
@@ -222,7 +244,9 @@ def check_label(value: object, column: str, path: Path, line: int) -> str:
     """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal; see check_text."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return plain_label(check_text(str(value) if isinstance(value, int) else value, column, path, line))
+    return plain_label(
+        check_text(str(value) if isinstance(value, int) else value, column, path, line)
+    )
 
 
 def plain_label(text: str) -> str:
@@ -249,10 +273,16 @@ def read_counts(path: Path) -> dict[str, int]:
             continue
         if len(count) != 1 or not count[0].isdecimal() or int(count[0]) == 0:
             given = text.strip()[:50]
-            raise ValueError(f"{path}, line {line}: expected a word and its count (1 or more), got '{given}'.")
+            raise ValueError(
+                f"{path}, line {line}: expected a word and its count (1 or more), got '{given}'."
+            )
         if word in found:
-            raise ValueError(f"{path}, line {line}: the word '{word}' was counted before. Keep one line for each word.")
+            raise ValueError(
+                f"{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
+            )
         found[word] = int(count[0])
     if not found:
-        raise ValueError(f"{path} holds no word counts: expected a word and its count on each line.")
+        raise ValueError(
+            f"{path} holds no word counts: expected a word and its count on each line."
+        )
     return found

@@ -24,28 +24,54 @@ from ..render.plots import clean
 from ..training.gold import shown_score
 
 _README = "README.md"
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)  # cards do not show the paths of local folders
+_HUB_NAME = re.compile(
+    r"\w[\w.-]*/\w[\w.-]*", re.ASCII
+)  # cards do not show the paths of local folders
 _MARK = "<!-- Written by python -m spacy sbert card, which replaces it as long as nobody changes it: {digest} -->\n"
 _PACKAGES = ("spacy-sbert", "spacy", "spacy-transformers", "transformers", "torch")
 _TASK = "sentence-similarity"
 _MEASURES = {  # of sentence vectors: a label, and the task and metric of the hub, as sentence-transformers has them
-    "sts_spearman": ("Spearman correlation of cosine and gold score", "Semantic Similarity", "Spearman Cosine"),
-    "sts_pearson": ("Pearson correlation of cosine and gold score", "Semantic Similarity", "Pearson Cosine"),
-    "pair_ap": ("Average precision of cosine on labelled pairs", "Binary Classification", "Cosine Ap"),
-    "pair_acc": ("Accuracy of the best threshold on cosine", "Binary Classification", "Cosine Accuracy"),
+    "sts_spearman": (
+        "Spearman correlation of cosine and gold score",
+        "Semantic Similarity",
+        "Spearman Cosine",
+    ),
+    "sts_pearson": (
+        "Pearson correlation of cosine and gold score",
+        "Semantic Similarity",
+        "Pearson Cosine",
+    ),
+    "pair_ap": (
+        "Average precision of cosine on labelled pairs",
+        "Binary Classification",
+        "Cosine Ap",
+    ),
+    "pair_acc": (
+        "Accuracy of the best threshold on cosine",
+        "Binary Classification",
+        "Cosine Accuracy",
+    ),
     "pair_acc_threshold": (
         "Threshold of that accuracy, not x 100",
         "Binary Classification",
         "Cosine Accuracy Threshold",
     ),
     "pair_f1": ("F1 of the best threshold on cosine", "Binary Classification", "Cosine F1"),
-    "pair_f1_threshold": ("Threshold of that F1, not x 100", "Binary Classification", "Cosine F1 Threshold"),
+    "pair_f1_threshold": (
+        "Threshold of that F1, not x 100",
+        "Binary Classification",
+        "Cosine F1 Threshold",
+    ),
     "pair_precision": ("Precision at that F1", "Binary Classification", "Cosine Precision"),
     "pair_recall": ("Recall at that F1", "Binary Classification", "Cosine Recall"),
     "pair_mcc": ("Matthews correlation at that F1", "Binary Classification", "Cosine Mcc"),
     "nli_acc": ("Accuracy of the label of a pair", "Natural Language Inference", "Accuracy"),
     "triplet_acc": ("Accuracy of triplets, Euclidean", "Triplet", "Euclidean Accuracy"),
-    "knn_acc": ("Accuracy of the nearest text's label, cosine", "Text Classification", "Cosine Knn Accuracy"),
+    "knn_acc": (
+        "Accuracy of the nearest text's label, cosine",
+        "Text Classification",
+        "Cosine Knn Accuracy",
+    ),
 }
 
 
@@ -63,12 +89,16 @@ class _EncoderFacts:
 
     pipe: str
     base_model: str  # the encoder's name; for a local folder only the last part
-    is_on_hub: bool  # whether weights of it were taken, and that can be a name on the Hugging Face hub
+    is_on_hub: (
+        bool  # whether weights of it were taken, and that can be a name on the Hugging Face hub
+    )
     pooling: str  # the mode, or the method of a meta-embedding
     normalized: bool
     width: int  # measured
     max_length: int | None  # wordpieces of a row, None if unknown
-    objectives: tuple[str, ...]  # the loss layers of the config with their settings; none if no training is recorded
+    objectives: tuple[
+        str, ...
+    ]  # the loss layers of the config with their settings; none if no training is recorded
     n_wordpieces: int = 0  # in the table of a static encoder, which has no transformer and no limit
     rounding: str = ""  # what `precision = "int8"` rounds by
 
@@ -77,7 +107,9 @@ class _EncoderFacts:
         """The base model, or the table that takes its place."""
         if not self.n_wordpieces:
             return self.base_model
-        return f"none: a table of {self.n_wordpieces:,} wordpieces; tokenizer after {self.base_model}"
+        return (
+            f"none: a table of {self.n_wordpieces:,} wordpieces; tokenizer after {self.base_model}"
+        )
 
     @property
     def limit(self) -> str:
@@ -114,7 +146,9 @@ class PipelineFacts:
     @property
     def scored_on(self) -> str:
         """The names of the files that the pipeline was scored on."""
-        return ", ".join(corpus.file for corpus in self.corpora if corpus.role.split(", ")[0] == "dev")
+        return ", ".join(
+            corpus.file for corpus in self.corpora if corpus.role.split(", ")[0] == "dev"
+        )
 
 
 def describe(
@@ -137,11 +171,19 @@ def describe(
     widths = {own: doc_vectors.find(doc, own)[0].data["width"] for own in doc_vectors.names(doc)}
     if not widths:
         given = ", ".join(nlp.pipe_names) or "none"
-        raise ValueError(f"No card: none of the pipes makes sentence vectors (given: {given}). Add an 'sbert' pipe.")
+        raise ValueError(
+            f"No card: none of the pipes makes sentence vectors (given: {given}). Add an 'sbert' pipe."
+        )
     performance = nlp.meta.get("performance") or {}
     scores = {key: float(value) for key, value in performance.items() if _is_score(key, value)}
-    encoders = tuple(_describe_encoder(nlp, own, width, performance) for own, width in widths.items())
-    corpora = nlp.config.interpolate().get("corpora", {}) if any(encoder.objectives for encoder in encoders) else {}
+    encoders = tuple(
+        _describe_encoder(nlp, own, width, performance) for own, width in widths.items()
+    )
+    corpora = (
+        nlp.config.interpolate().get("corpora", {})
+        if any(encoder.objectives for encoder in encoders)
+        else {}
+    )
     answering = doc_vectors.find(doc)[0].name
     if pipe is not None:
         scores = _scores_of(pipe, scores, list(widths), is_answering=pipe == answering)
@@ -158,31 +200,45 @@ def describe(
         components=tuple(nlp.pipe_names),
         encoders=encoders,
         answering=answering,
-        corpora=tuple(corpus for key, block in corpora.items() for corpus in _read_corpora(block, (key,))),
+        corpora=tuple(
+            corpus for key, block in corpora.items() for corpus in _read_corpora(block, (key,))
+        ),
         scores=scores,
         n_parameters=_count_parameters(nlp),
         size=size,
     )
 
 
-def _scores_of(pipe: str, scores: dict[str, float], pipes: list[str], *, is_answering: bool) -> dict[str, float]:
+def _scores_of(
+    pipe: str, scores: dict[str, float], pipes: list[str], *, is_answering: bool
+) -> dict[str, float]:
     """Return the scores of one pipe. RAISES (ValueError): if it makes no sentence vectors."""
     others = [name for name in pipes if name != pipe]
     if pipe not in pipes:
-        raise ValueError(f"The pipe '{pipe}' makes no sentence vectors: expected one of {', '.join(others)}.")
+        raise ValueError(
+            f"The pipe '{pipe}' makes no sentence vectors: expected one of {', '.join(others)}."
+        )
     measured = {key: value for key, value in scores.items() if _measure(key)}
     if is_answering:
         prefixes = tuple(f"{name}_" for name in others)
         return {key: value for key, value in measured.items() if not key.startswith(prefixes)}
     # Scores of a pipe that does not answer `doc.vector` begin with its name.
-    return {key.removeprefix(f"{pipe}_"): value for key, value in measured.items() if key.startswith(f"{pipe}_")}
+    return {
+        key.removeprefix(f"{pipe}_"): value
+        for key, value in measured.items()
+        if key.startswith(f"{pipe}_")
+    }
 
 
-def _describe_encoder(nlp: Language, name: str, width: int, performance: Mapping[str, object]) -> _EncoderFacts:
+def _describe_encoder(
+    nlp: Language, name: str, width: int, performance: Mapping[str, object]
+) -> _EncoderFacts:
     pipe, config = nlp.get_pipe(name), nlp.config["components"][name]
     if not isinstance(pipe, SentenceBert):  # a meta-embedding
         names = ", ".join(member.name for member in pipe.members)  # type: ignore[attr-defined]
-        return _EncoderFacts(name, names, False, config["method"], config["normalize"], width, None, ())
+        return _EncoderFacts(
+            name, names, False, config["method"], config["normalize"], width, None, ()
+        )
     base_model, pooling = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling")
     is_hub_name = bool(_HUB_NAME.fullmatch(base_model)) and not Path(base_model).exists()
     settings, rounding = None, ""
@@ -209,7 +265,11 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str
     """Return the name of a pipe's encoder; if it encodes whole Docs, the architecture of its tok2vec."""
     if listeners.encodes_whole_docs(pipe.model):
         for listener in listeners.find_listeners(pipe.model):
-            model = {"tok2vec": nlp.get_pipe_config(listeners.find_upstream(nlp, pipe.name, listener).name)["model"]}
+            model = {
+                "tok2vec": nlp.get_pipe_config(
+                    listeners.find_upstream(nlp, pipe.name, listener).name
+                )["model"]
+            }
         return str(model["tok2vec"]["@architectures"])
     if listeners.find_static_embedding(pipe.model) is not None:
         return str(model["name"])
@@ -220,10 +280,18 @@ def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
     """Yield the loss layers of a config with their settings, each layer before the layers inside it."""
     if block.get("@layers") == "spacy-sbert.LossByName.v1":
         block = {"@layers": block["name"], **block["settings"]}
-    plain = {key: value for key, value in block.items() if key != "@layers" and not isinstance(value, dict)}
+    plain = {
+        key: value
+        for key, value in block.items()
+        if key != "@layers" and not isinstance(value, dict)
+    }
     settings = ", ".join(f"{key} = {value}" for key, value in plain.items())
     if "@layers" in block:
-        yield (f"{name}: " if name else "") + block["@layers"] + (f" ({settings})" if settings else "")
+        yield (
+            (f"{name}: " if name else "")
+            + block["@layers"]
+            + (f" ({settings})" if settings else "")
+        )
     for key, value in block.items():
         if isinstance(value, dict):
             yield from _objectives(value, key)
@@ -232,10 +300,16 @@ def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
 def _read_corpora(block: Mapping[str, Any], role: tuple[str, ...]) -> Iterator[_Corpus]:
     """Yield the data of a reader and of the readers inside it."""
     path = block.get("path")
-    paths = [Path(entry) for entry in (path if isinstance(path, list) else [path]) if entry and isinstance(entry, str)]
+    paths = [
+        Path(entry)
+        for entry in (path if isinstance(path, list) else [path])
+        if entry and isinstance(entry, str)
+    ]
     if paths:
         count = None
-        if block.get("@readers") == "spacy-sbert.PairCorpus.v1" and all(file.is_file() for file in paths):
+        if block.get("@readers") == "spacy-sbert.PairCorpus.v1" and all(
+            file.is_file() for file in paths
+        ):
             with suppress(OSError, TypeError, ValueError):  # another file by now, or another layout
                 count = registry.resolve({"corpus": dict(block)})["corpus"].count()
         yield _Corpus(", ".join(role), ", ".join(file.name for file in paths), count)
@@ -252,14 +326,18 @@ def _count_parameters(nlp: Language) -> int:
     for node in (node for model in models for node in model.walk()):
         arrays = [node.get_param(name) for name in node.param_names if node.has_param(name)]
         modules = [shim._model for shim in node.shims]  # noqa: SLF001 (shims of all kinds hold their module there)
-        tensors = [p for module in modules if hasattr(module, "parameters") for p in module.parameters()]
+        tensors = [
+            p for module in modules if hasattr(module, "parameters") for p in module.parameters()
+        ]
         sizes.update({id(array): array.size for array in arrays})
         sizes.update({id(tensor): tensor.numel() for tensor in tensors})
     return sum(sizes.values())
 
 
 def _is_score(key: str, value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    )
     return is_number and not key.endswith("_loss") and key != "speed"
 
 
@@ -276,7 +354,9 @@ def package_card(facts: PipelineFacts, *, front_matter: bool = False) -> str:
     return (_metadata_block(facts, "spacy") if front_matter else "") + _render("spacy", facts)
 
 
-def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folder: str | None = None) -> str:
+def sentence_transformers_card(
+    nlp: Language, pipe_name: str = "sbert", *, folder: str | None = None
+) -> str:
     """Return the README.md, with front matter, of a pipe's encoder as exported for sentence-transformers.
 
     nlp (Language): the pipeline that was exported. pipe_name (str): its `sbert` pipe.
@@ -290,13 +370,18 @@ def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folde
 
 def _metadata(facts: PipelineFacts, library: str) -> ModelCardData:
     """Return the front matter of a card; library: what loads the model, "spacy" or "sentence-transformers"."""
-    licence = clean(facts.meta.get("license") or "").strip()  # spelled as spacy-huggingface-hub does
+    licence = clean(
+        facts.meta.get("license") or ""
+    ).strip()  # spelled as spacy-huggingface-hub does
     return ModelCardData(
         language=facts.languages,
         license=licence.replace(" ", "-").lower().removeprefix("gnu-") or None,
         library_name=library,
         tags=[library, _TASK, "feature-extraction"],
-        base_model=list(dict.fromkeys(encoder.base_model for encoder in facts.encoders if encoder.is_on_hub)) or None,
+        base_model=list(
+            dict.fromkeys(encoder.base_model for encoder in facts.encoders if encoder.is_on_hub)
+        )
+        or None,
         pipeline_tag=_TASK,
         model_name=clean(facts.name),
         eval_results=list(_eval_results(facts)) or None,
@@ -364,18 +449,23 @@ def update_hub(repo: str, facts: PipelineFacts) -> None:
 
 def _render(library: str, facts: PipelineFacts, **values: str) -> str:
     """Return the card for those who load the model with a library: "spacy" or "sentence-transformers"."""
-    environment = Environment(loader=PackageLoader("spacy_sbert.hub", "."), trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("spacy_sbert.hub", "."), trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters |= {"md": escape_markdown, "clean": clean, "quote": json.dumps}
     environment.filters["either"] = lambda value, yes, no: yes if value else no
     meta, installed = facts.meta, versions()
-    sources = [one.get("name") if isinstance(one, dict) else one for one in meta.get("sources") or ()]
+    sources = [
+        one.get("name") if isinstance(one, dict) else one for one in meta.get("sources") or ()
+    ]
     text = environment.get_template("card.md.jinja").render(
         library=library,
         facts=facts,
         meta=meta,
         scores=list(_score_rows(facts)),
         licence=meta.get("license") or "not stated",
-        author=", ".join(str(meta[key]) for key in ("author", "email", "url") if meta.get(key)) or "not stated",
+        author=", ".join(str(meta[key]) for key in ("author", "email", "url") if meta.get(key))
+        or "not stated",
         sources=[str(name) for name in sources if name],
         versions=", ".join(f"{name} {installed[name]}" for name in _PACKAGES if name in installed),
         **values,

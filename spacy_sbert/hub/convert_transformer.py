@@ -31,7 +31,9 @@ from ..pipeline.sbert import SentenceBert
 
 _STOCK = "spacy-transformers."
 _LISTENER = f"{_STOCK}TransformerListener.v1"
-_STOCK_MODELS = [f"{_STOCK}{kind}.v{n}" for kind in ("TransformerModel", "Tok2VecTransformer") for n in (1, 2, 3)]
+_STOCK_MODELS = [
+    f"{_STOCK}{kind}.v{n}" for kind in ("TransformerModel", "Tok2VecTransformer") for n in (1, 2, 3)
+]
 _OWN_MODELS = ["spacy-sbert.TransformerModel.v1", "spacy-sbert.Tok2VecTransformer.v1"]
 _SENTENCE_SPANS = "spacy-sbert.sentence_spans.v1"
 _GETTERS = {  # of spacy-transformers, and the settings of ours that give the same spans
@@ -93,7 +95,9 @@ def _check_initialized(nlp: Language) -> None:
     """Check that the transformers of spacy-transformers have weights; ours load theirs when they are needed."""
     for name, pipe in nlp.components:
         models: list[Any] = [node for node in _nodes(pipe) if is_a(node, "TransformerModel")]
-        if any(model.transformer is None for model in models if not isinstance(model, SpanTransformer)):
+        if any(
+            model.transformer is None for model in models if not isinstance(model, SpanTransformer)
+        ):
             raise ValueError(
                 f"The transformer of the component '{name}' has no weights. Call nlp.initialize() or train the "
                 "pipeline, and save it again."
@@ -132,7 +136,9 @@ def _convert(nlp: Language) -> None:
     for name in names:
         _replace_transformer(nlp, name, blocks[name]["model"], normalize=normalize)
     requirements = nlp.meta.get("requirements", [])
-    nlp.meta["requirements"] = [one for one in requirements if not one.startswith("spacy-transformers")]
+    nlp.meta["requirements"] = [
+        one for one in requirements if not one.startswith("spacy-transformers")
+    ]
 
 
 def _refused(name: str, what: str) -> ValueError:
@@ -147,7 +153,9 @@ def _check_doc_tensor(nlp: Language, first: str) -> None:
     behind = nlp.component_names[nlp.component_names.index(first) + 1 :]
     for name in behind:
         pipe = nlp.get_pipe(name)
-        if isinstance(pipe, Tok2Vec) or any(isinstance(node, Tok2VecListener) for node in _nodes(pipe)):
+        if isinstance(pipe, Tok2Vec) or any(
+            isinstance(node, Tok2VecListener) for node in _nodes(pipe)
+        ):
             raise ValueError(
                 f"The component '{name}' behind '{first}' reads or sets doc.tensor, which an 'sbert_transformer' sets, "
                 "too. Move it, and the tok2vec that it listens to, before the transformer."
@@ -158,7 +166,9 @@ def _normalizes(nlp: Language) -> bool:
     """Return whether an `sbert` pipe with normalize = "auto" scales the vectors of the transformer to unit length."""
     pipes = [pipe for _, pipe in nlp.components if isinstance(pipe, SentenceBert)]
     poolings = [cast(SentencePooling, pipe.model.get_ref("pooling")) for pipe in pipes]
-    return any(pooling.normalize is None and pooling.attrs["upstream_normalize"] for pooling in poolings)
+    return any(
+        pooling.normalize is None and pooling.attrs["upstream_normalize"] for pooling in poolings
+    )
 
 
 # Configs
@@ -194,7 +204,9 @@ def _functions(block: Any) -> Iterator[str]:  # noqa: ANN401 (any value of a con
 # Models
 
 
-def _replace_transformer(nlp: Language, name: str, block: dict[str, Any], *, normalize: bool) -> None:
+def _replace_transformer(
+    nlp: Language, name: str, block: dict[str, Any], *, normalize: bool
+) -> None:
     """Replace a `transformer` by an `sbert_transformer` with its weights; block: the config of its model."""
     state = _state_of(name, cast(Any, nlp.get_pipe(name)).model, block, normalize=normalize)
     is_disabled = name in nlp.disabled
@@ -205,7 +217,9 @@ def _replace_transformer(nlp: Language, name: str, block: dict[str, Any], *, nor
         nlp.disable_pipe(name)
 
 
-def _convert_layers(name: str, model: Model, blocks: list[dict[str, Any]], *, normalize: bool) -> None:
+def _convert_layers(
+    name: str, model: Model, blocks: list[dict[str, Any]], *, normalize: bool
+) -> None:
     """Replace the listeners in the model of a component, and a copy of the transformer that took the place of one.
 
     blocks (list[dict]): the configs of the new layers. RAISES (ValueError): if the model has other layers than these.
@@ -227,15 +241,26 @@ def _find_chain(model: Model) -> Model | None:
 
 def _source_of(chain: Model) -> Model | None:
     """Return the listener or the transformer that a chain begins with."""
-    return next((node for node in chain.walk() if node.name == "transformer-listener" or is_transformer(node)), None)
+    return next(
+        (
+            node
+            for node in chain.walk()
+            if node.name == "transformer-listener" or is_transformer(node)
+        ),
+        None,
+    )
 
 
-def _convert_chain(name: str, chain: Model, blocks: list[dict[str, Any]], *, normalize: bool) -> Model:
+def _convert_chain(
+    name: str, chain: Model, blocks: list[dict[str, Any]], *, normalize: bool
+) -> Model:
     """Return the layer of this package that takes the place of a chain; blocks: see _convert_layers."""
     source: Any = _source_of(chain)
     end = chain.layers[-1]
     if not is_transformer(source):
-        listener = TransformerListener(source.upstream_name, end.layers[0], end.attrs["grad_factor"])
+        listener = TransformerListener(
+            source.upstream_name, end.layers[0], end.attrs["grad_factor"]
+        )
         if source.has_dim("nO"):
             listener.set_dim("nO", source.get_dim("nO"))
         return listener
@@ -266,7 +291,9 @@ def _state_of(name: str, model: Model, block: dict[str, Any], *, normalize: bool
         raise _refused(name, 'padding_side = "left", by which vectors depend on the batch,')
     files = srsly.msgpack_loads(stock.layers[0].shims[0].to_bytes())["tokenizer"]
     del files["kwargs"]
-    options = {field.name: block[field.name] for field in fields(TransformerConfig) if field.name in block}
+    options = {
+        field.name: block[field.name] for field in fields(TransformerConfig) if field.name in block
+    }
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         network.save_pretrained(folder, safe_serialization=True)
         for file, content in files.items():
@@ -291,7 +318,9 @@ def _annotate(nlp: Language) -> "dict[str, _Annotations]":
         else:
             found[text] = _Annotations.of(nlp, doc)
     if not found:
-        raise ValueError(f"The pipeline annotates no text ({type(failure).__name__}: {failure}).") from failure
+        raise ValueError(
+            f"The pipeline annotates no text ({type(failure).__name__}: {failure})."
+        ) from failure
     return found
 
 
@@ -307,7 +336,10 @@ class _Annotations(NamedTuple):
         labels = doc.to_json()
         cats = labels.pop("cats", {})
         labels["names of categories"] = list(cats)
-        numbers = {"vectors of tokens": _token_vectors(doc), "categories": numpy.array(list(cats.values()))}
+        numbers = {
+            "vectors of tokens": _token_vectors(doc),
+            "categories": numpy.array(list(cats.values())),
+        }
         for key, group in doc.spans.items():
             numbers[f"scores in doc.spans['{key}']"] = numpy.asarray(group.attrs.get("scores", ()))
         for name, pipe in nlp.pipeline:
@@ -324,7 +356,9 @@ class _Annotations(NamedTuple):
                 return name
             if not numpy.allclose(others, numbers, rtol=0, atol=_TOLERANCE * scale):
                 return name
-        return next((name for name, value in self.labels.items() if other.labels.get(name) != value), None)
+        return next(
+            (name for name, value in self.labels.items() if other.labels.get(name) != value), None
+        )
 
 
 def _token_vectors(doc: Doc) -> numpy.ndarray:

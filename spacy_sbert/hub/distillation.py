@@ -26,7 +26,9 @@ from ..progress import progress_bar, ticking
 from ..similarity import principal_components
 from ..validation import NonNegative, Width, validated
 
-_SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
+_SMOOTHING = (
+    1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
+)
 # Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of it is rounding.
 _ROUNDING = numpy.finfo("float32").eps
 _BATCH = 4096  # wordpieces that are encoded at once
@@ -36,14 +38,20 @@ _N_FIT = 20_000  # texts that the table is fitted to: five times as many change 
 
 def _wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
     """Count each wordpiece of a tokenizer, given as JSON, in each text: int64 (texts, wordpieces)."""
-    encodings = Tokenizer.from_str(tokenizer).encode_batch_fast(list(texts), add_special_tokens=False)
+    encodings = Tokenizer.from_str(tokenizer).encode_batch_fast(
+        list(texts), add_special_tokens=False
+    )
     lengths = numpy.array([len(encoding) for encoding in encodings], dtype="int64")
     ids = numpy.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), dtype="int64")
     rows = numpy.repeat(numpy.arange(len(texts)), lengths)
-    return sparse.csr_array((numpy.ones(len(ids), dtype="int64"), (rows, ids)), shape=(len(texts), n_wordpieces))
+    return sparse.csr_array(
+        (numpy.ones(len(ids), dtype="int64"), (rows, ids)), shape=(len(texts), n_wordpieces)
+    )
 
 
-def _least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy.ndarray) -> numpy.ndarray:
+def _least_squares(
+    table: numpy.ndarray, counts: sparse.csr_array, targets: numpy.ndarray
+) -> numpy.ndarray:
     """Fit the linear map that brings the mean vectors of texts nearest to their targets.
 
     R = argmin ||M R - T||^2,   M_s = sum_w c_sw E_w / sum_w c_sw
@@ -56,7 +64,9 @@ def _least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: nump
     return numpy.linalg.lstsq(means, targets, rcond=_ROUNDING * table.shape[1])[0]
 
 
-def _encode_vocabulary(encoder: TransformerTextEncoder, words: Sequence[str], *, progress: bool) -> numpy.ndarray:
+def _encode_vocabulary(
+    encoder: TransformerTextEncoder, words: Sequence[str], *, progress: bool
+) -> numpy.ndarray:
     """Encode each wordpiece between the special tokens, and each word as a text: float32 (n, width), of any length."""
     pooling = encoder.pooling.copy()
     pooling.normalize = False
@@ -68,7 +78,9 @@ def _encode_vocabulary(encoder: TransformerTextEncoder, words: Sequence[str], *,
             parts.append(encoder.encode(_in_place_of_text(ids, template))[0])
             bar.update(len(ids))
     cuts = TruncationCounter()
-    of_words = encode_all(encoder, words, window=_BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts)
+    of_words = encode_all(
+        encoder, words, window=_BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts
+    )
     return numpy.concatenate([*parts, of_words])
 
 
@@ -98,7 +110,11 @@ def _frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[st
     counts: Counter[str] = Counter()
     for text in texts:
         normal = plain.normalizer.normalize_str(text) if plain.normalizer else text
-        split = plain.pre_tokenizer.pre_tokenize_str(normal) if plain.pre_tokenizer else [(normal, None)]
+        split = (
+            plain.pre_tokenizer.pre_tokenize_str(normal)
+            if plain.pre_tokenizer
+            else [(normal, None)]
+        )
         counts.update(word for word, _ in split)
     ranked = (word for word, seen in counts.most_common() if seen >= _MIN_COUNT)
     longest = model["max_input_chars_per_word"]
@@ -137,7 +153,9 @@ def distill_static(
     """
     pipe = find_sbert(teacher, name)
     transformer = find_transformer(pipe.name, pipe.model)
-    encoder = TransformerTextEncoder(transformer, cast(SentencePooling, pipe.model.get_ref("pooling")))
+    encoder = TransformerTextEncoder(
+        transformer, cast(SentencePooling, pipe.model.get_ref("pooling"))
+    )
     if size > encoder.width:
         raise ValueError(
             f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: set size to at most it."
@@ -152,14 +170,22 @@ def distill_static(
             f"The vocabulary has {len(nonempty)} texts with words, and {size} are needed to fit a table of {size}."
         )
     vectors = _encode_vocabulary(encoder, frequent, progress=progress)
-    fitted = nonempty[numpy.linspace(0, len(nonempty) - 1, min(len(nonempty), _N_FIT)).astype("int64")]
+    fitted = nonempty[
+        numpy.linspace(0, len(nonempty) - 1, min(len(nonempty), _N_FIT)).astype("int64")
+    ]
     targets = pipe.encode([texts[number] for number in fitted], progress=progress)
     with ticking("Fitting", shown=progress):
-        axes = numpy.eye(size) if size == encoder.width else principal_components(targets)[1].axes[:size].T
+        axes = (
+            numpy.eye(size)
+            if size == encoder.width
+            else principal_components(targets)[1].axes[:size].T
+        )
         frequencies = counts.sum(axis=0)
         weighted = vectors * (_SMOOTHING / (_SMOOTHING + frequencies / frequencies.sum()))[:, None]
         table = weighted @ _least_squares(weighted, counts[fitted], targets @ axes)
-    return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
+    return _pipeline(
+        str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes
+    )
 
 
 def _tokenizer(
@@ -169,20 +195,30 @@ def _tokenizer(
     shim = load(transformer)
     if not shim.tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
-    tokenizer = without_special_tokens(shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase)
+    tokenizer = without_special_tokens(
+        shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase
+    )
     kind = json.loads(tokenizer)["model"]["type"]
     if n_words and kind != "WordPiece":
         warn(Warnings.NO_WORDS.format(given=kind))
     words = _frequent_words(tokenizer, texts, n_words) if n_words and kind == "WordPiece" else []
     if words:  # the tokenizer keeps them whole
         content = json.loads(tokenizer)
-        content["model"]["vocab"].update({word: number for number, word in enumerate(words, start=n_pieces)})
+        content["model"]["vocab"].update(
+            {word: number for number, word in enumerate(words, start=n_pieces)}
+        )
         tokenizer = json.dumps(content, ensure_ascii=False)
     return tokenizer, words
 
 
-def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray) -> Language:
-    model = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "name": teacher, "width": table.shape[1]}
+def _pipeline(
+    lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray
+) -> Language:
+    model = {
+        "@architectures": "spacy-sbert.StaticSentenceEncoder.v1",
+        "name": teacher,
+        "width": table.shape[1],
+    }
     loss = {"@layers": "spacy-sbert.ProjectedDistillationLoss.v1", "learn_rate_factor": 0.0}
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", config={"model": {**model, "normalize": True}, "loss": loss})

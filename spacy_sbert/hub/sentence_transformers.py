@@ -22,7 +22,13 @@ from ..models.pooling import SentencePooling
 from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve
 from ..models.sbert_config import REFERENCE, Precision
-from ..models.static_embedding import TABLE_NAMES, TOKENIZER_FILE, WEIGHTS_FILE, StaticEmbedding, read_static
+from ..models.static_embedding import (
+    TABLE_NAMES,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+    StaticEmbedding,
+    read_static,
+)
 from ..models.tokenization import Prompts
 from ..models.transformer import SpanTransformer, load
 from ..pipeline.listeners import find_static_embedding, find_transformer
@@ -55,7 +61,10 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
         be written.
     """
     pipe = find_sbert(nlp, name)
-    pooling, table = cast(SentencePooling, pipe.model.get_ref("pooling")), find_static_embedding(pipe.model)
+    pooling, table = (
+        cast(SentencePooling, pipe.model.get_ref("pooling")),
+        find_static_embedding(pipe.model),
+    )
     with atomic_folder(path) as folder:
         if table is not None:
             modules = [("StaticEmbedding", "")]
@@ -69,24 +78,35 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             if message := unknown_there.get(encoder.options.overflow):
                 warn(message.format(name=pipe.name, limit=settings.max_length))
             if encoder.shim.precision not in ("float32", REFERENCE):
-                text = Warnings.EXPORT_PRECISION.format(name=pipe.name, precision=encoder.shim.precision)
+                text = Warnings.EXPORT_PRECISION.format(
+                    name=pipe.name, precision=encoder.shim.precision
+                )
                 warn(text)
             encoder.shim.save_pretrained(folder)
             _write_inputs(folder, encoder)
             limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
             _write_json(folder / "sentence_bert_config.json", limits)
-            _write_json(folder / "1_Pooling" / "config.json", _pooling_config(pooling.pooling_name, encoder))
+            _write_json(
+                folder / "1_Pooling" / "config.json", _pooling_config(pooling.pooling_name, encoder)
+            )
         for layer in _dense_layers(pooling, pipe.name):
             modules.append(("Dense", f"{len(modules)}_Dense"))
             _write_dense(folder / modules[-1][1], layer)
         if pooling.normalizes(settings):
             modules.append(("Normalize", f"{len(modules)}_Normalize"))
         listed = [
-            {"idx": number, "name": str(number), "path": part, "type": f"{sbert_config.PACKAGE}.models.{kind}"}
+            {
+                "idx": number,
+                "name": str(number),
+                "path": part,
+                "type": f"{sbert_config.PACKAGE}.models.{kind}",
+            }
             for number, (kind, part) in enumerate(modules)
         ]
         _write_json(folder / sbert_config.MODULES_FILE, listed)
-        default = settings.default_prompt_name if prompts.default_name is None else prompts.default_name
+        default = (
+            settings.default_prompt_name if prompts.default_name is None else prompts.default_name
+        )
         shared: dict[str, object] = {
             "__version__": {"spacy_sbert": version("spacy-sbert")},
             "prompts": {**settings.prompts, **prompts.own},
@@ -94,7 +114,10 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             "similarity_fn_name": "cosine",
         }
         width = pooling.truncate_dim or settings.truncate_dim
-        _write_json(folder / "config_sentence_transformers.json", shared | ({"truncate_dim": width} if width else {}))
+        _write_json(
+            folder / "config_sentence_transformers.json",
+            shared | ({"truncate_dim": width} if width else {}),
+        )
         card = sentence_transformers_card(nlp, pipe.name, folder=Path(path).name)
         (folder / "README.md").write_text(card, encoding="utf8")
 
@@ -152,8 +175,15 @@ def _write_dense(folder: Path, layer: Model) -> None:
         "activation_function": _TORCH_NAMES[str(forward_settings(layer)["activation"])],
     }
     _write_json(folder / "config.json", config)
-    weights = {f"linear.{theirs}": key for theirs, key in (("weight", "W"), ("bias", "b")) if layer.has_param(key)}
-    arrays = {name: numpy.ascontiguousarray(layer.ops.to_numpy(layer.get_param(key))) for name, key in weights.items()}
+    weights = {
+        f"linear.{theirs}": key
+        for theirs, key in (("weight", "W"), ("bias", "b"))
+        if layer.has_param(key)
+    }
+    arrays = {
+        name: numpy.ascontiguousarray(layer.ops.to_numpy(layer.get_param(key)))
+        for name, key in weights.items()
+    }
     save_file(arrays, folder / "model.safetensors")
 
 
@@ -181,7 +211,10 @@ def import_folder(
     """
     folder = resolve(source)
     modules = _read_modules(folder)
-    settings, static = sbert_config.read_settings(folder, source), sbert_config.static_module(folder)
+    settings, static = (
+        sbert_config.read_settings(folder, source),
+        sbert_config.static_module(folder),
+    )
     dense = [_read_dense(module.folder) for module in modules if module.kind == "Dense"]
     table = None if static is None else _read_table(static, settings, precision)
     config: dict[str, object] = {
@@ -199,10 +232,15 @@ def import_folder(
             "precision": precision or by_default,
         }
     else:
-        config |= {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": table[1].shape[1]}
+        config |= {
+            "@architectures": "spacy-sbert.StaticSentenceEncoder.v1",
+            "width": table[1].shape[1],
+        }
     layers = {f"dense{number}": layer.config for number, layer in enumerate(dense, start=1)}
     if dense:
-        config["dense"] = layers["dense1"] if len(dense) == 1 else {"@layers": "chain.v1", "*": layers}
+        config["dense"] = (
+            layers["dense1"] if len(dense) == 1 else {"@layers": "chain.v1", "*": layers}
+        )
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", name=name, config={"model": config})
     model = find_sbert(nlp, name).model
@@ -212,7 +250,11 @@ def import_folder(
     else:
         encoder = cast(StaticEmbedding, find_static_embedding(model))
         encoder.set_table(*table)
-    _load_dense(model, dense, cast(SentencePooling, model.get_ref("pooling")).pooled_width(encoder.get_dim("nO")))
+    _load_dense(
+        model,
+        dense,
+        cast(SentencePooling, model.get_ref("pooling")).pooled_width(encoder.get_dim("nO")),
+    )
     return nlp
 
 
@@ -256,16 +298,31 @@ def _read_dense(folder: Path) -> _Dense:
     sbert_config.read_keys(file, MODULE_KEYS["Dense"])
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation not in _ACTIVATIONS:
-        raise _refused(folder, f"its activation_function {activation} is none of {', '.join(_ACTIVATIONS)}")
+        raise _refused(
+            folder, f"its activation_function {activation} is none of {', '.join(_ACTIVATIONS)}"
+        )
     arrays = _read_weights(folder)
     shapes = {key: array.shape for key, array in arrays.items()}
     shape = (config.get("out_features"), config.get("in_features"))
     if shapes.get("linear.weight") != shape or shapes.get("linear.bias", shape[:1]) != shape[:1]:
-        raise _refused(folder, f"its weights are {shapes}, its config says linear.weight of {shape}")
+        raise _refused(
+            folder, f"its weights are {shapes}, its config says linear.weight of {shape}"
+        )
     if config.get("bias", True) != ("linear.bias" in arrays):
-        raise _refused(folder, f"its config says bias = {config.get('bias', True)}, its weights are {shapes}")
-    weights = {ours: arrays[key] for ours, key in (("W", "linear.weight"), ("b", "linear.bias")) if key in arrays}
-    layer = {"nO": shape[0], "nI": shape[1], "activation": _ACTIVATIONS[activation], "bias": "b" in weights}
+        raise _refused(
+            folder, f"its config says bias = {config.get('bias', True)}, its weights are {shapes}"
+        )
+    weights = {
+        ours: arrays[key]
+        for ours, key in (("W", "linear.weight"), ("b", "linear.bias"))
+        if key in arrays
+    }
+    layer = {
+        "nO": shape[0],
+        "nI": shape[1],
+        "activation": _ACTIVATIONS[activation],
+        "bias": "b" in weights,
+    }
     return _Dense(folder, {"@layers": "spacy-sbert.Dense.v1", **layer}, weights)
 
 
@@ -273,11 +330,15 @@ def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
     file, older = folder / "model.safetensors", folder / "pytorch_model.bin"
     if file.is_file():
         check_safetensors(file)
-        return {key: tensor.float().numpy() for key, tensor in load_file(file).items()}  # NumPy has no bfloat16
+        return {
+            key: tensor.float().numpy() for key, tensor in load_file(file).items()
+        }  # NumPy has no bfloat16
     if not older.is_file():
         raise _refused(folder, "it has neither model.safetensors nor pytorch_model.bin")
     try:
-        tensors = torch.load(older, map_location="cpu", weights_only=True)  # reads tensors, and runs no pickled code
+        tensors = torch.load(
+            older, map_location="cpu", weights_only=True
+        )  # reads tensors, and runs no pickled code
         return {key: tensor.float().numpy() for key, tensor in tensors.items()}
     except Exception as error:  # of any type, depending on the bytes
         raise ValueError(Errors.BAD_WEIGHTS.format(file=older, reason=error)) from error
@@ -285,7 +346,9 @@ def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
 
 def _load_dense(model: Model, dense: list[_Dense], width: int) -> None:
     """Set the weights of the dense layers. RAISES (ValueError): if one takes vectors of another width."""
-    for layer, read in zip((node for node in model.walk() if node.name == "dense"), dense, strict=True):
+    for layer, read in zip(
+        (node for node in model.walk() if node.name == "dense"), dense, strict=True
+    ):
         if layer.get_dim("nI") != width:
             reason = f"it takes vectors of {layer.get_dim('nI')} numbers, and those before it have {width}"
             raise _refused(read.folder, reason)

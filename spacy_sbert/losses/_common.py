@@ -16,7 +16,9 @@ from ..validation import ConfiguredModel
 Members = list[Floats2d]
 Backprop = Callable[..., Members]  # takes d_loss, a factor on the loss, 1.0 by default
 Derivative = Callable[[Floats1d], Members]
-Paired = tuple[float, Callable[[float], Floats1d]]  # a loss, and a function to its derivative by what was measured
+Paired = tuple[
+    float, Callable[[float], Floats1d]
+]  # a loss, and a function to its derivative by what was measured
 PairedFunction = Callable[[Floats2d, Floats2d], tuple[Floats1d, Derivative]]
 Distance = Literal["euclidean", "cosine", "manhattan"]
 _InT = TypeVar("_InT")
@@ -68,13 +70,19 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         """Raise ValueError for a wrong number of members, or if members and gold values differ in rows."""
         if len(members) not in self.n_members:
             expected = " or ".join(map(str, self.n_members))
-            raise ValueError(f"The loss '{self.name}' takes examples of {expected} members, got {len(members)}.")
+            raise ValueError(
+                f"The loss '{self.name}' takes examples of {expected} members, got {len(members)}."
+            )
         lengths = [*map(len, members), *gold_lengths]
         if len(set(lengths)) > 1:
             counts = f"{', '.join(map(str, lengths[:-1]))} and {lengths[-1]}"
-            raise ValueError(f"The loss '{self.name}' takes as many rows of every member as gold values, got {counts}.")
+            raise ValueError(
+                f"The loss '{self.name}' takes as many rows of every member as gold values, got {counts}."
+            )
 
-    def check_outputs(self, members: Sequence[Any], value: object, gradients: Sequence[Any] | None) -> None:
+    def check_outputs(
+        self, members: Sequence[Any], value: object, gradients: Sequence[Any] | None
+    ) -> None:
         """Raise ValueError if a loss is not a number, or gradients do not have the shapes of the members."""
         if not isinstance(value, int | float | numpy.floating):
             kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
@@ -105,7 +113,12 @@ def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: An
 
 
 def _forward_pairs(
-    model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: PairedFunction, loss: Callable
+    model: LossLayer,
+    inputs: tuple[Members, Floats1d],
+    is_train: bool,
+    *,
+    measure: PairedFunction,
+    loss: Callable,
 ) -> tuple[float, Backprop]:
     members, gold = inputs
     model.check_inputs(members, len(gold))
@@ -154,7 +167,11 @@ def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "m
     square = get_array_module(errors).square
     with numpy.errstate(over="ignore"):  # checked below
         value = float(getattr(square(errors), reduce)())
-    return value if numpy.isfinite(value) else float(getattr(square(errors.astype("float64")), reduce)())
+    return (
+        value
+        if numpy.isfinite(value)
+        else float(getattr(square(errors.astype("float64")), reduce)())
+    )
 
 
 unit_rows = unit_length()  # has neither parameters nor state
@@ -220,28 +237,44 @@ def check_gradient(
     members = [numpy.array(member, dtype="float64") for member in members]
     if loss.gold in ("score", "vector"):
         gold = numpy.array(gold, dtype="float64")
-    parameters = [(node, name) for node in loss.walk() for name in node.param_names if node.has_param(name)]
+    parameters = [
+        (node, name) for node in loss.walk() for name in node.param_names if node.has_param(name)
+    ]
     for node, name in parameters:
         node.set_param(name, cast(Any, node.get_param(name)).astype("float64"))
         node.set_grad(name, 0 * node.get_param(name))
     value, backprop = loss((members, gold), True)
     gradients = backprop(1.0)
     loss.check_outputs(members, value, gradients)
-    checked: list[Any] = [(f"member {i}", *pair) for i, pair in enumerate(zip(members, gradients, strict=True))]
+    checked: list[Any] = [
+        (f"member {i}", *pair) for i, pair in enumerate(zip(members, gradients, strict=True))
+    ]
     for node, name in parameters:
-        checked.append((f"the parameter '{name}'", node.get_param(name), node.get_grad(name).copy()))
+        checked.append(
+            (f"the parameter '{name}'", node.get_param(name), node.get_grad(name).copy())
+        )
     for what, array, gradient in checked:
         expected = _finite_differences(lambda: loss((members, gold), True)[0], array, step)
         _compare(loss, what, numpy.asarray(gradient), expected, tolerance)
     for number, gradient in enumerate(loss((members, gold), True)[1](2.0)):
         expected = 2 * numpy.asarray(gradients[number])
-        _compare(loss, f"member {number}, with the factor 2", numpy.asarray(gradient), expected, tolerance)
+        _compare(
+            loss,
+            f"member {number}, with the factor 2",
+            numpy.asarray(gradient),
+            expected,
+            tolerance,
+        )
 
 
-def _compare(loss: LossLayer, what: str, gradient: numpy.ndarray, expected: numpy.ndarray, tolerance: float) -> None:
+def _compare(
+    loss: LossLayer, what: str, gradient: numpy.ndarray, expected: numpy.ndarray, tolerance: float
+) -> None:
     """Raise ValueError if a gradient is not the expected one, or not finite."""
     error = numpy.nan_to_num(numpy.abs(gradient - expected), nan=numpy.inf)
-    bound = tolerance * max(float(numpy.abs(expected).max(initial=0)), 1e-4)  # of small ones the difference
+    bound = tolerance * max(
+        float(numpy.abs(expected).max(initial=0)), 1e-4
+    )  # of small ones the difference
     if (error <= bound).all():
         return
     place = numpy.unravel_index(error.argmax(), error.shape)
@@ -252,7 +285,9 @@ def _compare(loss: LossLayer, what: str, gradient: numpy.ndarray, expected: nump
     )
 
 
-def _finite_differences(value: Callable[[], float], array: numpy.ndarray, step: float) -> numpy.ndarray:
+def _finite_differences(
+    value: Callable[[], float], array: numpy.ndarray, step: float
+) -> numpy.ndarray:
     """Return the gradient of a value by an array that it is computed from, number by number."""
     gradient = numpy.zeros_like(array)
     for place in numpy.ndindex(*array.shape):

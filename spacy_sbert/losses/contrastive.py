@@ -42,7 +42,9 @@ def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.
 
 @registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
 @validated
-def OnlineContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.5) -> LossLayer:
+def OnlineContrastiveLoss(
+    distance: Distance = "cosine", margin: NonNegativeFloat = 0.5
+) -> LossLayer:
     """ContrastiveLoss of the pairs that are hard to tell, summed rather than averaged, and without its 1/2.
 
     loss = sum_{i alike, d_i > min d of the unlike} d_i^2
@@ -53,30 +55,43 @@ def OnlineContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloa
     distance, margin, input, errors: as of ContrastiveLoss.
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of sentence-transformers.
     """
-    loss, kind = partial(_contrastive, margin=margin, is_online=True), {"whole_batch": True, "is_sum": True}
-    return pair_loss("OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind)
+    loss, kind = (
+        partial(_contrastive, margin=margin, is_online=True),
+        {"whole_batch": True, "is_sum": True},
+    )
+    return pair_loss(
+        "OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind
+    )
 
 
 def _contrastive(
     model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float, is_online: bool
 ) -> tuple[float, Callable[[float], Floats1d]]:
     xp, alike = get_array_module(distance), gold == 1
-    errors = xp.where(alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan))  # (n,)
+    errors = xp.where(
+        alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan)
+    )  # (n,)
     if is_online:
         far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
-        near = ~alike & (distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max()))
+        near = ~alike & (
+            distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max())
+        )
         errors = errors * (far | near).astype(distance.dtype)
     value = mean_square(errors, "sum") if is_online else mean_square(errors) / 2
     # the gold is only looked at if the loss is not a number: the host would wait for the device
     if math.isnan(value):
         for score in gold[(gold != 0) & (gold != 1)].tolist():
-            raise ValueError(f"The loss '{model.name}' expects gold scores of 0 or 1 (alike), got {score}.")
+            raise ValueError(
+                f"The loss '{model.name}' expects gold scores of 0 or 1 (alike), got {score}."
+            )
     return value, lambda d_loss: 2 * errors * (d_loss if is_online else d_loss / (2 * len(gold)))
 
 
 def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:
     """Return the extreme distance of the other kind, or the mean of this kind if the other has fewer than two."""
-    xp = get_array_module(distance)  # they are counted on the device, for which the host does not wait
+    xp = get_array_module(
+        distance
+    )  # they are counted on the device, for which the host does not wait
     mean = xp.where(kind, distance, 0).sum() / xp.maximum(xp.sum(kind), 1).astype(distance.dtype)
     return xp.where(xp.sum(~kind) > 1, extreme, mean)
 
@@ -92,7 +107,12 @@ def TripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 1.0
     Input: [a, p, n], each float (n, width): anchors, positives, negatives; and None.
     SOURCE: Reimers and Gurevych 2019, section 3 (Triplet Objective Function).
     """
-    return LossLayer("TripletLoss", partial(_triplets, distance=distance, margin=margin), n_members=[3], gold=None)
+    return LossLayer(
+        "TripletLoss",
+        partial(_triplets, distance=distance, margin=margin),
+        n_members=[3],
+        gold=None,
+    )
 
 
 def _triplets(
@@ -103,7 +123,12 @@ def _triplets(
 
 
 def _triplet_hinge(
-    anchor: Floats2d, positive: Floats2d, negative: Floats2d, *, measure: PairedFunction, margin: float
+    anchor: Floats2d,
+    positive: Floats2d,
+    negative: Floats2d,
+    *,
+    measure: PairedFunction,
+    margin: float,
 ) -> tuple[float, Backprop]:
     """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
     near, back_from_near = measure(anchor, positive)
@@ -121,7 +146,9 @@ def _triplet_hinge(
 
 @registry.layers("spacy-sbert.BatchHardTripletLoss.v1")
 @validated
-def BatchHardTripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 5.0) -> LossLayer:
+def BatchHardTripletLoss(
+    distance: Distance = "euclidean", margin: NonNegativeFloat = 5.0
+) -> LossLayer:
     """TripletLoss of each text with the farthest text of its label and the nearest text of another.
 
     loss = mean_i max(max_{j != i: y_j = y_i} d(x_i, x_j) - min_{k: y_k != y_i} d(x_i, x_k) + margin, 0)
@@ -137,7 +164,12 @@ def BatchHardTripletLoss(distance: Distance = "euclidean", margin: NonNegativeFl
 
 
 def _batch_hard(
-    model: LossLayer, inputs: tuple[Members, list[str]], is_train: bool, *, distance: str, margin: float
+    model: LossLayer,
+    inputs: tuple[Members, list[str]],
+    is_train: bool,
+    *,
+    distance: str,
+    margin: float,
 ) -> tuple[float, Backprop]:
     members, labels = inputs
     model.check_inputs(members, len(labels))
@@ -156,7 +188,9 @@ def hinge_of_rows(
     xp = get_array_module(X)
     if not len(triplets[0]):
         return 0.0, lambda d_loss=1.0: [xp.zeros_like(X)]
-    value, back_to_triplets = _triplet_hinge(*(X[rows] for rows in triplets), measure=measure, margin=margin)
+    value, back_to_triplets = _triplet_hinge(
+        *(X[rows] for rows in triplets), measure=measure, margin=margin
+    )
 
     def backprop(d_loss: float = 1.0) -> Members:
         dX = xp.zeros_like(X)
@@ -192,7 +226,9 @@ def label_encode(rows: Iterable[Iterable[str]]) -> Any:  # noqa: ANN401 (int (ro
 def _pairwise_euclidean(X: Floats2d) -> Floats2d:
     """Return the square of the distance of each row to each, up to a factor."""
     xp = get_array_module(X)
-    x = xp.asarray(X, dtype="float64")  # float32 would leave only rounding errors of long vectors near each other
+    x = xp.asarray(
+        X, dtype="float64"
+    )  # float32 would leave only rounding errors of long vectors near each other
     longest = abs(x).max()
     x = x / xp.where(longest == 0, 1.0, longest)
     squares = (x * x).sum(axis=1)
@@ -213,7 +249,9 @@ def _pairwise_manhattan(X: Floats2d) -> Floats2d:
     return distances
 
 
-_PAIRWISE: dict[str, Callable[[Floats2d], Floats2d]] = {  # (n, width) to (n, n), in the order of the distances
+_PAIRWISE: dict[
+    str, Callable[[Floats2d], Floats2d]
+] = {  # (n, width) to (n, n), in the order of the distances
     "euclidean": _pairwise_euclidean,
     "cosine": _pairwise_cosine,
     "manhattan": _pairwise_manhattan,

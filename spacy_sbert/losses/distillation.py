@@ -78,7 +78,9 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None) -> None:
         model.set_param("W", uniform_init(model.ops, (nO, nI), lo=-(nI**-0.5), hi=nI**-0.5))
 
 
-def _projected_distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[float, Backprop]:
+def _projected_distillation(
+    model: LossLayer, inputs: _Inputs, is_train: bool
+) -> tuple[float, Backprop]:
     members, teacher = inputs
     model.check_inputs(members, len(teacher))
     widths = (teacher.shape[1], members[0].shape[1])

@@ -36,7 +36,9 @@ def MultipleNegativesRankingLoss(
     SOURCE: Henderson et al. 2017, section 4.4 (Multiple negatives); van den Oord et al. 2018, section 2.3.
     """
     forward = partial(_rank, scale=scale, similarity=similarity, symmetric=symmetric)
-    return LossLayer("MultipleNegativesRankingLoss", forward, n_members=[2, 3], gold="text", whole_batch=True)
+    return LossLayer(
+        "MultipleNegativesRankingLoss", forward, n_members=[2, 3], gold="text", whole_batch=True
+    )
 
 
 @registry.layers("spacy-sbert.CachedMultipleNegativesRankingLoss.v1")
@@ -62,14 +64,22 @@ def CachedMultipleNegativesRankingLoss(
 
 
 def _rank(
-    model: LossLayer, inputs: _Inputs, is_train: bool, *, scale: float, similarity: str, symmetric: bool
+    model: LossLayer,
+    inputs: _Inputs,
+    is_train: bool,
+    *,
+    scale: float,
+    similarity: str,
+    symmetric: bool,
 ) -> tuple[float, Backprop]:
     members, texts = inputs
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
     ids = xp.asarray(label_encode(texts))
     # the similarity matrix is a product of matrices: the rows that are multiplied, and their backprop
-    compared: list[Any] = [unit_rows(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members]
+    compared: list[Any] = [
+        unit_rows(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members
+    ]
     # each has the numbers of the query and of its answers
     searches = [list(range(len(members))), *([[1, 0]] if symmetric else [])]
     gradients = [xp.zeros_like(member) for member in members]
@@ -87,7 +97,9 @@ def _rank(
             gradients[member] += derivative / len(searches)
 
     def backprop(d_loss: float = 1.0) -> Members:
-        return [back(d_loss * gradient) for (_, back), gradient in zip(compared, gradients, strict=True)]
+        return [
+            back(d_loss * gradient) for (_, back), gradient in zip(compared, gradients, strict=True)
+        ]
 
     return float(value), backprop
 
@@ -163,17 +175,25 @@ def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
     return LossLayer("MegaBatchMarginLoss", forward, n_members=[2], gold="text", whole_batch=True)
 
 
-def _mega_batch(model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float) -> tuple[float, Backprop]:
+def _mega_batch(
+    model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float
+) -> tuple[float, Backprop]:
     members, texts = inputs
     _check_pairs(model, members, texts)
     n, xp = len(members[0]), get_array_module(members[0])
     rows, hardest = _hardest_negatives(members[0], members[1], label_encode(texts))
     triplets = [rows, n + rows, n + hardest]
-    value, backprop = hinge_of_rows(xp.concatenate(members), triplets, measure=DISTANCES["cosine"], margin=margin)
-    return value * len(rows) / n, lambda d_loss=1.0: xp.split(backprop(d_loss * len(rows) / n)[0], 2)
+    value, backprop = hinge_of_rows(
+        xp.concatenate(members), triplets, measure=DISTANCES["cosine"], margin=margin
+    )
+    return value * len(rows) / n, lambda d_loss=1.0: xp.split(
+        backprop(d_loss * len(rows) / n)[0], 2
+    )
 
 
-def _hardest_negatives(anchors: Floats2d, positives: Floats2d, ids: Ints2d) -> tuple[Ints1d, Ints1d]:
+def _hardest_negatives(
+    anchors: Floats2d, positives: Floats2d, ids: Ints2d
+) -> tuple[Ints1d, Ints1d]:
     """Return the rows of the anchors that have a wrong positive, and of the most similar of these, int (m,) each.
 
     ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known at once.
@@ -181,6 +201,8 @@ def _hardest_negatives(anchors: Floats2d, positives: Floats2d, ids: Ints2d) -> t
     xp = get_array_module(anchors)
     all_rows: Any = numpy.arange(len(anchors))
     right = _false_negatives(ids, all_rows) | numpy.eye(len(anchors), dtype=bool)
-    similar = xp.where(xp.asarray(right), -xp.inf, unit_rows(anchors, True)[0] @ unit_rows(positives, True)[0].T)
+    similar = xp.where(
+        xp.asarray(right), -xp.inf, unit_rows(anchors, True)[0] @ unit_rows(positives, True)[0].T
+    )
     rows = xp.asarray(numpy.flatnonzero(~right.all(axis=1)))
     return rows, similar[rows].argmax(axis=1)

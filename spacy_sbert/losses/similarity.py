@@ -7,7 +7,16 @@ from thinc.types import Floats1d, Floats2d
 from thinc.util import get_array_module
 
 from ..validation import SCORE_RANGE, PositiveFloat, validated
-from ._common import Derivative, LossLayer, Members, Paired, log_sum_exp, mean_square, pair_loss, paired_cosine
+from ._common import (
+    Derivative,
+    LossLayer,
+    Members,
+    Paired,
+    log_sum_exp,
+    mean_square,
+    pair_loss,
+    paired_cosine,
+)
 
 
 @registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
@@ -38,7 +47,9 @@ def CoSENTLoss(scale: PositiveFloat = 20.0) -> LossLayer:
     Input: [u, v], each float (n, width), and y, float (n,), the gold scores, of which only the order counts.
     SOURCE: Huang et al. 2024 (CoSENT).
     """
-    return pair_loss("CoSENTLoss", paired_cosine, partial(_rank_pairs, scale=scale), whole_batch=True)
+    return pair_loss(
+        "CoSENTLoss", paired_cosine, partial(_rank_pairs, scale=scale), whole_batch=True
+    )
 
 
 @registry.layers("spacy-sbert.AnglELoss.v1")
@@ -53,7 +64,9 @@ def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
         float (n,), the gold scores, of which only the order counts.
     SOURCE: Li and Li 2023 (AnglE), section 3 (Angle Objective).
     """
-    return pair_loss("AnglELoss", _paired_angle, partial(_rank_pairs, scale=scale), whole_batch=True)
+    return pair_loss(
+        "AnglELoss", _paired_angle, partial(_rank_pairs, scale=scale), whole_batch=True
+    )
 
 
 def _rank_pairs(model: LossLayer, similarity: Floats1d, gold: Floats1d, *, scale: float) -> Paired:

@@ -21,7 +21,8 @@ SYMMETRIC = ("abs_diff", "product")  # the same with u and v exchanged
 @registry.layers("spacy-sbert.SoftmaxLoss.v1")
 @validated
 def SoftmaxLoss(
-    concatenation: Sequence[_Part] = ("u", "v", "abs_diff"), learn_rate_factor: NonNegativeFloat = 1.0
+    concatenation: Sequence[_Part] = ("u", "v", "abs_diff"),
+    learn_rate_factor: NonNegativeFloat = 1.0,
 ) -> LossLayer:
     """Cross-entropy of a linear classifier of pairs; the classifier is trained and saved with the loss.
 
@@ -38,7 +39,9 @@ def SoftmaxLoss(
     """
     parts = list(concatenation)
     if not parts or len(set(parts)) < len(parts):
-        raise ValueError(f"The loss 'SoftmaxLoss' cannot work with concatenation = {parts}: expected parts, each once.")
+        raise ValueError(
+            f"The loss 'SoftmaxLoss' cannot work with concatenation = {parts}: expected parts, each once."
+        )
     return LossLayer(
         "SoftmaxLoss",
         partial(_forward, parts=parts),
@@ -52,7 +55,9 @@ def SoftmaxLoss(
     )
 
 
-def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None, *, parts: Sequence[str]) -> None:
+def _init(
+    model: LossLayer, X: _Inputs | None = None, Y: None = None, *, parts: Sequence[str]
+) -> None:
     """Draw W and b, for the labels and the width of the examples, from the uniform distribution of torch.nn.Linear."""
     if X is None:
         return
@@ -65,7 +70,9 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None, *, parts: 
             f"initialized for {given}. Build a new pipe."
         )
     if len(labels) < 2:
-        raise ValueError(f"The loss '{model.name}' needs at least two labels, got {given}. Name more to initialize it.")
+        raise ValueError(
+            f"The loss '{model.name}' needs at least two labels, got {given}. Name more to initialize it."
+        )
     nO, nI = len(labels), len(parts) * members[0].shape[1]
     if model.has_dim("nI"):
         _check_width(model, nI)
@@ -76,7 +83,9 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None, *, parts: 
         model.set_param(name, uniform_init(model.ops, shape, lo=-(nI**-0.5), hi=nI**-0.5))
 
 
-def _forward(model: LossLayer, inputs: _Inputs, is_train: bool, *, parts: Sequence[str]) -> tuple[float, Backprop]:
+def _forward(
+    model: LossLayer, inputs: _Inputs, is_train: bool, *, parts: Sequence[str]
+) -> tuple[float, Backprop]:
     members, gold = inputs
     model.check_inputs(members, len(gold))
     saved = model.attrs["concatenation"]
@@ -87,7 +96,9 @@ def _forward(model: LossLayer, inputs: _Inputs, is_train: bool, *, parts: Sequen
         )
     features, scores = _scores(model, *members)
     owner = f"the classifier of the loss '{model.name}'"
-    losses, d_scores = cross_entropy(scores, label_indices(model.ops, gold, model.attrs["labels"], owner))
+    losses, d_scores = cross_entropy(
+        scores, label_indices(model.ops, gold, model.attrs["labels"], owner)
+    )
 
     def backprop(d_loss: float = 1.0) -> Members:
         dY = d_scores * (d_loss / len(gold))
@@ -134,15 +145,27 @@ def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
     SOURCE: Reimers and Gurevych 2019, Table 6; Tai et al. 2015, Improved Semantic Representations From Tree-Structured
         LSTM Networks, section 4.2, for the symmetric ones.
     """
-    values = {"u": lambda: u, "v": lambda: v, "abs_diff": lambda: abs(u - v), "product": lambda: u * v}
+    values = {
+        "u": lambda: u,
+        "v": lambda: v,
+        "abs_diff": lambda: abs(u - v),
+        "product": lambda: u * v,
+    }
     return get_array_module(u).concatenate([values[part]() for part in parts], axis=1)
 
 
-def _backprop_concatenated(u: Floats2d, v: Floats2d, parts: Sequence[str], d_features: Floats2d) -> Members:
+def _backprop_concatenated(
+    u: Floats2d, v: Floats2d, parts: Sequence[str], d_features: Floats2d
+) -> Members:
     """Return du and dv, from the derivative of the features, float (n, len(parts) * width)."""
     xp = get_array_module(u)
     sign = xp.sign(u - v)
-    slopes = {"u": (1, 0), "v": (0, 1), "abs_diff": (sign, -sign), "product": (v, u)}  # by u and by v
+    slopes = {
+        "u": (1, 0),
+        "v": (0, 1),
+        "abs_diff": (sign, -sign),
+        "product": (v, u),
+    }  # by u and by v
     du, dv = xp.zeros_like(u), xp.zeros_like(v)
     for part, d in zip(parts, xp.split(d_features, len(parts), axis=1), strict=True):
         by_u, by_v = slopes[part]

@@ -26,13 +26,17 @@ def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
             "spacy-sbert.CosineSimilarityLoss.v1, or to a function that returns a spacy_sbert.losses.LossLayer."
         )
     if not layer.n_members:
-        raise ValueError(f"The loss '{loss}' cannot contain '{layer.name}': make '{layer.name}' the outermost loss.")
+        raise ValueError(
+            f"The loss '{loss}' cannot contain '{layer.name}': make '{layer.name}' the outermost loss."
+        )
     return layer
 
 
 @registry.layers("spacy-sbert.MatryoshkaLoss.v1")
 @validated
-def MatryoshkaLoss(loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None) -> LossLayer:
+def MatryoshkaLoss(
+    loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None
+) -> LossLayer:
     """Weighted sum of a loss over vectors cut to several widths, so that cut vectors are useful, too.
 
     loss = sum_k w_k loss_k(x[:, :d_k])
@@ -47,18 +51,29 @@ def MatryoshkaLoss(loss: object, dims: Sequence[Width], weights: Sequence[NonNeg
     name = "MatryoshkaLoss"
     inner = _check_inner(loss, name, "loss")
     if not dims or len(set(dims)) < len(dims):
-        raise ValueError(f"The loss '{name}' cannot work with dims = {dims}: expected positive numbers, each once.")
+        raise ValueError(
+            f"The loss '{name}' cannot work with dims = {dims}: expected positive numbers, each once."
+        )
     factors = [1.0] * len(dims) if weights is None else list(weights)
     if len(factors) != len(dims):
-        raise ValueError(f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers.")
-    forward, init = partial(_forward_widths, dims=dims, weights=factors), partial(_init_widths, dims=dims)
+        raise ValueError(
+            f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers."
+        )
+    forward, init = (
+        partial(_forward_widths, dims=dims, weights=factors),
+        partial(_init_widths, dims=dims),
+    )
     layers = [inner.copy() for _ in dims]
-    layer: LossLayer = LossLayer(name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold)
+    layer: LossLayer = LossLayer(
+        name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold
+    )
     vars(layer).update(vars(inner))  # its settings, such as whole_batch
     return layer
 
 
-def _init_widths(model: LossLayer, X: _Inputs | None = None, Y: None = None, *, dims: Sequence[int]) -> None:
+def _init_widths(
+    model: LossLayer, X: _Inputs | None = None, Y: None = None, *, dims: Sequence[int]
+) -> None:
     for layer, dim in zip(model.layers, dims, strict=True):
         layer.initialize(X=None if X is None else _cut(model, X, dim))
 
@@ -66,7 +81,10 @@ def _init_widths(model: LossLayer, X: _Inputs | None = None, Y: None = None, *, 
 def _forward_widths(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
 ) -> tuple[float, Backprop]:
-    losses = [layer(_cut(model, inputs, dim), is_train) for layer, dim in zip(model.layers, dims, strict=True)]
+    losses = [
+        layer(_cut(model, inputs, dim), is_train)
+        for layer, dim in zip(model.layers, dims, strict=True)
+    ]
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_members = [get_array_module(member).zeros_like(member) for member in inputs[0]]
@@ -86,7 +104,9 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
         raise ValueError(
             f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} wide. Lower dims."
         )
-    return [member[:, :dim] for member in members], cast(Floats2d, gold)[:, :dim] if model.gold == "vector" else gold
+    return [member[:, :dim] for member in members], cast(Floats2d, gold)[
+        :, :dim
+    ] if model.gold == "vector" else gold
 
 
 @registry.layers("spacy-sbert.MultiTaskLoss.v1")
@@ -109,10 +129,14 @@ def MultiTaskLoss(
     """
     name, names = "MultiTaskLoss", sorted(objectives)
     if not objectives:
-        raise ValueError(f"The loss '{name}' has no objectives: expected at least one in its config.")
+        raise ValueError(
+            f"The loss '{name}' has no objectives: expected at least one in its config."
+        )
     layers = [_check_inner(objectives[objective], name, "objectives") for objective in names]
     if unknown := [objective for objective in weights or {} if objective not in names]:
-        raise ValueError(f"The loss '{name}' has weights for {unknown}, expected some of the objectives {names}.")
+        raise ValueError(
+            f"The loss '{name}' has weights for {unknown}, expected some of the objectives {names}."
+        )
     factors = dict.fromkeys(names, 1.0) | (weights or {})
     return LossLayer(
         name,
@@ -123,12 +147,18 @@ def MultiTaskLoss(
         gold=None,
         whole_batch=any(layer.whole_batch for layer in layers),
         attrs={"objectives": names},
-        mini_batch_size=min(filter(None, (layer.mini_batch_size for layer in layers)), default=None),
+        mini_batch_size=min(
+            filter(None, (layer.mini_batch_size for layer in layers)), default=None
+        ),
     )
 
 
 def _init_objectives(
-    model: LossLayer, X: dict[str, _Inputs] | None = None, Y: None = None, *, weights: dict[str, float]
+    model: LossLayer,
+    X: dict[str, _Inputs] | None = None,
+    Y: None = None,
+    *,
+    weights: dict[str, float],
 ) -> None:
     """Initialize the objectives that there are examples of."""
     for name, layer in _layers(model, list(weights)).items():
@@ -197,8 +227,15 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:  # noqa: ANN401 (any pa
     if name is None or "*" in block or layers.get_entry_point(name) is not None:
         return replaced
     nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())
-    learns = any(node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes)
+    learns = any(
+        node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes
+    )
     if learns or len(nodes) > _MAX_LAYERS:
         return replaced
     settings = {key: value for key, value in replaced.items() if key != "@layers"}
-    return {"@layers": "spacy-sbert.LossByName.v1", "name": name, "settings": settings, "n_layers": len(nodes)}
+    return {
+        "@layers": "spacy-sbert.LossByName.v1",
+        "name": name,
+        "settings": settings,
+        "n_layers": len(nodes),
+    }

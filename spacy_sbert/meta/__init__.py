@@ -2,4 +2,12 @@
 
 from .methods import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, MetaEmbedding, Moments
 
-__all__ = ["GCCA", "SVD", "Average", "Concatenation", "CrossViewAutoencoder", "MetaEmbedding", "Moments"]
+__all__ = [
+    "GCCA",
+    "SVD",
+    "Average",
+    "Concatenation",
+    "CrossViewAutoencoder",
+    "MetaEmbedding",
+    "Moments",
+]

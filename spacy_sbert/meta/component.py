@@ -20,9 +20,22 @@ from thinc.api import get_current_ops
 
 from ..errors import Warnings, WarnOnce, warn
 from ..files.atomic import atomic_write
-from ..files.serialization import add_checksum, check_parts, digest_of_parts, digest_of_stream, naming, verify_checksum
+from ..files.serialization import (
+    add_checksum,
+    check_parts,
+    digest_of_parts,
+    digest_of_stream,
+    naming,
+    verify_checksum,
+)
 from ..models import spans
-from ..models.encoded_docs import EncodeOptions, TruncationCounter, check_device, check_form, unit_vectors
+from ..models.encoded_docs import (
+    EncodeOptions,
+    TruncationCounter,
+    check_device,
+    check_form,
+    unit_vectors,
+)
 from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
@@ -80,7 +93,9 @@ class SentenceMeta(Pipe):
         if len(names) < 2:
             raise ValueError(ONE_MEMBER.format(given=", ".join(names) or "none"))
         if len(set(names)) < len(names):
-            raise ValueError(f"Members of a meta-embedding need names of their own, given: {', '.join(names)}.")
+            raise ValueError(
+                f"Members of a meta-embedding need names of their own, given: {', '.join(names)}."
+            )
         self.vocab = vocab
         self.members = list(members)
         self.estimator = estimator
@@ -90,7 +105,9 @@ class SentenceMeta(Pipe):
         self.spans_key = spans_key
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
-        self._own_fingerprint: tuple[list[object], list[object], str] | None = None  # what changes with it, and itself
+        self._own_fingerprint: tuple[list[object], list[object], str] | None = (
+            None  # what changes with it, and itself
+        )
         self._static = StaticVectorsWatch()
         self._checked_members = ""  # the fingerprint with which _check_members was called
         install_extensions(name)
@@ -124,7 +141,11 @@ class SentenceMeta(Pipe):
 
     def _set_vectors(self, docs: list[Doc]) -> None:
         rows = [self._rows(doc) for doc in docs]
-        stretches = [stretch for doc, (places, *_) in zip(docs, rows, strict=True) for stretch in _cut(doc, places)]
+        stretches = [
+            stretch
+            for doc, (places, *_) in zip(docs, rows, strict=True)
+            for stretch in _cut(doc, places)
+        ]
         if stretches:
             vectors = self._combine(stretches)
         else:
@@ -165,7 +186,9 @@ class SentenceMeta(Pipe):
         self._check_names(self.estimator)
         views = [member.vectors(stretches) for member in self.members]
         if not self.estimator.needs_fit and not self.estimator.widths_:
-            self.estimator.fit(views, [member.name for member in self.members])  # now their widths are known
+            self.estimator.fit(
+                views, [member.name for member in self.members]
+            )  # now their widths are known
         return self.estimator.transform(views).astype("float32")
 
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
@@ -181,7 +204,11 @@ class SentenceMeta(Pipe):
 
     @overload
     def encode(
-        self, texts: TextOrTexts, *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
+        self,
+        texts: TextOrTexts,
+        *,
+        convert_to_tensor: Literal[True],
+        **options: Unpack[_EncodeOptions],
     ) -> torch.Tensor: ...
 
     @overload
@@ -222,16 +249,22 @@ class SentenceMeta(Pipe):
         check_device(device, get_current_ops())
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         if prompt_name is not None:
-            raise ValueError(f"Cannot use prompt_name = {prompt_name!r}: set default_prompt_name of the members.")
+            raise ValueError(
+                f"Cannot use prompt_name = {prompt_name!r}: set default_prompt_name of the members."
+            )
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
-            raise ValueError(f"Cannot encode: '{self.name}' is in no pipeline. Use nlp.get_pipe('{self.name}').")
+            raise ValueError(
+                f"Cannot encode: '{self.name}' is in no pipeline. Use nlp.get_pipe('{self.name}')."
+            )
         texts, is_single = several_texts(texts)
         names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
             docs = nlp.pipe(checked, batch_size=min(window, batch_size or window))
-            docs = progress_of(docs, total=total, shown=progress or bool(show_progress_bar), unit="texts")
+            docs = progress_of(
+                docs, total=total, shown=progress or bool(show_progress_bar), unit="texts"
+            )
             rows = [doc_vectors.vector(doc, self.name) for doc in docs]
             empty = [] if rows else [doc_vectors.vector(nlp(""), self.name)]  # for its width
         vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
@@ -249,15 +282,22 @@ class SentenceMeta(Pipe):
         self._look_at_static_vectors()
         nlp = self._in_pipeline.nlp
         pipes: dict[str, object] = {} if nlp is None else dict(nlp.components)
-        encoders = [pipes.get(member.name) for member in self.members if isinstance(member, PipeMember)]
+        encoders = [
+            pipes.get(member.name) for member in self.members if isinstance(member, PipeMember)
+        ]
         return self._combined_fingerprint(
-            [pipe.fingerprint(load=load) if hasattr(pipe, "fingerprint") else "" for pipe in encoders]
+            [
+                pipe.fingerprint(load=load) if hasattr(pipe, "fingerprint") else ""
+                for pipe in encoders
+            ]
         )
 
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
         records = [member.records(doc) for member in self.members if isinstance(member, PipeMember)]
-        return self._combined_fingerprint(["+".join(sorted(of_pipe.encoders)) for of_pipe in records])
+        return self._combined_fingerprint(
+            ["+".join(sorted(of_pipe.encoders)) for of_pipe in records]
+        )
 
     def _look_at_static_vectors(self, docs: Sequence[Doc] = ()) -> None:
         """Let the fingerprint be computed again if static vectors have changed, which functions read; once a batch."""
@@ -280,7 +320,11 @@ class SentenceMeta(Pipe):
             numbers += glance
         known = self._own_fingerprint
         if known is None or [*map(id, known[0])] != [*map(id, objects)] or known[1] != numbers:
-            state = {"method": estimator.method, "settings": estimator.settings, "arrays": estimator.arrays}
+            state = {
+                "method": estimator.method,
+                "settings": estimator.settings,
+                "arrays": estimator.arrays,
+            }
             parts = [part for member in functions for part in member.identity()]
             parts += [vectors_digest(self.vocab)] if functions else []
             known = objects, numbers, digest_of_stream([srsly.msgpack_dumps(state), *parts])
@@ -315,11 +359,19 @@ class SentenceMeta(Pipe):
             return
         self._checked_members = fingerprint
         fitted_on = self.estimator.made_of_
-        changed = [name for name, digest in self.made_of().items() if fitted_on.get(name, digest) != digest]
+        changed = [
+            name for name, digest in self.made_of().items() if fitted_on.get(name, digest) != digest
+        ]
         if changed:
-            self.notify(Warnings.META_OTHER_MEMBERS.format(name=self.name, members=", ".join(changed)))
+            self.notify(
+                Warnings.META_OTHER_MEMBERS.format(name=self.name, members=", ".join(changed))
+            )
         pipes = self._member_pipes().items()
-        others = [name for name, pipe in pipes if {*doc_vectors.find(doc, name).encoders} != {pipe.fingerprint()}]
+        others = [
+            name
+            for name, pipe in pipes
+            if {*doc_vectors.find(doc, name).encoders} != {pipe.fingerprint()}
+        ]
         if others:
             self.notify(Warnings.META_OTHER_DOC.format(name=self.name, members=", ".join(others)))
 
@@ -344,17 +396,27 @@ class SentenceMeta(Pipe):
         """
         if nlp is None:
             raise ValueError(f"To fit '{self.name}', its pipes are needed: call nlp.initialize.")
-        if not self.estimator.needs_fit and not any(hasattr(member.function, "fit") for member in self.members):
+        if not self.estimator.needs_fit and not any(
+            hasattr(member.function, "fit") for member in self.members
+        ):
             return
 
         def texts() -> Iterable[str]:
             if corpus is not None:
                 return read_sentences(Path(corpus), column)
             docs = (example.reference for example in get_examples())
-            return (part.text for doc in docs for part in (spans.members(doc, self.spans_key) or (doc,)))
+            return (
+                part.text for doc in docs for part in (spans.members(doc, self.spans_key) or (doc,))
+            )
 
         sentences = ShortSentences(nlp, texts, max_tokens)
-        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
+        fit_meta(
+            nlp,
+            self.name,
+            sentences,
+            cache=Path(cache) if cache else None,
+            progress=sys.stderr.isatty(),
+        )
         if sentences.n_left_out:
             warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
 
@@ -365,12 +427,19 @@ class SentenceMeta(Pipe):
     def _parts(self) -> dict[str, Any]:
         """Return what is saved, by name: the estimator, and functions that learned."""
         functions = {f"function_{i}": member.function for i, member in enumerate(self.members)}
-        learned = {name: function for name, function in functions.items() if hasattr(function, "to_bytes")}
+        learned = {
+            name: function for name, function in functions.items() if hasattr(function, "to_bytes")
+        }
         return {"estimator": self.estimator, **learned}
 
     def _dump(self, exclude: Iterable[str]) -> dict[str, bytes]:
-        parts = {name: part.to_bytes() for name, part in self._parts().items() if name not in exclude}
-        return {name: data if name == "estimator" else add_checksum(data) for name, data in parts.items()}
+        parts = {
+            name: part.to_bytes() for name, part in self._parts().items() if name not in exclude
+        }
+        return {
+            name: data if name == "estimator" else add_checksum(data)
+            for name, data in parts.items()
+        }
 
     def _load(self, name: str, data: bytes) -> None:
         if name == "estimator":
@@ -406,7 +475,9 @@ class SentenceMeta(Pipe):
     def _set_estimator(self, data: bytes) -> None:
         saved = estimator_from_bytes(data)
         self._check_names(saved)
-        expected, actual = ({"method": each.method, **each.settings} for each in (self.estimator, saved))
+        expected, actual = (
+            {"method": each.method, **each.settings} for each in (self.estimator, saved)
+        )
         if expected != actual:
             raise ValueError(
                 f"'{self.name}' was saved with {actual}, the config says {expected}. Restore it, or run sbert fit-meta."
@@ -429,7 +500,9 @@ def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
         yield doc
         return
     for start, end in places.tolist():
-        first = start - 1 if start == end else start  # a row of white space is the empty range at its end
+        first = (
+            start - 1 if start == end else start
+        )  # a row of white space is the empty range at its end
         span = doc.char_span(first, end, alignment_mode="expand")
         if span is None:
             raise ValueError(
@@ -453,17 +526,27 @@ def fit_meta(
     """
     pipe = nlp.get_pipe(name)
     if not isinstance(pipe, SentenceMeta):
-        raise ValueError(f"The pipe '{name}' is not an 'sbert_meta' but a {type(pipe).__name__}: name the pipe to fit.")
+        raise ValueError(
+            f"The pipe '{name}' is not an 'sbert_meta' but a {type(pipe).__name__}: name the pipe to fit."
+        )
     members, estimator = pipe.members, pipe.estimator
     for member in members:
         if hasattr(member.function, "fit"):
 
             def docs(title: str = f"Learning {member.name}") -> Iterator[Doc]:
-                return map(nlp.make_doc, progress_of(texts(), desc=title, unit="sentences", shown=progress))
+                return map(
+                    nlp.make_doc, progress_of(texts(), desc=title, unit="sentences", shown=progress)
+                )
 
             member.function.fit(docs)
-    with nullcontext(cache) if cache else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        views = corpus_vectors(nlp, name, members, texts, Path(folder), estimator=estimator, progress=progress)
+    with (
+        nullcontext(cache)
+        if cache
+        else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder
+    ):
+        views = corpus_vectors(
+            nlp, name, members, texts, Path(folder), estimator=estimator, progress=progress
+        )
         estimator.fit(views, [member.name for member in members], progress=progress)
         estimator.made_of_ = pipe.made_of()
         if cache is None:

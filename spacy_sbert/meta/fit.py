@@ -52,7 +52,9 @@ def _read_cells(path: Path, column: int | None) -> Iterator[str]:
     else:
         for line, columns in read_delimited(path, delimiter="\t"):
             if column > len(columns):
-                raise ValueError(SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
+                raise ValueError(
+                    SHORT_LINE.format(path=path, line=line, column=column, given=len(columns))
+                )
             yield columns[column - 1]
 
 
@@ -94,12 +96,16 @@ class _VectorCache:
         self.folder = folder / key[:16]
         self.key = key
         self.names = list(names)
-        self.paths = [self.folder / f"{i}.f32" for i in range(len(self.names))]  # file systems may not hold names
+        self.paths = [
+            self.folder / f"{i}.f32" for i in range(len(self.names))
+        ]  # file systems may not hold names
 
     def read(self) -> list[numpy.ndarray] | None:
         """Return the members' vectors, memory-mapped, float32 (n, d_j) each; None if they are missing or damaged."""
         try:
-            manifest = serialization.parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
+            manifest = serialization.parse_checksummed(
+                _Manifest, (self.folder / MANIFEST).read_bytes()
+            )
             if (manifest.key, manifest.names) != (self.key, self.names):
                 return None
             if [serialization.file_digest(path) for path in self.paths] != manifest.files:
@@ -133,7 +139,9 @@ class _VectorCache:
                 n += len(block[0])
         files = list(map(serialization.file_digest, self.paths))
         manifest = _Manifest(key=self.key, names=self.names, n=n, files=files).model_dump()
-        write_text(self.folder / MANIFEST, json.dumps(serialization.checksummed_json(manifest)) + "\n")
+        write_text(
+            self.folder / MANIFEST, json.dumps(serialization.checksummed_json(manifest)) + "\n"
+        )
         return self._mapped(n)
 
 
@@ -179,7 +187,9 @@ def corpus_vectors(
 
 def _settings(nlp: Language, name: str, members: Sequence[Member]) -> Iterator[str | bytes]:
     """Yield all that the members' vectors depend on, except the sentences."""
-    yield serialization.digest_of_parts(pipeline_digest(nlp), serialization.device(), serialization.versions())
+    yield serialization.digest_of_parts(
+        pipeline_digest(nlp), serialization.device(), serialization.versions()
+    )
     functions = nlp.config["components"].get(name, {}).get("functions", {})
     for member in members:
         yield member.name

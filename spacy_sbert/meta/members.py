@@ -86,7 +86,9 @@ class FunctionMember:
         if not hasattr(self.function, "to_bytes"):
             return [], []
         held = list(getattr(self.function, "__dict__", {}).values())
-        numbers: list[object] = [sample_of(value) for value in held if isinstance(value, numpy.ndarray)]
+        numbers: list[object] = [
+            sample_of(value) for value in held if isinstance(value, numpy.ndarray)
+        ]
         numbers += [len(value) for value in held if isinstance(value, Collection)]
         return held, numbers
 
@@ -114,7 +116,9 @@ BLOCK = 1024  # Docs whose vectors are made at once
 
 def _weighted_means(spans: Sequence[Doc | Span], weights: dict[str, float]) -> numpy.ndarray:
     if spans and not spans[0].vocab.vectors.size:
-        raise ValueError("The vocab has no static vectors for a meta-embedding. Load them with spacy init vectors.")
+        raise ValueError(
+            "The vocab has no static vectors for a meta-embedding. Load them with spacy init vectors."
+        )
     width = spans[0].vocab.vectors_length if spans else 0
     rows = [weighted_mean(span, weights) for span in spans]
     return numpy.array(rows, dtype="float32").reshape(len(rows), width)
@@ -135,7 +139,9 @@ def _mean_static_vectors(spans: Sequence[Doc | Span]) -> numpy.ndarray:
 
 @registry.misc("spacy-sbert.SmoothInverseFrequency.v1")
 @validated
-def smooth_inverse_frequency(a: PositiveFloat = SMOOTHING, counts: str | Path | None = None) -> Function:
+def smooth_inverse_frequency(
+    a: PositiveFloat = SMOOTHING, counts: str | Path | None = None
+) -> Function:
     """Make `spacy-sbert.SmoothInverseFrequency.v1`: a weighted mean of static vectors, without what all have in common.
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u' v(s), where u is the first singular vector of the
@@ -181,7 +187,9 @@ class _SmoothInverseFrequency:
     def __call__(self, spans: Sequence[Doc | Span]) -> numpy.ndarray:
         """Return the vectors, float32 (n, width). RAISES (ValueError): if not fitted, or without static vectors."""
         if not self.component.size:
-            raise ValueError("Weights of smooth inverse frequency are not known yet. Fit them with nlp.initialize.")
+            raise ValueError(
+                "Weights of smooth inverse frequency are not known yet. Fit them with nlp.initialize."
+            )
         rows = _weighted_means(spans, self.weights).astype("float64")
         return (rows - numpy.outer(rows @ self.component, self.component)).astype("float32")
 
@@ -192,5 +200,8 @@ class _SmoothInverseFrequency:
     def from_bytes(self, data: bytes) -> "_SmoothInverseFrequency":
         """Load what to_bytes returned."""
         state = srsly.msgpack_loads(data)
-        self.weights, self.component = state["weights"], numpy.array(state["component"], dtype="float64")
+        self.weights, self.component = (
+            state["weights"],
+            numpy.array(state["component"], dtype="float64"),
+        )
         return self

@@ -18,9 +18,20 @@ from ..errors import DivergedError, Errors, Warnings
 from ..files.serialization import add_checksum, verify_checksum
 from ..progress import progress_bar, progress_of, ticking
 from ..similarity import as_array, components_of_covariance, flip_signs, unit_length
-from ..validation import NonNegativeFloat, Positive, PositiveFloat, Seed, Width, check_weights, short_repr, validated
+from ..validation import (
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Seed,
+    Width,
+    check_weights,
+    short_repr,
+    validated,
+)
 
-EMPTY_CORPUS = "There is no sentence to fit the meta-embedding on. Give a corpus, or a higher max_tokens."
+EMPTY_CORPUS = (
+    "There is no sentence to fit the meta-embedding on. Give a corpus, or a higher max_tokens."
+)
 ONE_MEMBER = "A meta-embedding combines at least two members, given: {given}. Add another pipe or function before it."
 
 Views = Sequence[numpy.ndarray]
@@ -29,12 +40,16 @@ _Solution = tuple[numpy.ndarray, numpy.ndarray, int]  # see _Linear._solve
 _BLOCK = 4096  # sentences worked on at once
 _MIN_VARIANCE = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
 _ROUNDING = 1e-10  # of rho, as a share of the largest
-_SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+_SINGULAR = (
+    1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+)
 
 
 def _members(views: object) -> list[ArrayLike]:
     if not isinstance(views, Iterable) or isinstance(views, str | bytes | Mapping):
-        raise TypeError(f"Cannot combine views = {short_repr(views)}: expected a list of arrays, one for each member.")
+        raise TypeError(
+            f"Cannot combine views = {short_repr(views)}: expected a list of arrays, one for each member."
+        )
     return list(views)
 
 
@@ -42,9 +57,13 @@ def _arrays(views: Sequence[ArrayLike], names: Sequence[str]) -> list[numpy.ndar
     """Return the members' vectors as arrays, maybe memory-mapped. RAISES (TypeError, ValueError): if they are none."""
     arrays = []
     for name, view in zip(names, views, strict=True):
-        array = as_array(view, f"vectors of the member '{name}'", "a float array of shape (n, width)")
+        array = as_array(
+            view, f"vectors of the member '{name}'", "a float array of shape (n, width)"
+        )
         if array.ndim != 2 or not array.shape[1]:
-            raise ValueError(f"The member '{name}' of a meta-embedding has shape {array.shape}: expected (n, width).")
+            raise ValueError(
+                f"The member '{name}' of a meta-embedding has shape {array.shape}: expected (n, width)."
+            )
         arrays.append(array)
     return arrays
 
@@ -108,7 +127,11 @@ class MetaEmbedding(ABC):
 
     def to_bytes(self) -> bytes:
         """Return the estimator, its settings and what it learned, as MessagePack with a checksum."""
-        state: dict[str, object] = {"method": self.method, "settings": self.settings, "names": list(self.names_)}
+        state: dict[str, object] = {
+            "method": self.method,
+            "settings": self.settings,
+            "names": list(self.names_),
+        }
         state |= {"widths": list(self.widths_), "size": self.size_, "arrays": self.arrays}
         state["made_of"] = self.made_of_
         return add_checksum(srsly.msgpack_dumps(state))
@@ -120,9 +143,13 @@ class MetaEmbedding(ABC):
         """Yield what users should know about the fit; name (str): of the pipe, for the messages."""
         widest = max(self.widths_, default=0)
         if self.size is None and self.needs_fit and self.width < widest:
-            yield Warnings.META_FEWER_DIRECTIONS.format(name=name, method=self.method, size=self.width, widest=widest)
+            yield Warnings.META_FEWER_DIRECTIONS.format(
+                name=name, method=self.method, size=self.width, widest=widest
+            )
 
-    def fit(self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False) -> Self:
+    def fit(
+        self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False
+    ) -> Self:
         """Learn from the vectors of a corpus of sentences.
 
         views (J arrays, float (n, d_j)): see the class.
@@ -135,7 +162,9 @@ class MetaEmbedding(ABC):
         members = _members(views)
         names = tuple(map(str, range(len(members))) if names is None else names)
         if len(names) != len(members):
-            raise ValueError(f"Given {len(names)} names for {len(members)} members: expected one for each.")
+            raise ValueError(
+                f"Given {len(names)} names for {len(members)} members: expected one for each."
+            )
         if len(members) < 2:
             raise ValueError(ONE_MEMBER.format(given=", ".join(names) or "none"))
         views = _arrays(members, names)
@@ -154,16 +183,24 @@ class MetaEmbedding(ABC):
         RAISES (ValueError): if it is not fitted, the members are not those it was fitted on, or a number is not finite.
         """
         if not self.is_fitted:
-            raise ValueError(f"The method '{self.method}' has not been fitted. Call nlp.initialize, or sbert fit-meta.")
+            raise ValueError(
+                f"The method '{self.method}' has not been fitted. Call nlp.initialize, or sbert fit-meta."
+            )
         members = _members(views)
         if not members:
             raise ValueError(ONE_MEMBER.format(given="none"))
-        names = self.names_ if len(self.names_) == len(members) else tuple(map(str, range(len(members))))
+        names = (
+            self.names_
+            if len(self.names_) == len(members)
+            else tuple(map(str, range(len(members))))
+        )
         views = _arrays(members, names)
         widths = tuple(view.shape[1] for view in views)
         if self.widths_ and widths != self.widths_:
             expected = dict(zip(self.names_, self.widths_, strict=True))
-            raise ValueError(f"Members of widths {list(widths)}, but it was fitted on {expected}. Fit it again.")
+            raise ValueError(
+                f"Members of widths {list(widths)}, but it was fitted on {expected}. Fit it again."
+            )
         parts = [self._transform(block) for block in self._blocks(views, names)]
         return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
 
@@ -214,7 +251,9 @@ class Concatenation(MetaEmbedding):
         return sum(self.widths_)
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
-        for _ in self._blocks(views, names):  # raises if a number is not finite, as the other methods do
+        for _ in self._blocks(
+            views, names
+        ):  # raises if a number is not finite, as the other methods do
             pass
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
@@ -318,9 +357,14 @@ class _Linear(MetaEmbedding):
         """
         covariance = moments.covariance
         if not numpy.isfinite(covariance).all():
-            raise ValueError("The members' vectors are too large for their squares. Set normalize = true.")
+            raise ValueError(
+                "The members' vectors are too large for their squares. Set normalize = true."
+            )
         ends = list(itertools.accumulate(widths))
-        columns = [(name, slice(end - width, end)) for name, end, width in zip(names, ends, widths, strict=True)]
+        columns = [
+            (name, slice(end - width, end))
+            for name, end, width in zip(names, ends, widths, strict=True)
+        ]
         for name, part in columns:
             variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
             if not variance > _MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
@@ -329,10 +373,16 @@ class _Linear(MetaEmbedding):
                     "sentences that it tells apart."
                 )
         most = min(sum(widths), moments.n - 1)
-        values, components, rank = self._solve(covariance, columns, min(self.size or max(widths), most), moments.n)
+        values, components, rank = self._solve(
+            covariance, columns, min(self.size or max(widths), most), moments.n
+        )
         rank = min(rank, most)  # rounding may look like one more
         self._check_directions(rank, moments.n)
-        self.mean_, self.components_, self.values_ = moments.mean.copy(), flip_signs(components[:rank]), values[:rank]
+        self.mean_, self.components_, self.values_ = (
+            moments.mean.copy(),
+            flip_signs(components[:rank]),
+            values[:rank],
+        )
         self.names_, self.widths_, self.size_ = tuple(names), tuple(widths), len(self.values_)
         return self
 
@@ -382,15 +432,23 @@ class GCCA(_Linear):
     method = "gcca"
 
     @validated
-    def __init__(self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = 10.0):
+    def __init__(
+        self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = 10.0
+    ):
         super().__init__(size=size, normalize=normalize)
         self.tau = tau
-        self._n_positive: int | None = None  # of values_, but for rounding; what is loaded has no notes
+        self._n_positive: int | None = (
+            None  # of values_, but for rounding; what is loaded has no notes
+        )
 
     def notes(self, name: str) -> Iterator[str]:
         yield from super().notes(name)
         if self._n_positive is not None and self._n_positive < self.width:
-            counts = {"size": self.width, "count": self.width - self._n_positive, "positive": self._n_positive}
+            counts = {
+                "size": self.width,
+                "count": self.width - self._n_positive,
+                "positive": self._n_positive,
+            }
             yield Warnings.META_NOT_POSITIVE.format(name=name, **counts)
 
     def _solve(self, covariance: numpy.ndarray, columns: _Columns, size: int, n: int) -> _Solution:
@@ -434,7 +492,9 @@ LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "mse": functional.mse_loss,  # 1 / (n d) sum_i |x_i - y_i|^2
     "mae": functional.l1_loss,  # 1 / (n d) sum_i |x_i - y_i|_1
     "kld": _kl_divergence,  # 1 / n sum_i KL(softmax(y_i) || softmax(x_i))
-    "cosine": lambda x, y: (1 - functional.cosine_similarity(x, y, dim=1)).square().mean(),  # of (1 - cos(x_i, y_i))^2
+    "cosine": lambda x, y: (
+        (1 - functional.cosine_similarity(x, y, dim=1)).square().mean()
+    ),  # of (1 - cos(x_i, y_i))^2
 }
 LAYERS = (0, 1, 2)
 _MAX_EPOCHS = 1_000_000  # the loss of each is saved
@@ -451,8 +511,12 @@ class _CrossViewNetwork(torch.nn.Module):
     def __init__(self, widths: Sequence[int], size: int, hidden_layers: int):
         super().__init__()
         hidden = [size] * hidden_layers
-        self.encoders = torch.nn.ModuleList(_feed_forward([width, *hidden, size]) for width in widths)
-        self.decoders = torch.nn.ModuleList(_feed_forward([size, *hidden, width]) for width in widths)
+        self.encoders = torch.nn.ModuleList(
+            _feed_forward([width, *hidden, size]) for width in widths
+        )
+        self.decoders = torch.nn.ModuleList(
+            _feed_forward([size, *hidden, width]) for width in widths
+        )
 
     def forward(self, views: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return the code: sum_j E_j(x_j), (n, d), of J views (n, d_j)."""
@@ -461,7 +525,9 @@ class _CrossViewNetwork(torch.nn.Module):
     def loss(self, views: Sequence[torch.Tensor], loss: str) -> torch.Tensor:
         """Return sum_j sum_k l(D_k(E_j(x_j)), x_k), over all J x J pairs of J views (n, d_j)."""
         compare, pairs = LOSSES[loss], list(zip(self.decoders, views, strict=True))
-        parts = [compare(decode(code), view) for code in self._codes(views) for decode, view in pairs]
+        parts = [
+            compare(decode(code), view) for code in self._codes(views) for decode, view in pairs
+        ]
         return torch.stack(parts).sum()
 
     def _codes(self, views: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -522,7 +588,11 @@ class CrossViewAutoencoder(MetaEmbedding):
     def parameters_(self) -> dict[str, numpy.ndarray]:
         """Return the weights by name."""
         network = self._network
-        return {} if network is None else {name: value.numpy() for name, value in network.state_dict().items()}
+        return (
+            {}
+            if network is None
+            else {name: value.numpy() for name, value in network.state_dict().items()}
+        )
 
     @property
     def arrays(self) -> dict[str, numpy.ndarray]:
@@ -531,7 +601,9 @@ class CrossViewAutoencoder(MetaEmbedding):
     def _set_arrays(self, arrays: Mapping[str, numpy.ndarray]) -> None:
         self.losses_ = arrays["losses_"]
         network = self._new_network(self.widths_)
-        network.load_state_dict({name: torch.from_numpy(arrays[name]) for name in network.state_dict()})
+        network.load_state_dict(
+            {name: torch.from_numpy(arrays[name]) for name in network.state_dict()}
+        )
         self._network = network.eval().requires_grad_(False)
 
     def check_size(self, widths: Sequence[int], n: int) -> None:
@@ -547,19 +619,27 @@ class CrossViewAutoencoder(MetaEmbedding):
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learn_rate, betas=(0.9, 0.999))
         rng = numpy.random.default_rng(self.seed)
         losses = []
-        for epoch in progress_of(range(self.epochs), desc="Training", unit="epochs", shown=progress):
+        for epoch in progress_of(
+            range(self.epochs), desc="Training", unit="epochs", shown=progress
+        ):
             batch_losses = []
             order = rng.permutation(len(views[0]))
             for start in range(0, len(order), self.batch_size):
-                rows = numpy.sort(order[start : start + self.batch_size])  # read in the order on disk
+                rows = numpy.sort(
+                    order[start : start + self.batch_size]
+                )  # read in the order on disk
                 optimizer.zero_grad()
-                loss = network.loss(self._tensors(self._prepared([view[rows] for view in views], names)), self.loss)
+                loss = network.loss(
+                    self._tensors(self._prepared([view[rows] for view in views], names)), self.loss
+                )
                 loss.backward()
                 optimizer.step()
                 batch_losses.append(loss.detach())
             losses.append(float(torch.stack(batch_losses).mean()))
             if not numpy.isfinite(losses[-1]):
-                raise ValueError(f"The loss is not finite in epoch {epoch + 1}. Lower learn_rate = {self.learn_rate}.")
+                raise ValueError(
+                    f"The loss is not finite in epoch {epoch + 1}. Lower learn_rate = {self.learn_rate}."
+                )
         self.losses_, self.size_ = numpy.array(losses), self.size or max(widths)
         self._network = network.eval().requires_grad_(False)
 
@@ -579,7 +659,8 @@ class CrossViewAutoencoder(MetaEmbedding):
 
 
 METHODS: dict[str, type[MetaEmbedding]] = {
-    estimator.method: estimator for estimator in (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
+    estimator.method: estimator
+    for estimator in (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
 }
 
 
@@ -590,12 +671,16 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     RAISES (ValueError): for an unknown method, or a setting that the method does not have.
     """
     if method not in METHODS:
-        raise ValueError(f"Unknown method '{method}' of meta-embedding: expected one of {', '.join(METHODS)}.")
+        raise ValueError(
+            f"Unknown method '{method}' of meta-embedding: expected one of {', '.join(METHODS)}."
+        )
     kind: Callable[..., MetaEmbedding] = METHODS[method]
     known = inspect.signature(kind).parameters
     if unknown := sorted(settings.keys() - known.keys()):
         expected = ", ".join(known)
-        raise ValueError(f"The method '{method}' has no setting {', '.join(unknown)}: expected some of {expected}.")
+        raise ValueError(
+            f"The method '{method}' has no setting {', '.join(unknown)}: expected some of {expected}."
+        )
     return kind(**settings)
 
 
@@ -608,7 +693,11 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
     if not (isinstance(state, dict) and "method" in state):
         raise ValueError("These bytes are not a saved meta-embedding. Save it again.")
     estimator = make_estimator(state["method"], **state["settings"])
-    estimator.names_, estimator.widths_, estimator.size_ = tuple(state["names"]), tuple(state["widths"]), state["size"]
+    estimator.names_, estimator.widths_, estimator.size_ = (
+        tuple(state["names"]),
+        tuple(state["widths"]),
+        state["size"],
+    )
     estimator.made_of_ = state.get("made_of", {})  # fits of before have none
     if estimator.widths_:
         arrays = {name: numpy.array(array) for name, array in state["arrays"].items()}

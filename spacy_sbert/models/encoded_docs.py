@@ -16,7 +16,9 @@ from .heads import unit_length
 from .span_batch import SpanBatch
 
 Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
-ProgressCallback = Callable[[int], object]  # takes how many more texts are done, such as the update of a bar
+ProgressCallback = Callable[
+    [int], object
+]  # takes how many more texts are done, such as the update of a bar
 
 
 @dataclass
@@ -32,10 +34,14 @@ class EncodedDoc:
     """The rows of one Doc and their vectors."""
 
     rows: SpanBatch  # in the order of the text
-    vectors: Floats2d  # float32 (rows, width) on the model's device; zero for a row without wordpieces
+    vectors: (
+        Floats2d  # float32 (rows, width) on the model's device; zero for a row without wordpieces
+    )
     pooling: str
     normalize: bool  # whether the vectors have unit length
-    wordpieces: WordpieceStates | None  # of other Spans and Tokens; None in training and with token_vectors = false
+    wordpieces: (
+        WordpieceStates | None
+    )  # of other Spans and Tokens; None in training and with token_vectors = false
     dense: bool = False  # whether a dense layer made the vectors of pooled ones
     text: str | None = None  # of the first row; None if it is not known
 
@@ -80,7 +86,10 @@ def n_rows_cut(doc: Doc, rows: SpanBatch) -> int:
     """Return how many rows were longer than the limit."""
     if rows.settings is not None:
         return int(numpy.count_nonzero(rows.n_cut))
-    tails = [doc[end - n : end] for n, (_, end) in zip(rows.n_cut.tolist(), rows.spans.tolist(), strict=True)]
+    tails = [
+        doc[end - n : end]
+        for n, (_, end) in zip(rows.n_cut.tolist(), rows.spans.tolist(), strict=True)
+    ]
     return sum(any(not token.is_space for token in tail) for tail in tails)
 
 
@@ -119,7 +128,9 @@ def check_device(device: str | torch.device | None, ops: Ops) -> None:
 def check_form(*, convert_to_numpy: bool, convert_to_tensor: bool) -> None:
     """Check that an array or a tensor is asked for. RAISES (ValueError): if not."""
     if not (convert_to_numpy or convert_to_tensor):
-        raise ValueError("Cannot use convert_to_numpy = False without a tensor. Set convert_to_tensor = True.")
+        raise ValueError(
+            "Cannot use convert_to_numpy = False without a tensor. Set convert_to_tensor = True."
+        )
 
 
 def unit_vectors(vectors: numpy.ndarray) -> numpy.ndarray:

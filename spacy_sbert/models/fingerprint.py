@@ -31,11 +31,28 @@ from .surroundings import undisturbed
 from .transformer import SpanTransformer, is_transformer, load
 
 LENGTH = 12  # hexadecimal digits of a fingerprint
-_distributions = cache(packages_distributions)  # it reads the metadata of all packages: a second or more
+_distributions = cache(
+    packages_distributions
+)  # it reads the metadata of all packages: a second or more
 # Settings of a transformer that saving, a new version or training changes, and that vectors do not depend on.
 _IGNORED = {
-    *("_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"),
-    *("id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"),
+    *(
+        "_name_or_path",
+        "architectures",
+        "transformers_version",
+        "dtype",
+        "torch_dtype",
+        "use_cache",
+        "return_dict",
+    ),
+    *(
+        "id2label",
+        "label2id",
+        "problem_type",
+        "initializer_range",
+        "gradient_checkpointing",
+        "output_attentions",
+    ),
     *("output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"),
 }
 # Its wordpieces show how a slow tokenizer normalizes and splits.
@@ -138,7 +155,12 @@ class Fingerprint:
         known = self._known
         reads_static = _reads_static(models)
         is_other_table = reads_static and self._static.has_changed(vocab, docs)
-        if known is None or is_other_table or numbers != known[1] or [*map(id, objects)] != [*map(id, known[0])]:
+        if (
+            known is None
+            or is_other_table
+            or numbers != known[1]
+            or [*map(id, objects)] != [*map(id, known[0])]
+        ):
             static = [vectors_digest(vocab)] if reads_static else []
             known = self._known = objects, numbers, _digest(models, pooling, static)[:LENGTH]
         return known[2]
@@ -169,7 +191,11 @@ def _watched(parts: list[Model], upstream: Sequence[Model]) -> tuple[list[object
 
 
 def _on_gpu(array: Array) -> bool:
-    return array.device.type != "cpu" if isinstance(array, torch.Tensor) else not isinstance(array, numpy.ndarray)
+    return (
+        array.device.type != "cpu"
+        if isinstance(array, torch.Tensor)
+        else not isinstance(array, numpy.ndarray)
+    )
 
 
 def _samples(arrays: list[Array]) -> list[object]:
@@ -184,7 +210,11 @@ def _samples(arrays: list[Array]) -> list[object]:
         flat = array.reshape(-1)
         groups.setdefault((is_tensor, str(flat.device)), []).append(flat[len(flat) // 2 :][:1])
     for (is_tensor, _), numbers in groups.items():
-        joined = torch.cat(numbers) if is_tensor else to_numpy(get_array_module(numbers[0]).concatenate(numbers))
+        joined = (
+            torch.cat(numbers)
+            if is_tensor
+            else to_numpy(get_array_module(numbers[0]).concatenate(numbers))
+        )
         samples += joined.tolist()
     return samples
 
@@ -195,13 +225,21 @@ def _reads_static(models: Iterable[Model]) -> bool:
 
 @undisturbed()
 def _digest(
-    models: Sequence[Model], pooling: SentencePooling, others: Iterable[bytes | str], *, exact: bool = False
+    models: Sequence[Model],
+    pooling: SentencePooling,
+    others: Iterable[bytes | str],
+    *,
+    exact: bool = False,
 ) -> str:
     """Return the SHA-256 of an encoder, its pooling and other parts; exact (bool): of all weights, not samples."""
     nodes = [node for model in models for node in model.walk()]
     transformer = next((node for node in nodes if is_transformer(node)), None)
     parts = [json.dumps([pooling.pooling_name, _width(models, pooling)]), *others]
-    parts += _layer_parts(nodes, exact) if transformer is None else _transformer_parts(transformer, exact)
+    parts += (
+        _layer_parts(nodes, exact)
+        if transformer is None
+        else _transformer_parts(transformer, exact)
+    )
     parts += [] if pooling.dense is None else _layer_parts(pooling.dense.walk(), exact)
     return digest_of_stream(parts)
 
@@ -209,7 +247,9 @@ def _digest(
 def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
     """Return the width of the vectors, or to which they are truncated if that of the states is not known."""
     nodes = [node for model in models for node in model.walk()]
-    settings = next((node.shim.settings for node in nodes if isinstance(node, SpanTransformer)), None)
+    settings = next(
+        (node.shim.settings for node in nodes if isinstance(node, SpanTransformer)), None
+    )
     outer = [node for model in models for node in (model, *model.layers)]
     hidden = next((node.get_dim("nO") for node in outer if node.has_dim("nO")), None)
     return pooling.truncate_dim if hidden is None else pooling.width(hidden, settings)
@@ -222,9 +262,15 @@ def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
         network, tokenizer = shim.weights, shim.tokenizer
     else:
         network, tokenizer = shim._model, shim._hfmodel.tokenizer  # noqa: SLF001 (spacy-transformers has no other)
-    lowercase = isinstance(transformer, SpanTransformer) and bool(shim.settings and shim.settings.lowercase)
-    config = json.loads(network.config.to_json_string(use_diff=True))  # what differs from the defaults
-    kept = {key: value for key, value in config.items() if key not in _IGNORED and "drop" not in key}
+    lowercase = isinstance(transformer, SpanTransformer) and bool(
+        shim.settings and shim.settings.lowercase
+    )
+    config = json.loads(
+        network.config.to_json_string(use_diff=True)
+    )  # what differs from the defaults
+    kept = {
+        key: value for key, value in config.items() if key not in _IGNORED and "drop" not in key
+    }
     yield json.dumps([kept, _tokenizer_state(tokenizer), lowercase], sort_keys=True).encode()
     yield _of_arrays(_tensors(network), exact)
 
@@ -234,13 +280,18 @@ def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face
     if tokenizer.is_fast:  # JSON: version, truncation and padding stand before the added tokens
         rules = tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
         return [rules, "split_special_tokens"] if tokenizer.split_special_tokens else rules
-    ids = [tokenizer.encode(text, verbose=False) for text in (_PROBE, _PROBE.lower(), _PROBE.upper(), "")]
+    ids = [
+        tokenizer.encode(text, verbose=False)
+        for text in (_PROBE, _PROBE.lower(), _PROBE.upper(), "")
+    ]
     return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
 
 
 def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the weights that states depend on. A pooler is left out: folders without one draw it at random."""
-    for name, tensor in sorted([*network.named_parameters(), *network.named_buffers()], key=lambda named: named[0]):
+    for name, tensor in sorted(
+        [*network.named_parameters(), *network.named_buffers()], key=lambda named: named[0]
+    ):
         if not name.startswith("pooler.") and tensor.is_floating_point():
             yield name, tensor
 
@@ -250,10 +301,15 @@ def _layer_parts(nodes: Iterable[Model], exact: bool) -> Iterator[bytes]:
     for node in nodes:
         settings = sorted({**forward_settings(node), **node.attrs}.items())
         kept = [(key, value) for key, value in settings if _is_plain(value) and "drop" not in key]
-        if upstream_name(node) is not None or (node.layers and not (node.param_names or node.shims or kept)):
+        if upstream_name(node) is not None or (
+            node.layers and not (node.param_names or node.shims or kept)
+        ):
             continue
         yield repr([node.name, kept]).encode()
-        yield _of_arrays([(name, node.get_param(name)) for name in node.param_names if node.has_param(name)], exact)
+        yield _of_arrays(
+            [(name, node.get_param(name)) for name in node.param_names if node.has_param(name)],
+            exact,
+        )
         for shim in node.shims:
             yield _of_arrays(_tensors(shim._model), exact)  # noqa: SLF001 (Thinc has no public name for it)
 
@@ -277,7 +333,11 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
             rows = rows[::step].detach().float().cpu().numpy()
         rows = numpy.ascontiguousarray(to_numpy(rows).astype("float32", copy=False))
         bits = rows.view("int64" if rows.shape[1] % 2 == 0 else "int32")
-        found.append(hashlib.sha256(rows.data).digest() if exact else bits.sum(axis=0, dtype="int64").tobytes())
+        found.append(
+            hashlib.sha256(rows.data).digest()
+            if exact
+            else bits.sum(axis=0, dtype="int64").tobytes()
+        )
     return b"".join(found)
 
 
@@ -292,7 +352,12 @@ def encoding_settings(model: Model) -> str:
 
 def _transformer_settings(model: SpanTransformer, pooling: SentencePooling) -> list[object]:
     folder = load(model).load()
-    how = [model.options.overflow, model.prompt(), model.prompts.includes(folder), folder.max_length]
+    how = [
+        model.options.overflow,
+        model.prompt(),
+        model.prompts.includes(folder),
+        folder.max_length,
+    ]
     return [*how, pooling.normalizes(folder)]
 
 
@@ -302,7 +367,11 @@ def vectors_digest(vocab: Vocab) -> str:
     rows = vectors.key2row
     words = numpy.array(sorted(rows), dtype="uint64")
     places = numpy.array([rows[word] for word in words.tolist()], dtype="int64")
-    arrays = [words.tobytes(), places.tobytes(), _of_arrays([("vectors", vectors.data)], exact=True)]
+    arrays = [
+        words.tobytes(),
+        places.tobytes(),
+        _of_arrays([("vectors", vectors.data)], exact=True),
+    ]
     return digest_of_stream([vectors.mode, *arrays])
 
 
@@ -323,7 +392,9 @@ def encoder_digest(
     if isinstance(model, SpanTransformer):
         others.append(json.dumps(_transformer_settings(model, pooling)))
     else:
-        known = pooling.normalizes(model.settings) if is_static_embedding(model) else pooling.normalize
+        known = (
+            pooling.normalizes(model.settings) if is_static_embedding(model) else pooling.normalize
+        )
         others.append(json.dumps(known))
     if tokenizer is not None:
         vocab = tokenizer.vocab
@@ -359,12 +430,19 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
             load(encoder)  # or its state and precision would change with use
         pooling = model.maybe_get_ref("pooling") if isinstance(model, Model) else None
         yield name
-        if encoders and isinstance(pooling, SentencePooling):  # heads of the training do not change vectors
+        if encoders and isinstance(
+            pooling, SentencePooling
+        ):  # heads of the training do not change vectors
             yield encoder_digest(encoders[0], pooling)
         elif hasattr(pipe, "to_bytes"):
             yield pipe.to_bytes(exclude=["vocab"])
         # "auto" in the config does not tell the precision.
-        yield from [precision_of(shim) for node in nodes for shim in node.shims if precision_of(shim) != "float32"]
+        yield from [
+            precision_of(shim)
+            for node in nodes
+            for shim in node.shims
+            if precision_of(shim) != "float32"
+        ]
     packages = _distributions()
     modules = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
     for package in sorted({package for module in modules for package in packages.get(module, [])}):

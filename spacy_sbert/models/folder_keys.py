@@ -10,7 +10,12 @@ from typing import Any, TypeAlias
 
 from pydantic import PositiveInt
 
-WHOLE, FLAG, TEXT, TEXTS = "a whole number above 0", "true or false", "a string", "an object of strings"
+WHOLE, FLAG, TEXT, TEXTS = (
+    "a whole number above 0",
+    "true or false",
+    "a string",
+    "an object of strings",
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,15 @@ def _object(reason: str, keys: Keys) -> Key:
 
 _NOT_TEXT = Key("for inputs that are not texts")
 _HUB = dict.fromkeys(
-    ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "subfolder", "token"),
+    (
+        "cache_dir",
+        "force_download",
+        "local_files_only",
+        "proxies",
+        "revision",
+        "subfolder",
+        "token",
+    ),
     Key("where to download; sentence-transformers overwrites it"),
 )
 _HUB["trust_remote_code"] = Key("a folder cannot allow its own code")
@@ -52,8 +65,12 @@ _MODEL_ARGUMENTS = _object(
     "arguments of the transformer's from_pretrained",
     {
         **_HUB,
-        "attn_implementation": _refused("the same attention, computed in another way", "eager", "sdpa"),
-        **dict.fromkeys(("dtype", "torch_dtype"), _refused("the precision of the weights", "float32")),
+        "attn_implementation": _refused(
+            "the same attention, computed in another way", "eager", "sdpa"
+        ),
+        **dict.fromkeys(
+            ("dtype", "torch_dtype"), _refused("the precision of the weights", "float32")
+        ),
         "device_map": Key("on which device weights are loaded"),
         "low_cpu_mem_usage": Key("how weights are loaded"),
         "use_safetensors": Key("which file of equal weights is read"),
@@ -92,7 +109,11 @@ def _transformer_keys(task: str, output: str, method_output: str) -> Keys:
         "transformer_task": Key("the class of the transformer", allowed=(task,)),
         "modality_config": _object(
             "how inputs are read",
-            {"text": _object("how texts are read", text), "message": _refused("chat templates"), OTHERS: _NOT_TEXT},
+            {
+                "text": _object("how texts are read", text),
+                "message": _refused("chat templates"),
+                OTHERS: _NOT_TEXT,
+            },
         ),
         "module_output_name": _refused("another output of the transformer", output),
         "processing_kwargs": _object(
@@ -104,7 +125,9 @@ def _transformer_keys(task: str, output: str, method_output: str) -> Keys:
             },
         ),
         "unpad_inputs": Key("padding has no effect on vectors"),
-        **dict.fromkeys(("query_length", "document_length"), _refused("a limit of its own for a kind of text")),
+        **dict.fromkeys(
+            ("query_length", "document_length"), _refused("a limit of its own for a kind of text")
+        ),
         "query_expansion": _refused("wordpieces added to queries"),
         **dict.fromkeys(("model_args", "model_kwargs"), _MODEL_ARGUMENTS),
         **dict.fromkeys(("tokenizer_args", "processor_kwargs"), _TOKENIZER_ARGUMENTS),
@@ -141,7 +164,9 @@ MODEL_KEYS: Mapping[str, Keys] = {
     },
 }
 TRANSFORMER_KEYS: Mapping[str, Keys] = {
-    SENTENCE_TRANSFORMER: _transformer_keys("feature-extraction", "token_embeddings", "last_hidden_state"),
+    SENTENCE_TRANSFORMER: _transformer_keys(
+        "feature-extraction", "token_embeddings", "last_hidden_state"
+    ),
     CROSS_ENCODER: _transformer_keys("sequence-classification", "scores", "logits"),
 }
 # The names of sentence_bert_config.json, in the order in which sentence-transformers looks for them.
@@ -181,13 +206,17 @@ _SENTENCES = {
 # The keys of config.json of each kind of module.
 MODULE_KEYS: Mapping[str, Keys] = {
     "Pooling": {
-        **dict.fromkeys(("embedding_dimension", "word_embedding_dimension"), Key("the transformer's width")),
+        **dict.fromkeys(
+            ("embedding_dimension", "word_embedding_dimension"), Key("the transformer's width")
+        ),
         **dict.fromkeys(POOLING_FLAGS, Key("`pooling`", bool, FLAG)),
         "pooling_mode": Key("`pooling`", str | list[str], "a string, or a list of them"),
         "include_prompt": Key("`include_prompt`", bool, FLAG),
     },
     "Dense": {
-        **dict.fromkeys(("in_features", "out_features"), Key("`dense`: nI and nO", PositiveInt, WHOLE)),
+        **dict.fromkeys(
+            ("in_features", "out_features"), Key("`dense`: nI and nO", PositiveInt, WHOLE)
+        ),
         "activation_function": Key("`dense`: activation"),
         "bias": Key("`dense`: bias", bool, FLAG),
         **_SENTENCES,
@@ -208,7 +237,9 @@ def unknown_keys(content: Mapping[str, object], keys: Keys, place: str = "") -> 
             yield from unknown_keys(value, rule.keys, f"{place}{key}.")
 
 
-def refused_keys(content: Mapping[str, object], keys: Keys, place: str = "") -> Iterator[tuple[str, object, Key]]:
+def refused_keys(
+    content: Mapping[str, object], keys: Keys, place: str = ""
+) -> Iterator[tuple[str, object, Key]]:
     """Yield each key whose value is refused, the value, and its entry in the table."""
     for key, value in content.items():
         rule = keys.get(key, keys.get(OTHERS))
@@ -216,5 +247,7 @@ def refused_keys(content: Mapping[str, object], keys: Keys, place: str = "") -> 
             continue
         if rule.keys is not None and isinstance(value, Mapping):
             yield from refused_keys(value, rule.keys, f"{place}{key}.")
-        elif rule.allowed and not any(type(value) is type(one) and value == one for one in rule.allowed):
+        elif rule.allowed and not any(
+            type(value) is type(one) and value == one for one in rule.allowed
+        ):
             yield f"{place}{key}", value, rule

@@ -34,7 +34,9 @@ def unit_length() -> _Layer:
 def _normalize(model: _Layer, X: Floats2d, is_train: bool) -> tuple[Floats2d, Callable]:
     xp = get_array_module(X)
     scaled, norms, exponents = scaled_norms(X)
-    inverse = xp.where(norms > 0, 1 / xp.where(norms > 0, norms, xp.ones_like(norms)), xp.zeros_like(norms))
+    inverse = xp.where(
+        norms > 0, 1 / xp.where(norms > 0, norms, xp.ones_like(norms)), xp.zeros_like(norms)
+    )
     Y = scaled * inverse
 
     def backprop(dY: Floats2d) -> Floats2d:
@@ -56,7 +58,9 @@ def truncation(width: int) -> _Layer:
     return Model("truncation", partial(_truncate, width=width))
 
 
-def _truncate(model: _Layer, X: Floats2d, is_train: bool, *, width: int) -> tuple[Floats2d, Callable]:
+def _truncate(
+    model: _Layer, X: Floats2d, is_train: bool, *, width: int
+) -> tuple[Floats2d, Callable]:
     if X.shape[1] < width:
         raise ValueError(Errors.TRUNCATE_DIM.format(given=width, width=X.shape[1]))
 
@@ -139,7 +143,9 @@ def _dense(
     return Y, backprop
 
 
-def _init(model: _Layer, X: Floats2d | None = None, Y: Floats2d | None = None, *, bias: bool) -> None:
+def _init(
+    model: _Layer, X: Floats2d | None = None, Y: Floats2d | None = None, *, bias: bool
+) -> None:
     """Draw the weights, unless they are loaded: they belong to a trained encoder."""
     nO, nI = model.get_dim("nO"), model.get_dim("nI")
     if not model.has_param("W"):

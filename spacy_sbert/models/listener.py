@@ -18,7 +18,15 @@ from ..validation import ConfiguredModel
 from . import private_attributes
 from .engine.concurrency import prepare_forks
 from .shared_transformer import TransformerTok2Vec, join_rows, take_states
-from .span_batch import Array, EncodedSpans, TokenEmbeddings, borders_of, in_places, no_gradient, read_tokens
+from .span_batch import (
+    Array,
+    EncodedSpans,
+    TokenEmbeddings,
+    borders_of,
+    in_places,
+    no_gradient,
+    read_tokens,
+)
 from .spans import SpanGetter
 from .transformer import encoder_of, is_transformer_tok2vec
 
@@ -31,7 +39,9 @@ class _ListenerState:
     """Where a `curated_transformer` leaves its output for a listener in training; a copy is empty."""
 
     batch_id: int | None = None
-    outputs: Any = None  # with last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc
+    outputs: Any = (
+        None  # with last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc
+    )
     backprop: Any = None
 
     def backprop_last_layer(self, d_pieces: list[Ragged]) -> object:
@@ -78,7 +88,10 @@ class SentenceListener(ConfiguredModel, Model):
         return sum(token.orth for doc in docs for token in doc)
 
     def receive(
-        self, batch_id: int | None, outputs: TransformerOutput | EncodedSpans | None, backprop: Callable | None
+        self,
+        batch_id: int | None,
+        outputs: TransformerOutput | EncodedSpans | None,
+        backprop: Callable | None,
     ) -> None:
         """Take the output of a transformer in training; of several the last counts."""
         self.attrs[private_attributes.STATE] = _ListenerState()
@@ -88,7 +101,9 @@ class SentenceListener(ConfiguredModel, Model):
         """Return the output of a transformer that was not used yet, and its callback; None if there is none."""
         state: _ListenerState = self.attrs[private_attributes.STATE]
         if state.outputs is not None:
-            self.receive(state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer)
+            self.receive(
+                state.batch_id, state.outputs.last_hidden_layer_states, state.backprop_last_layer
+            )
         if self._batch_id is not None and self._batch_id != self.get_batch_id(docs):
             raise ValueError(Errors.OTHER_BATCH.format(upstream=self.upstream_name))
         return None if self._batch_id is None else (self._outputs, self._backprop)
@@ -96,7 +111,11 @@ class SentenceListener(ConfiguredModel, Model):
 
 def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerOutput, Callable]:
     listener = cast(SentenceListener, model)
-    received = listener.received(docs) if is_train or not listener.attrs[private_attributes.READS_DOCS] else None
+    received = (
+        listener.received(docs)
+        if is_train or not listener.attrs[private_attributes.READS_DOCS]
+        else None
+    )
     if received is None:  # no gradient: the transformer is frozen, or in use
         return _read_docs(listener, docs), no_gradient
     outputs, upstream = received
@@ -136,7 +155,9 @@ def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
     if data is None:
         raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
     output = (
-        data if private_attributes.is_a(data, "TransformerData") else getattr(data, "last_hidden_layer_state", None)
+        data
+        if private_attributes.is_a(data, "TransformerData")
+        else getattr(data, "last_hidden_layer_state", None)
     )
     if output is None:
         raise ValueError(
@@ -164,13 +185,19 @@ def read_pieces(
         return backprop([Ragged(d_part, of_doc.lengths) for d_part, of_doc in parts])
 
     if not any(spans):  # it waits for a gradient all the same
-        return EncodedSpans.empty(len(docs), lambda d_states: backprop_values(xp.zeros(values.shape, dtype="f")))
+        return EncodedSpans.empty(
+            len(docs), lambda d_states: backprop_values(xp.zeros(values.shape, dtype="f"))
+        )
     of_docs: list[Array] = [of_doc.lengths for of_doc in pieces]
-    counts = to_numpy(get_array_module(of_docs[0]).concatenate(of_docs)).astype("int64")  # from a GPU at once
+    counts = to_numpy(get_array_module(of_docs[0]).concatenate(of_docs)).astype(
+        "int64"
+    )  # from a GPU at once
     _, places, batch = read_tokens(docs, spans, counts, with_pieces=with_pieces)
     windows = numpy.flatnonzero(batch.lengths)  # a row of white space has no states
     # Half precision is for the transformer: sums over wordpieces would lose too much in it.
-    states, backprop_states = in_places(values.astype("f") if values.dtype == xp.float16 else values, places)
+    states, backprop_states = in_places(
+        values.astype("f") if values.dtype == xp.float16 else values, places
+    )
     batch.states = [TokenEmbeddings(windows, batch.lengths[windows], states)]
     batch.backprop = lambda d_states: backprop_values(backprop_states(d_states[0]))
     return batch
@@ -187,9 +214,13 @@ def with_own_listener(model: Model) -> Model:
                 "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, use "
                 "spacy-sbert.Tok2VecSentenceEncoder.v1."
             )
-        own = SentenceListener(node.attrs[private_attributes.UPSTREAM_NAME], node.attrs["grad_factor"])
+        own = SentenceListener(
+            node.attrs[private_attributes.UPSTREAM_NAME], node.attrs["grad_factor"]
+        )
         own.set_dim("nO", node.get_dim("nO"))
-        if private_attributes.SENTINEL not in node.attrs:  # it is a part of a copy of the transformer
+        if (
+            private_attributes.SENTINEL not in node.attrs
+        ):  # it is a part of a copy of the transformer
             del own.attrs[private_attributes.SENTINEL]
         own.attrs[private_attributes.READS_DOCS] = node.attrs[private_attributes.READS_DOCS]
         if node is model:
@@ -225,17 +256,24 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     @property
     def listener(self) -> Model | None:
         """The layer that listens to a component of the pipeline; None in a model of its own."""
-        return next((node for node in self.walk() if private_attributes.upstream_name(node) is not None), None)
+        return next(
+            (node for node in self.walk() if private_attributes.upstream_name(node) is not None),
+            None,
+        )
 
     @contextmanager
-    def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
+    def read(
+        self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
+    ) -> Iterator[EncodedSpans]:
         """Yield the rows of Docs, and the states of their tokens; with_pieces: whether to record their characters."""
         if prompt:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=prompt))
         spans = self.attrs["get_spans"](docs)
         if any(spans):
             yield self.read_spans(docs, spans, with_pieces=with_pieces, is_train=is_train)
-        elif is_train and self.listener is not None:  # a component that waits for the gradient gets zeros
+        elif (
+            is_train and self.listener is not None
+        ):  # a component that waits for the gradient gets zeros
             tokens, backprop = self._tokens_of(docs, True)
             yield EncodedSpans.empty(len(docs), lambda d_values: backprop(tokens * 0))
         else:
@@ -246,7 +284,9 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     ) -> EncodedSpans:
         """Return the same for rows that are known."""
         n_tokens = sum(map(len, docs))
-        flat, places, batch = read_tokens(docs, spans, numpy.ones(n_tokens, "int64"), with_pieces=with_pieces)
+        flat, places, batch = read_tokens(
+            docs, spans, numpy.ones(n_tokens, "int64"), with_pieces=with_pieces
+        )
         windows = numpy.flatnonzero(batch.lengths)  # a row of white space has no states
         if self.listener is None:
             values, backprop = self._tokens_of([_row_doc(flat[row]) for row in windows], is_train)
@@ -259,7 +299,9 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         batch.states = [TokenEmbeddings(windows, batch.lengths[windows], values)]
         return batch
 
-    def _tokens_of(self, docs: list[Doc], is_train: bool) -> tuple[Array, Callable[[Array], object]]:
+    def _tokens_of(
+        self, docs: list[Doc], is_train: bool
+    ) -> tuple[Array, Callable[[Array], object]]:
         """Return the vectors of all Docs' tokens, float (tokens, width), and what takes their gradient."""
         if not docs:
             return self.ops.alloc2f(0, self.get_dim("nO")), lambda d_tokens: docs
@@ -267,7 +309,9 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         if isinstance(vectors, Ragged):
             return vectors.dataXd, lambda d_tokens: backprop(Ragged(d_tokens, vectors.lengths))
         borders = borders_of(map(len, vectors))[1:-1]
-        return self.ops.xp.concatenate(vectors), lambda d_tokens: backprop(self.ops.xp.split(d_tokens, borders))
+        return self.ops.xp.concatenate(vectors), lambda d_tokens: backprop(
+            self.ops.xp.split(d_tokens, borders)
+        )
 
     def _check_upstream(self, docs: list[Doc], is_train: bool) -> None:
         """Check that the component gave states of the right width: other packages' listeners make up zeros, or fail."""
@@ -292,7 +336,12 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                 )
             elif private_attributes.SENTINEL in node.attrs and not is_train:
                 for doc in docs:
-                    _check_width(node, _output_of(doc).dataXd, "curated_transformer", "the listener (tok2vec)")
+                    _check_width(
+                        node,
+                        _output_of(doc).dataXd,
+                        "curated_transformer",
+                        "the listener (tok2vec)",
+                    )
 
 
 def _check_width(listener: Model, states: Array, component: str, layer: str) -> None:
@@ -311,7 +360,9 @@ def _row_doc(span: Span) -> Doc:
         return doc
     spaces = [*(bool(token.whitespace_) for token in kept[:-1]), False]
     row = Doc(doc.vocab, words=[token.text for token in kept], spaces=spaces)
-    return row.from_array(_FEATURES, cast(Ints2d, doc.to_array(_FEATURES)[[token.i for token in kept]]))
+    return row.from_array(
+        _FEATURES, cast(Ints2d, doc.to_array(_FEATURES)[[token.i for token in kept]])
+    )
 
 
 def _copy_width(model: Model) -> None:
@@ -326,5 +377,7 @@ def _init(model: Model, X: list[Doc] | None = None, Y: object = None) -> None:
     _copy_width(model)
 
 
-def _forward(model: Tok2VecEncoder, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+def _forward(
+    model: Tok2VecEncoder, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
     return model.layers[0](docs, is_train)

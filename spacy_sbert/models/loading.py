@@ -47,13 +47,28 @@ _UNSUITABLE = {"reformer": "draws hashes at random whenever it reads a long text
 _OTHERS = "Use an encoder of plain text, such as BERT, MPNet, RoBERTa or ModernBERT"
 # Attributes that hold a table with a row a position, whatever their module is.
 _POSITION_TABLES = (
-    *("position_embeddings", "position_embedding", "embed_positions", "positions_embed", "wpe", "pos_encoding"),
+    *(
+        "position_embeddings",
+        "position_embedding",
+        "embed_positions",
+        "positions_embed",
+        "wpe",
+        "pos_encoding",
+    ),
     *("positions_encoding",),
 )
 _TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 _EVERY_TOKENIZER_TAKES = {  # as settings, beside the arguments that its class names
     *("use_fast", "from_slow", "tokenizer_type", "revision", "cache_dir", "force_download"),
-    *("local_files_only", "token", "proxies", "model_max_length", "max_len", "padding_side", "truncation_side"),
+    *(
+        "local_files_only",
+        "token",
+        "proxies",
+        "model_max_length",
+        "max_len",
+        "padding_side",
+        "truncation_side",
+    ),
     *("chat_template", "model_input_names", "clean_up_tokenization_spaces", "split_special_tokens"),
     *("additional_special_tokens", "extra_special_tokens", "name_or_path"),
     *PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES,
@@ -121,8 +136,12 @@ def load_config(source: Source) -> PretrainedConfig:
         if is_from_around(error):
             raise
         raise _unreadable(file, raw.get("model_type"), error) from error
-    if plain.model_type in _UNSUITABLE or (plain.is_encoder_decoder and plain.model_type not in _ENCODER_PARTS):
-        reason = _UNSUITABLE.get(plain.model_type, "is an encoder with a decoder (is_encoder_decoder = true)")
+    if plain.model_type in _UNSUITABLE or (
+        plain.is_encoder_decoder and plain.model_type not in _ENCODER_PARTS
+    ):
+        reason = _UNSUITABLE.get(
+            plain.model_type, "is an encoder with a decoder (is_encoder_decoder = true)"
+        )
         raise ValueError(f"The model '{source.name}' ({plain.model_type}) {reason}. {_OTHERS}.")
     for key, expected in _misread(raw, plain):
         raise unexpected(file, key, raw[key], expected)
@@ -130,11 +149,19 @@ def load_config(source: Source) -> PretrainedConfig:
     with suppress(InvalidVersion):
         if Version(str(raw.get("transformers_version"))) > INSTALLED:
             _warn_of_unknown(file, raw, plain)
-    known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
-    _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
+    known = {
+        key
+        for key in dir(plain)
+        if not key.startswith("_") and not callable(getattr(type(plain), key, None))
+    }
+    _check_known(
+        "transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"}
+    )
     for key in ("dtype", "torch_dtype"):
         if settings.get(key, "float32") not in ("float32", torch.float32):
-            raise _bad_setting("transformer_config", key, settings[key], "float32. For another one set precision")
+            raise _bad_setting(
+                "transformer_config", key, settings[key], "float32. For another one set precision"
+            )
     for key, expected in _misread(settings, plain):
         raise _bad_setting("transformer_config", key, settings[key], expected)
     try:
@@ -142,7 +169,9 @@ def load_config(source: Source) -> PretrainedConfig:
     except Exception as error:  # whatever the values lead to
         if is_from_around(error):
             raise
-        raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))) from error
+        raise ValueError(
+            Errors.BAD_SETTING.format(setting="transformer_config", reason=_in_one_line(error))
+        ) from error
 
 
 def _unreadable(file: Path, model_type: object, error: Exception) -> ValueError:
@@ -157,7 +186,9 @@ def _unreadable(file: Path, model_type: object, error: Exception) -> ValueError:
             f"The file {file} names the model_type '{model_type}', which transformers {INSTALLED} does not know. "
             "Install a version that does, or use another encoder."
         )
-    return ValueError(f"Transformers {INSTALLED} cannot read {file} ({_in_one_line(error)}). Correct the file.")
+    return ValueError(
+        f"Transformers {INSTALLED} cannot read {file} ({_in_one_line(error)}). Correct the file."
+    )
 
 
 def _misread(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tuple[str, str]]:
@@ -170,7 +201,11 @@ def _misread(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tu
         if "num_hidden_layers" in (key, name) and isinstance(value, int) and value > _MAX_LAYERS:
             yield key, f"at most {_MAX_LAYERS}"
         # Version 5 checks the types of its classes itself.
-        if Version("5.0") > INSTALLED and isinstance(value, str) and isinstance(_default(config, name), bool):
+        if (
+            Version("5.0") > INSTALLED
+            and isinstance(value, str)
+            and isinstance(_default(config, name), bool)
+        ):
             yield key, "true or false"
 
 
@@ -186,7 +221,9 @@ def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[t
         alike = next((kinds for kinds in _ALIKE if isinstance(default, kinds)), object)
         if isinstance(default, int) and default in (0, 1):
             alike = int | float
-        fits = isinstance(value, alike) and (isinstance(value, bool) == isinstance(default, bool) or alike is object)
+        fits = isinstance(value, alike) and (
+            isinstance(value, bool) == isinstance(default, bool) or alike is object
+        )
         may_be_none = value is None and isinstance(default, bool | list | tuple | dict)
         if not (fits or may_be_none):
             yield key, f"a {type(default).__name__}, such as {default!r}"
@@ -195,7 +232,9 @@ def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[t
 def _default(config: PretrainedConfig, name: str) -> object:
     """Return the default of a setting; None if there is none."""
     kind: Any = type(config)
-    with suppress(Exception):  # a class of the folder's own may take arguments, and layers may differ in a setting
+    with suppress(
+        Exception
+    ):  # a class of the folder's own may take arguments, and layers may differ in a setting
         return getattr(_defaults(kind), name, None)
     return None
 
@@ -213,21 +252,31 @@ def load_tokenizer(source: Source) -> Tokenizer:
         reason = f"{key} = {settings[key]!r} is not followed: {REFUSED[key]}"
         raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason))
     limit = raw.get("model_max_length")
-    if limit is not None and (not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1):
+    if limit is not None and (
+        not isinstance(limit, int | float) or isinstance(limit, bool) or limit < 1
+    ):
         raise unexpected(file, "model_max_length", limit, "a whole number above 0")
     try:
         kind = _tokenizer_class(source, str(raw.get("tokenizer_class")))
         tokenizer = kind.from_pretrained(**source.options, **settings)
         tokenizer("a")
-    except BaseException as raised:  # whatever files and settings lead to; a panic in Rust is not an Exception
+    except (
+        BaseException
+    ) as raised:  # whatever files and settings lead to; a panic in Rust is not an Exception
         error = unmasked(raised)
         if isinstance(error, ImportError):
-            raise _needs_package(source, f"tokenizer ({raw.get('tokenizer_class')})", error) from error
-        if is_from_around(error) or not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+            raise _needs_package(
+                source, f"tokenizer ({raw.get('tokenizer_class')})", error
+            ) from error
+        if is_from_around(error) or not (
+            isinstance(error, Exception) or type(error).__name__ == "PanicException"
+        ):
             raise error from error.__cause__
         reason, content = _in_one_line(error), source.folder / "tokenizer.json"
         if settings:
-            raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)) from error
+            raise ValueError(
+                Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason)
+            ) from error
         if not content.is_file():
             _check_sentencepiece(source.folder)
         damaged = content if content.is_file() else source.folder
@@ -242,7 +291,12 @@ def load_tokenizer(source: Source) -> Tokenizer:
     of_folder = (raw.keys() & FOLLOWED) - REFUSED.keys()
     _check_known("tokenizer_config", settings, own | _EVERY_TOKENIZER_TAKES | of_folder)
     named_tokens = raw.get("extra_special_tokens")
-    listed = own | FOLLOWED | WITHOUT_EFFECT.keys() | set(named_tokens if isinstance(named_tokens, dict) else ())
+    listed = (
+        own
+        | FOLLOWED
+        | WITHOUT_EFFECT.keys()
+        | set(named_tokens if isinstance(named_tokens, dict) else ())
+    )
     for path, keys in ((file, raw), (source.folder / _TOKENIZER_FILES[1], tokens)):
         unknown = ", ".join(sorted(set(keys) - listed))
         if unknown:
@@ -265,7 +319,9 @@ def _check_sentencepiece(folder: Path) -> None:
 def _tokenizer_class(source: Source, name: str) -> Any:  # noqa: ANN401 (of Hugging Face)
     """Return the class that reads a folder: in version 4 the fast one of a name; AutoTokenizer finds the others."""
     if Version("5.0") > INSTALLED:
-        if name == "TokenizersBackend":  # which version 5 names in every folder with a tokenizer.json
+        if (
+            name == "TokenizersBackend"
+        ):  # which version 5 names in every folder with a tokenizer.json
             return transformers.PreTrainedTokenizerFast
         fast = getattr(transformers, f"{name.removesuffix('Fast')}Fast", None)
         # The Auto class finds the same, but imports what it takes to generate texts: seconds.
@@ -276,11 +332,24 @@ def _tokenizer_class(source: Source, name: str) -> Any:  # noqa: ANN401 (of Hugg
 
 def _arguments(kind: type) -> dict[str, object]:
     """Return the arguments that a tokenizer's classes name, slow and fast, and their defaults."""
-    others = [getattr(kind, "slow_tokenizer_class", None), getattr(transformers, f"{kind.__name__}Fast", None)]
+    others = [
+        getattr(kind, "slow_tokenizer_class", None),
+        getattr(transformers, f"{kind.__name__}Fast", None),
+    ]
     classes = [base for each in (kind, *others) if isinstance(each, type) for base in each.__mro__]
-    makers = [vars(base)["__init__"] for base in classes if base is not object and "__init__" in vars(base)]
-    named = [each for make in reversed(makers) for each in inspect.signature(make).parameters.values()]
-    return {each.name: each.default for each in named if each.kind is not each.VAR_KEYWORD and each.name != "self"}
+    makers = [
+        vars(base)["__init__"]
+        for base in classes
+        if base is not object and "__init__" in vars(base)
+    ]
+    named = [
+        each for make in reversed(makers) for each in inspect.signature(make).parameters.values()
+    ]
+    return {
+        each.name: each.default
+        for each in named
+        if each.kind is not each.VAR_KEYWORD and each.name != "self"
+    }
 
 
 def _check_known(setting: str, keys: Iterable[str], known: set[str]) -> None:
@@ -294,7 +363,9 @@ def _check_known(setting: str, keys: Iterable[str], known: set[str]) -> None:
 
 
 def _bad_setting(setting: str, key: str, value: object, expected: str) -> ValueError:
-    return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {value!r}, expected {expected}"))
+    return ValueError(
+        Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {value!r}, expected {expected}")
+    )
 
 
 def _needs_package(source: Source, part: str, error: BaseException) -> ValueError:
@@ -319,7 +390,9 @@ _IN_FLOAT32: dict[str, Any] = {"dtype": torch.float32} if Version("5.0") <= INST
 
 def half_precision(config: PretrainedConfig) -> str:
     """Return the half precision in which sentence-transformers would compute; "" if in none."""
-    dtype = str(getattr(config, "dtype", None)).removeprefix("torch.")  # of no effect before version 5
+    dtype = str(getattr(config, "dtype", None)).removeprefix(
+        "torch."
+    )  # of no effect before version 5
     return dtype if _IN_FLOAT32 and dtype in ("float16", "bfloat16") else ""
 
 
@@ -333,8 +406,16 @@ def load_weights(
     RAISES (ValueError): if the weights are damaged, or are not those that config.json describes.
     """
     # The Auto class finds the same class, but imports the configs of all models that it knows first.
-    own: Any = None if source.trust else getattr(transformers, _MAPPINGS[auto_class]).get(type(config), None)
-    kind = own if getattr(own, "config_class", None) is type(config) else getattr(transformers, auto_class)
+    own: Any = (
+        None
+        if source.trust
+        else getattr(transformers, _MAPPINGS[auto_class]).get(type(config), None)
+    )
+    kind = (
+        own
+        if getattr(own, "config_class", None) is type(config)
+        else getattr(transformers, auto_class)
+    )
     if config.model_type in _ENCODER_PARTS and not source.trust:
         kind = _encoder_part(source, auto_class, config)
     elif own is None and not source.trust:
@@ -402,7 +483,10 @@ def _unfit(source: Source, reason: str, config: PretrainedConfig) -> ValueError:
 def _likely_cause(source: Source, config: PretrainedConfig) -> str:
     """Return a sentence on a setting of an odd type, which may be why an encoder does not load; "" if none has."""
     file = source.folder / "config.json"
-    for place, values in (("transformer_config", source.transformer_config), (file, read_object(file))):
+    for place, values in (
+        ("transformer_config", source.transformer_config),
+        (file, read_object(file)),
+    ):
         for key, expected in odd_types(values, config):
             return f"The cause may be {key} = {values[key]!r} in {place}: expected {expected}. "
     return ""
@@ -414,7 +498,9 @@ def _check_architecture(file: Path, model: Network, config: PretrainedConfig) ->
     names = config.architectures or []
     for name in map(str, names if isinstance(names, list) else [names]):
         stock = getattr(transformers, name, None)
-        if getattr(stock, "config_class", None) is not type(model.config) and not name.startswith(family):
+        if getattr(stock, "config_class", None) is not type(model.config) and not name.startswith(
+            family
+        ):
             raise ValueError(
                 f"The file {file} names the architecture {name}, for which Transformers would load a class that makes "
                 f"other vectors: expected {family}Model or the like. Correct architectures or model_type in that file."
@@ -422,26 +508,41 @@ def _check_architecture(file: Path, model: Network, config: PretrainedConfig) ->
 
 
 # Buffers that are computed, and that some versions of Transformers saved with the weights.
-BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
+BUFFERS = (
+    "position_ids",
+    "token_type_ids",
+    "inv_freq",
+    "masked_bias",
+    ".attn.bias",
+    "relative_position_index",
+)
 
 
-def _check_names(source: Source, model: Network, report: Mapping[str, Any], *, keeps_head: bool) -> None:
+def _check_names(
+    source: Source, model: Network, report: Mapping[str, Any], *, keeps_head: bool
+) -> None:
     """Compare the names of the weights in a folder with those that the model has.
 
     A pooler without weights is removed. A head that is not used, or is still to be trained, is no part of the encoder.
     """
     encoder = model.base_model
     prefix = f"{encoder.base_model_prefix}."
-    parts = {name.split(".")[0] for name, _ in (*encoder.named_children(), *encoder.named_parameters())}
+    parts = {
+        name.split(".")[0] for name, _ in (*encoder.named_children(), *encoder.named_parameters())
+    }
 
     def part_of(key: str) -> str | None:
         """Return the part of the encoder that a weight belongs to; None if to none."""
         part = key.removeprefix(prefix).split(".")[0]
         return part if part in parts or key.startswith(prefix) else None
 
-    missing = [key for key in report["missing_keys"] if keeps_head or encoder is model or part_of(key)]
+    missing = [
+        key for key in report["missing_keys"] if keeps_head or encoder is model or part_of(key)
+    ]
     has_own_pooler = "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
-    if not keeps_head and (encoder is not model or has_own_pooler):  # with a new head a new pooler is trained
+    if not keeps_head and (
+        encoder is not model or has_own_pooler
+    ):  # with a new head a new pooler is trained
         if encoder is model and any(part_of(key) == "pooler" for key in missing):
             model.pooler = None
         missing = [key for key in missing if part_of(key) != "pooler"]
@@ -449,7 +550,9 @@ def _check_names(source: Source, model: Network, report: Mapping[str, Any], *, k
     left = [key for key in left if not key.endswith(BUFFERS)]
     cuts_layers = any("layers" in key for key in source.transformer_config)
     if missing or (left and not cuts_layers):
-        names = ", ".join(sorted(missing or left)[:3]) + (" and others" if len(missing or left) > 3 else "")
+        names = ", ".join(sorted(missing or left)[:3]) + (
+            " and others" if len(missing or left) > 3 else ""
+        )
         raise ValueError(
             f"The weights in {source.folder} lack {names}, which config.json asks for. {_REPAIR}"
             if missing
@@ -481,7 +584,9 @@ def check_encoder(
             f"The encoder in {source.folder} ({model.config.model_type}) has no embeddings of wordpieces: it reads "
             f"characters or other input. {_OTHERS}."
         )
-    is_padded = rows % 64 == 0 and rows - len(ids) < 128  # to a number of embeddings that is quick to multiply
+    is_padded = (
+        rows % 64 == 0 and rows - len(ids) < 128
+    )  # to a number of embeddings that is quick to multiply
     if (len(ids) < 0.9 * rows and not is_padded) or known > 2 * rows + 1000:
         reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
         if source.tokenizer_config:
@@ -489,9 +594,14 @@ def check_encoder(
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
-        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=f"no wordpiece in {texts}"))
+        raise ValueError(
+            Errors.BAD_TOKENIZER.format(folder=source.folder, reason=f"no wordpiece in {texts}")
+        )
     _check_rows(source, vocabulary, inputs["input_ids"], rows)
-    others = sorted(inputs.keys() & _forward_arguments(model.__class__) - {"input_ids", "attention_mask", _TYPES})
+    others = sorted(
+        inputs.keys()
+        & _forward_arguments(model.__class__) - {"input_ids", "attention_mask", _TYPES}
+    )
     if others:
         raise ValueError(
             f"The tokenizer {type(tokenizer).__name__} of '{source.name}' gives the encoder {', '.join(others)} beside "
@@ -515,10 +625,14 @@ def check_encoder(
             f"The states of the encoder in {source.folder} are not finite: training diverged, or the weights overflow. "
             "Use an earlier checkpoint, or copy or download the weights again."
         )
-    of_tokenizer = int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None
+    of_tokenizer = (
+        int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None
+    )
     # As in sentence-transformers: the setting wins over max_seq_length, and that over the limits of the two files.
     of_files = min(filter(None, (of_tokenizer, _configured_positions(model.config))), default=None)
-    asked = of_tokenizer if "model_max_length" in source.tokenizer_config else max_length or of_files
+    asked = (
+        of_tokenizer if "model_max_length" in source.tokenizer_config else max_length or of_files
+    )
     limit = min(filter(None, (asked, position_limit(model))), default=None)
     n_special = tokenizer.num_special_tokens_to_add()
     if limit is not None and limit <= n_special:
@@ -562,7 +676,9 @@ def padding_id(encoder: Network) -> int:
     return padding if padding > 0 and (rows is None or padding < rows) else 0
 
 
-def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int) -> None:
+def _check_rows(
+    source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int
+) -> None:
     """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
     without = {number: name for name, number in vocabulary.items() if number >= rows}
     largest = int(ids.max())
@@ -570,8 +686,12 @@ def _check_rows(source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor
         reason = f"its token {without.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     if without:
-        shown = ", ".join(without[number] for number in sorted(without)[:3]) + (", ..." if len(without) > 3 else "")
-        text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(folder=source.folder, count=len(without), names=shown)
+        shown = ", ".join(without[number] for number in sorted(without)[:3]) + (
+            ", ..." if len(without) > 3 else ""
+        )
+        text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(
+            folder=source.folder, count=len(without), names=shown
+        )
         warn(f"{text} {REPAIR_TOKENS}")
 
 
@@ -588,14 +708,19 @@ def position_limit(transformer: Network) -> int | None:
     RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go on behind
     max_position_embeddings, as do those that are computed when they are needed.
     """
-    encoder: Any = getattr(transformer, "base_model", transformer)  # without the head of a classifier
+    encoder: Any = getattr(
+        transformer, "base_model", transformer
+    )  # without the head of a classifier
     found = []
     for module in encoder.modules():
         for name in _POSITION_TABLES:
             table = getattr(module, name, None)
             weight = table if isinstance(table, torch.Tensor) else getattr(table, "weight", None)
             if isinstance(weight, torch.Tensor):
-                padding_idx, offset = getattr(table, "padding_idx", None), getattr(table, "offset", 0)
+                padding_idx, offset = (
+                    getattr(table, "padding_idx", None),
+                    getattr(table, "offset", 0),
+                )
                 found.append(len(weight) - offset - (0 if padding_idx is None else padding_idx + 1))
     return min([*found, _configured_positions(transformer.config) or found[0]]) if found else None
 
@@ -621,7 +746,9 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
     mask = (torch.arange(2 * length) < length).long()[None]
     with torch.no_grad():
         alone = model(input_ids=ids, **attention_mask(model, mask[:, :length])).last_hidden_state
-        beside = model(input_ids=padded, **attention_mask(model, mask)).last_hidden_state[:, :length]
+        beside = model(input_ids=padded, **attention_mask(model, mask)).last_hidden_state[
+            :, :length
+        ]
     return torch.allclose(alone, beside, rtol=0, atol=1e-3 * float(alone.abs().max()))
 
 
@@ -654,8 +781,23 @@ def prepare_training(network: Network, options: TransformerConfig) -> None:
 
 _BIDIRECTIONAL, _CAUSAL, _ROPE = "use_bidirectional_attention", "is_causal", "rope_parameters"
 _METADATA = {  # keys of a config.json that the computation does not depend on
-    *("architectures", "auto_map", "dtype", "finetuning_task", "id2label", "label2id", "license", "model_type"),
-    *("problem_type", "sentence_transformers", "task_specific_params", "torch_dtype", "transformers_version"),
+    *(
+        "architectures",
+        "auto_map",
+        "dtype",
+        "finetuning_task",
+        "id2label",
+        "label2id",
+        "license",
+        "model_type",
+    ),
+    *(
+        "problem_type",
+        "sentence_transformers",
+        "task_specific_params",
+        "torch_dtype",
+        "transformers_version",
+    ),
     *("transformers.js_config", "use_cache", "initializer_range", "has_new_head"),
 }
 
@@ -667,10 +809,17 @@ def _check_honored(file: Path, raw: Mapping[str, Any], config: PretrainedConfig)
             raise _ignored(file, _BIDIRECTIONAL, block, "4.56.2 or later")
         # Version 4 reads rope_theta and rope_scaling in place of rope_parameters.
         plain = {"rope_type": "default", "rope_theta": getattr(read, "rope_theta", None)}
-        if Version("5.0") > INSTALLED and isinstance(block.get(_ROPE), Mapping) and {**plain, **block[_ROPE]} != plain:
+        if (
+            Version("5.0") > INSTALLED
+            and isinstance(block.get(_ROPE), Mapping)
+            and {**plain, **block[_ROPE]} != plain
+        ):
             raise _ignored(file, _ROPE, block, "5.0 or later")
         positions = "position_embedding_type"
-        if Version("5.0") <= INSTALLED and block.get(positions) in ("relative_key", "relative_key_query"):
+        if Version("5.0") <= INSTALLED and block.get(positions) in (
+            "relative_key",
+            "relative_key_query",
+        ):
             raise _ignored(file, positions, block, "before 5.0")
 
 
@@ -695,7 +844,14 @@ def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfi
     for block, read in _blocks(raw, config):
         kind: Any = type(read)  # a class of Hugging Face, or of None
         try:
-            known = {*vars(kind()), *getattr(kind, "attribute_map", {}), *_METADATA, _BIDIRECTIONAL, _CAUSAL, _ROPE}
+            known = {
+                *vars(kind()),
+                *getattr(kind, "attribute_map", {}),
+                *_METADATA,
+                _BIDIRECTIONAL,
+                _CAUSAL,
+                _ROPE,
+            }
         except Exception:  # a class of the folder's own may take arguments
             continue
         known = known.union(*(inspect.signature(base).parameters for base in kind.__mro__[:-1]))
@@ -703,7 +859,9 @@ def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfi
         unknown += [key for key in set_keys if key not in known and not key.startswith("_")]
     names = ", ".join(sorted(key for key in unknown if not key.endswith("_token_id")))
     if names:
-        text = Warnings.UNKNOWN_SETTINGS.format(file=file, names=names, written=written, installed=INSTALLED)
+        text = Warnings.UNKNOWN_SETTINGS.format(
+            file=file, names=names, written=written, installed=INSTALLED
+        )
         warn(text)
 
 

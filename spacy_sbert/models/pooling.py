@@ -51,7 +51,9 @@ def _row_sums(ops: Ops, x: Floats2d, n: Ints1d) -> Floats2d:
         return ops.reduce_sum(x, ops.asarray1i(n))
     held = counts > 0
     sizes = numpy.full(n_stretches.sum(), _STRETCH, dtype="int32")
-    sizes[n_stretches.cumsum()[held] - 1] -= (_STRETCH * n_stretches - counts)[held]  # a row's last may be shorter
+    sizes[n_stretches.cumsum()[held] - 1] -= (_STRETCH * n_stretches - counts)[
+        held
+    ]  # a row's last may be shorter
     of_stretches = ops.reduce_sum(x, ops.asarray1i(cast(Any, sizes)))
     return ops.reduce_sum(of_stretches, ops.asarray1i(cast(Any, n_stretches.astype("int32"))))
 
@@ -109,13 +111,19 @@ POOLING: dict[str, Callable[[Ops, Floats2d, Ints1d], _Pooled]] = {
 
 
 def _pool(
-    model: Pooling, states: Ragged, is_train: bool, *, pooling: Callable[[Ops, Floats2d, Ints1d], _Pooled]
+    model: Pooling,
+    states: Ragged,
+    is_train: bool,
+    *,
+    pooling: Callable[[Ops, Floats2d, Ints1d], _Pooled],
 ) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
     pooled, backprop = pooling(model.ops, cast(Floats2d, states.dataXd), states.lengths)
     return pooled, lambda d_pooled: Ragged(backprop(d_pooled), states.lengths)
 
 
-def _concatenate(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
+def _concatenate(
+    model: Pooling, states: Ragged, is_train: bool
+) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
     pooled, callbacks = zip(*(layer(states, is_train) for layer in model.layers), strict=True)
     copy_of: Any = model.ops.xp.ascontiguousarray  # Thinc's reductions take no view
     borders = [0, *accumulate(part.shape[1] for part in pooled)]
@@ -141,14 +149,21 @@ def _make_pooling(name: str, n_lead: int = 0) -> Pooling:
         )
     rules: dict[str, Any] = {**POOLING, "weightedmean": partial(_weighted_mean, n_lead=n_lead)}
     layers: list[Pooling] = [
-        Model(f"{POOLING[part].__name__[1:]}_pooling", partial(_pool, pooling=rules[part])) for part in names
+        Model(f"{POOLING[part].__name__[1:]}_pooling", partial(_pool, pooling=rules[part]))
+        for part in names
     ]
-    return layers[0] if len(layers) == 1 else Model("concatenated_pooling", _concatenate, layers=layers)
+    return (
+        layers[0]
+        if len(layers) == 1
+        else Model("concatenated_pooling", _concatenate, layers=layers)
+    )
 
 
 def stretch_pooling(name: str) -> Pooling:
     """Return the pooling of parts of a text, which have no special tokens: the mean in place of cls and lasttoken."""
-    return _make_pooling("+".join("mean" if part in ("cls", "lasttoken") else part for part in name.split("+")))
+    return _make_pooling(
+        "+".join("mean" if part in ("cls", "lasttoken") else part for part in name.split("+"))
+    )
 
 
 # Of windows, rows and their vectors
@@ -179,9 +194,15 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         truncate_dim: int = 0,
     ):
         check("truncate_dim", truncate_dim, WidthOrOff)
-        layers: list[Model] = [_make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
+        layers: list[Model] = [
+            _make_pooling(pooling),
+            unit_length(),
+            *([] if dense is None else [dense]),
+        ]
         attrs = {"upstream_normalize": False}
-        super().__init__("sentence_pooling", SentencePooling.pool_rows, init=_init, layers=layers, attrs=attrs)
+        super().__init__(
+            "sentence_pooling", SentencePooling.pool_rows, init=_init, layers=layers, attrs=attrs
+        )
         self.pooling_name, self.normalize, self.truncate_dim = pooling, normalize, truncate_dim
 
     @property
@@ -194,7 +215,11 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return hidden * len(self.pooling_name.split("+"))
 
     def width(
-        self, hidden: int, folder: SentenceTransformersConfig | None = None, *, truncate_dim: int | None = None
+        self,
+        hidden: int,
+        folder: SentenceTransformersConfig | None = None,
+        *,
+        truncate_dim: int | None = None,
     ) -> int:
         """Return the width of the vectors; hidden, folder: of the encoder; truncate_dim (int): else the pipe's."""
         width = self.pooled_width(hidden) if self.dense is None else self.dense.get_dim("nO")
@@ -203,7 +228,9 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
             raise ValueError(Errors.TRUNCATE_DIM.format(given=kept, width=width))
         return kept
 
-    def _kept_width(self, folder: SentenceTransformersConfig | None, truncate_dim: int | None) -> int:
+    def _kept_width(
+        self, folder: SentenceTransformersConfig | None, truncate_dim: int | None
+    ) -> int:
         """Return to how many dimensions vectors are truncated; 0 for not at all."""
         if truncate_dim is not None:
             return truncate_dim
@@ -218,7 +245,11 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         if folder.unknown_modules:
             unknown = ", ".join(folder.unknown_modules)
             is_dense = set(folder.unknown_modules) == {"Dense"}
-            remedy = f"It comes with python -m spacy sbert import {folder.name} OUT. " if is_dense else ""
+            remedy = (
+                f"It comes with python -m spacy sbert import {folder.name} OUT. "
+                if is_dense
+                else ""
+            )
             raise ValueError(
                 f'The folder {folder.name} describes a sentence encoder with {unknown}, and normalize = "auto" follows '
                 f"the folder. {remedy}Set normalize = true or false to use the transformer and the pooling without "
@@ -245,13 +276,22 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
             if windows is None:
                 width = part.values.shape[1]
                 self.width(width, folder, truncate_dim=truncate_dim)
-                windows = self.ops.xp.zeros((len(lengths), self.pooled_width(width)), dtype=part.values.dtype)
+                windows = self.ops.xp.zeros(
+                    (len(lengths), self.pooled_width(width)), dtype=part.values.dtype
+                )
                 copies = [numpy.zeros((0, width), "f")] * len(lengths)
             if batch.kept is not None:  # none keeps the states of its whole batch in memory
                 values, ends = to_numpy(part.values), numpy.cumsum(part.lengths)
-                bounds = zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True)
+                bounds = zip(
+                    part.windows.tolist(),
+                    (ends - part.lengths).tolist(),
+                    ends.tolist(),
+                    strict=True,
+                )
                 for window, start, end in bounds:
-                    copies[window] = values[start:end][batch.kept[starts[window] : starts[window] + end - start]]
+                    copies[window] = values[start:end][
+                        batch.kept[starts[window] : starts[window] + end - start]
+                    ]
             windows[part.windows], backprop_part = self._pool_windows(part, batch.n_lead, is_train)
             if is_train:
                 callbacks.append((part.windows, backprop_part))
@@ -262,7 +302,9 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
 
         def backprop(d_vectors: Array) -> object:
             d_windows: Array = backprop_rows(d_vectors)
-            return batch.backprop([backprop_part(d_windows[own]) for own, backprop_part in callbacks])
+            return batch.backprop(
+                [backprop_part(d_windows[own]) for own, backprop_part in callbacks]
+            )
 
         return (vectors, [] if batch.kept is None else copies), backprop
 
@@ -323,7 +365,9 @@ def _row_vectors(
     """
     counts = numpy.bincount(row_of)
     totals = numpy.bincount(row_of, weights=weights)
-    shares = ops.xp.asarray((weights / numpy.maximum(totals, 1)[row_of])[:, None], dtype=windows.dtype)
+    shares = ops.xp.asarray(
+        (weights / numpy.maximum(totals, 1)[row_of])[:, None], dtype=windows.dtype
+    )
     vectors, lengths = windows * shares, ops.asarray1i(cast(Any, counts))
     if len(counts) < len(row_of):
         vectors = ops.reduce_sum(vectors, lengths)
@@ -341,6 +385,8 @@ def _row_vectors(
         d_rows[empty] = 0
         for callback in reversed(callbacks):
             d_rows = callback(d_rows)
-        return (d_rows if len(counts) == len(row_of) else ops.backprop_reduce_sum(d_rows, lengths)) * shares
+        return (
+            d_rows if len(counts) == len(row_of) else ops.backprop_reduce_sum(d_rows, lengths)
+        ) * shares
 
     return vectors, backprop

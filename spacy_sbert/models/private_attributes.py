@@ -15,7 +15,9 @@ from torch.nn import functional
 
 Linear = Callable[[torch.Tensor], torch.Tensor]
 Int8Product = Callable[[torch.Tensor], torch.Tensor]  # of uint8 (n, in)
-ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in a config -> that of the fused kernel, and its algorithm
+ACTIVATIONS: dict[
+    str, tuple[str, str]
+] = {  # name in a config -> that of the fused kernel, and its algorithm
     "gelu": ("gelu", "none"),
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
@@ -23,7 +25,9 @@ ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in a config -> that of the f
 }
 
 
-def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None) -> Linear:
+def linear(
+    weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None
+) -> Linear:
     """X W' + b, and the activation of it.
 
     Where oneDNN has kernels, the weight is laid out for them once, and the activation is part of the product.
@@ -45,11 +49,19 @@ def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activat
 def _has_packed_linear(weight: torch.Tensor) -> bool:
     """Whether oneDNN multiplies by a weight that is laid out for it."""
     operators = torch.ops.mkldnn
-    if not weight.is_cpu or platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():
+    if (
+        not weight.is_cpu
+        or platform.machine() not in ("x86_64", "AMD64")
+        or not torch.backends.mkldnn.is_available()
+    ):
         return False
-    if not (hasattr(operators, "_reorder_linear_weight") and hasattr(operators, "_linear_pointwise")):
+    if not (
+        hasattr(operators, "_reorder_linear_weight") and hasattr(operators, "_linear_pointwise")
+    ):
         return False
-    return weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and operators._is_mkldnn_bf16_supported())
+    return weight.dtype == torch.float32 or (
+        weight.dtype == torch.bfloat16 and operators._is_mkldnn_bf16_supported()
+    )
 
 
 def int8_product(
@@ -66,13 +78,27 @@ def int8_product(
     rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and zero, else 1 and 0.
     """
     operators = torch.ops.onednn
-    packed, zeros = operators.qlinear_prepack(rounded, None), torch.zeros(len(scales), dtype=torch.int32)
+    packed, zeros = (
+        operators.qlinear_prepack(rounded, None),
+        torch.zeros(len(scales), dtype=torch.int32),
+    )
     name, algorithm = ACTIVATIONS[activation] if activation else ("none", "none")
     bias, (dtype, scale, zero) = bias.detach().float(), output
 
     def product(states: torch.Tensor) -> torch.Tensor:
         return operators.qlinear_pointwise(
-            states, *rounding, packed, scales, zeros, bias, scale, zero, dtype, name, [], algorithm or "none"
+            states,
+            *rounding,
+            packed,
+            scales,
+            zeros,
+            bias,
+            scale,
+            zero,
+            dtype,
+            name,
+            [],
+            algorithm or "none",
         )
 
     return product
@@ -81,7 +107,9 @@ def int8_product(
 def has_int8_product() -> bool:
     """Whether int8_product is there, and exact: without VNNI sums of products of 8 bits overflow 16."""
     operators = ("qlinear_prepack", "qlinear_pointwise")
-    has_operators = torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.onednn, name) for name in operators)
+    has_operators = torch.backends.mkldnn.is_available() and all(
+        hasattr(torch.ops.onednn, name) for name in operators
+    )
     return has_operators and getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
 
 

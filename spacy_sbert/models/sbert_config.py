@@ -8,7 +8,15 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
 from pydantic.dataclasses import dataclass
 from spacy.util import SimpleFrozenDict
 from thinc.api import PyTorchGradScaler
@@ -91,7 +99,16 @@ _ROUTES = (
     "Save one route as a folder of its own and use that: "
     "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(...).",
 )
-OLD_TRANSFORMERS = ("ALBERT", "BERT", "CamemBERT", "DistilBERT", "RoBERTa", "T5", "XLMRoBERTa", "XLNet")
+OLD_TRANSFORMERS = (
+    "ALBERT",
+    "BERT",
+    "CamemBERT",
+    "DistilBERT",
+    "RoBERTa",
+    "T5",
+    "XLMRoBERTa",
+    "XLNet",
+)
 _OLD = (
     "a transformer, as sentence-transformers wrote it before 0.3",
     "Name it sentence_transformers.models.Transformer in modules.json, which reads the same files.",
@@ -100,13 +117,19 @@ _ALONE = "To train without it, use spacy-sbert.SentenceEncoder.v1 with normalize
 # Modules of sentence-transformers that are unknown here: what each is, and what to do.
 FOREIGN = {
     "BoW": ("a count of words", "Use an encoder with a Transformer or StaticEmbedding."),
-    "WordEmbeddings": ("a table of word vectors", "Use spacy-sbert.WordVectors.v1 in a Tok2VecSentenceEncoder."),
+    "WordEmbeddings": (
+        "a table of word vectors",
+        "Use spacy-sbert.WordVectors.v1 in a Tok2VecSentenceEncoder.",
+    ),
     "WordWeights": (
         "weights of words",
         "Use spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 in a Tok2VecSentenceEncoder.",
     ),
     "CNN": ("convolutions over words", "Train spacy.HashEmbedCNN.v2 in a Tok2VecSentenceEncoder."),
-    "LSTM": ("a recurrent network", "Train spacy-sbert.BiLSTMEncoder.v1 in a Tok2VecSentenceEncoder."),
+    "LSTM": (
+        "a recurrent network",
+        "Train spacy-sbert.BiLSTMEncoder.v1 in a Tok2VecSentenceEncoder.",
+    ),
     "WeightedLayerPooling": ("a mean over all layers of the transformer", _ALONE),
     "LayerNorm": ("a layer that centres and scales vectors", _ALONE),
     "Router": _ROUTES,
@@ -126,16 +149,33 @@ FOREIGN = {
 
 MODULES_FILE, MODEL_FILE = "modules.json", "config_sentence_transformers.json"
 _STATIC = "StaticEmbedding"
-KNOWN_MODULES = ("Transformer", _STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
-_ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*")
-EXPECTED_MODULES = (
-    "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this order"
+KNOWN_MODULES = (
+    "Transformer",
+    _STATIC,
+    "Pooling",
+    "Normalize",
+    "Dropout",
+)  # the last does nothing in use
+_ORDER = re.compile(
+    r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*"
 )
-POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
-_EMPTY_PROMPTS = ("query", "document")  # which every SentenceTransformer has, without a text unless the folder has one
+EXPECTED_MODULES = "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this order"
+POOLING_MODES = {
+    **{name: name for name in POOLING_FLAGS.values()},
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+}
+_EMPTY_PROMPTS = (
+    "query",
+    "document",
+)  # which every SentenceTransformer has, without a text unless the folder has one
 _FileT = TypeVar("_FileT")
 # Of peft and of AdapterHub
-_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_adapter.bin")
+_ADAPTER_FILES = (
+    "adapter_config.json",
+    "adapter_model.safetensors",
+    "adapter_model.bin",
+    "pytorch_adapter.bin",
+)
 
 
 @dataclass(frozen=True)
@@ -184,7 +224,9 @@ class _ListedModule(BaseModel):
 _MODULES = TypeAdapter(Annotated[list[_ListedModule], Field(min_length=1)])  # of modules.json
 
 
-def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORMER) -> SentenceTransformersConfig:
+def read_settings(
+    folder: Path, name: str, model_type: str = SENTENCE_TRANSFORMER
+) -> SentenceTransformersConfig:
     """Read modules.json and the files it points to, as sentence-transformers does; without it, it reads none of them.
 
     model_type (str): "SentenceTransformer" or "CrossEncoder", which reads other keys.
@@ -194,8 +236,14 @@ def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORME
     if not modules:
         return _plain_settings(folder, name)
     given = read_object(folder / MODEL_FILE).get("model_type", SENTENCE_TRANSFORMER)
-    if model_type == CROSS_ENCODER and given != CROSS_ENCODER and _has_head(transformer_folder(folder)):
-        return SentenceTransformersConfig(name=name)  # whose classifier is read without the other files
+    if (
+        model_type == CROSS_ENCODER
+        and given != CROSS_ENCODER
+        and _has_head(transformer_folder(folder))
+    ):
+        return SentenceTransformersConfig(
+            name=name
+        )  # whose classifier is read without the other files
     # CrossEncoder takes the transformer of a SentenceTransformer, with a new head and without prompts.
     is_new = model_type == CROSS_ENCODER and given == SENTENCE_TRANSFORMER
     if is_new:
@@ -210,7 +258,9 @@ def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORME
         limits = read_keys(next(files, part / TRANSFORMER_FILES[0]), TRANSFORMER_KEYS[model_type])
     poolings = [read_pooling(module.folder) for module in modules if module.kind == "Pooling"]
     pooling, include_prompt = poolings[0] if poolings else (None, True)
-    prompts = {} if is_new else {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
+    prompts = (
+        {} if is_new else {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
+    )
     default = None if is_new else shared.default_prompt_name
     return SentenceTransformersConfig(
         name=name,
@@ -218,9 +268,13 @@ def read_settings(folder: Path, name: str, model_type: str = SENTENCE_TRANSFORME
         normalize=any(module.kind == "Normalize" for module in modules),
         pooling=pooling,
         lowercase=bool(limits.do_lower_case),
-        unknown_modules=tuple(module.kind for module in modules if module.kind not in KNOWN_MODULES),
+        unknown_modules=tuple(
+            module.kind for module in modules if module.kind not in KNOWN_MODULES
+        ),
         prompts=prompts,
-        default_prompt_name="" if default is None or default in {*_EMPTY_PROMPTS} - prompts.keys() else default,
+        default_prompt_name=""
+        if default is None or default in {*_EMPTY_PROMPTS} - prompts.keys()
+        else default,
         truncate_dim=shared.truncate_dim or 0,
         include_prompt=include_prompt,
     )
@@ -258,7 +312,9 @@ def _check_modules(folder: Path, modules: list["Module"], model_type: str) -> No
         )
     known = [kind for kind in kinds if kind in (*KNOWN_MODULES, "Dense")]
     if not _ORDER.fullmatch(" ".join(known)):
-        raise ValueError(f"The folder {folder} has the modules {', '.join(kinds)}: {EXPECTED_MODULES}.")
+        raise ValueError(
+            f"The folder {folder} has the modules {', '.join(kinds)}: {EXPECTED_MODULES}."
+        )
     for module in modules:
         if module.kind in KNOWN_MODULES and module.kind in MODULE_KEYS:
             read_keys(module.folder / "config.json", MODULE_KEYS[module.kind])
@@ -286,8 +342,16 @@ def read_modules(folder: Path) -> list[Module]:
         inner = (folder / each.path).resolve()
         if not inner.is_relative_to(folder.resolve()):
             link = _first_link(folder, each.path)
-            how = "which lies outside of its folder" if link is None else f"and {link} is a link to {inner}, outside"
-            remedy = "Use an encoder that you trust." if link is None else "Copy that folder to the place of the link."
+            how = (
+                "which lies outside of its folder"
+                if link is None
+                else f"and {link} is a link to {inner}, outside"
+            )
+            remedy = (
+                "Use an encoder that you trust."
+                if link is None
+                else "Copy that folder to the place of the link."
+            )
             raise ValueError(f"The file {file} names '{each.path}', {how}. {remedy}")
         package, _, name = each.type.rpartition(".")
         name = name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
@@ -349,12 +413,18 @@ def read_pooling(folder: Path) -> tuple[str, bool]:
             "the folders inside of it."
         )
     config = read_file(file, _Settings)
-    modes = [flag for flag in POOLING_FLAGS if getattr(config, flag)] or ["pooling_mode_mean_tokens"]
+    modes = [flag for flag in POOLING_FLAGS if getattr(config, flag)] or [
+        "pooling_mode_mean_tokens"
+    ]
     names = [POOLING_FLAGS[flag] for flag in modes]
     if config.pooling_mode is not None:
-        names = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
+        names = (
+            [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
+        )
         if not names or not set(names) <= set(POOLING_MODES):
-            raise unexpected(file, "pooling_mode", config.pooling_mode, f"some of {', '.join(POOLING_MODES)}")
+            raise unexpected(
+                file, "pooling_mode", config.pooling_mode, f"some of {', '.join(POOLING_MODES)}"
+            )
     return "+".join(POOLING_MODES[name] for name in names), config.include_prompt is not False
 
 

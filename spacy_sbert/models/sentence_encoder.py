@@ -51,7 +51,9 @@ class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
     get_spans (Callable): the rows of Docs if the shared transformer encodes whole Docs, as a curated one does.
     """
 
-    def __init__(self, source: Model, pooling: SentencePooling, get_spans: SpanGetter | None = None):
+    def __init__(
+        self, source: Model, pooling: SentencePooling, get_spans: SpanGetter | None = None
+    ):
         layers: list[Model] = [source, pooling]
         if hasattr(source, "read"):
             refs: dict[str, Model | None] = {"reader": source, "pooling": pooling}
@@ -63,7 +65,13 @@ class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
             return
         refs, attrs = {"pooling": pooling}, {GET_SPANS: get_spans}
         super().__init__(
-            "sentence_encoder", _forward, init=_init, dims={"nO": None}, layers=layers, refs=refs, attrs=attrs
+            "sentence_encoder",
+            _forward,
+            init=_init,
+            dims={"nO": None},
+            layers=layers,
+            refs=refs,
+            attrs=attrs,
         )
 
     def encode(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
@@ -81,7 +89,9 @@ def _init(model: SentenceEncoder, X: Any = None, Y: object = None) -> None:  # n
             layer.initialize(X=X if is_token_encoder(layer) else None)
 
 
-def _forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], _Backprop]:
+def _forward(
+    model: SentenceEncoder, docs: list[Doc], is_train: bool
+) -> tuple[list[EncodedDoc], _Backprop]:
     return _encode(model, docs, is_train, DEFAULT_SETTINGS)
 
 
@@ -93,7 +103,9 @@ def _encode(
     with _read(model, docs, is_train, settings) as batch:
         if not len(batch.lengths):
             zero = pooling.ops.alloc2f(0, _width(model, pooling, settings.truncate_dim))
-            encoded = [EncodedDoc(SpanBatch.empty(), zero, pooling.pooling_name, False, None) for _ in docs]
+            encoded = [
+                EncodedDoc(SpanBatch.empty(), zero, pooling.pooling_name, False, None) for _ in docs
+            ]
             return encoded, lambda d_vectors: batch.backprop([])
         (vectors, states), backprop = pooling.pool_rows(batch, is_train, settings)
     encoded = _encoded_docs(pooling, batch, vectors, states)
@@ -148,10 +160,16 @@ def _encoded_docs(
     pooling: SentencePooling, batch: EncodedSpans, vectors: Array, states: list[numpy.ndarray]
 ) -> list[EncodedDoc]:
     """Return each Doc of a batch with its rows and their vectors."""
-    name, normalize, is_dense = pooling.pooling_name, pooling.normalizes(batch.rows.settings), pooling.dense is not None
+    name, normalize, is_dense = (
+        pooling.pooling_name,
+        pooling.normalizes(batch.rows.settings),
+        pooling.dense is not None,
+    )
     piece_borders = numpy.append(0, numpy.cumsum(batch.lengths))
     encoded = []
-    for (start, end), (first, last) in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
+    for (start, end), (first, last) in zip(
+        pairwise(batch.borders), pairwise(batch.window_borders), strict=True
+    ):
         here = vectors[start:end]
         if start == end:
             encoded.append(EncodedDoc(SpanBatch.empty(), here, name, False, None))

@@ -50,14 +50,19 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
     grad_factor (float): factor on the gradient that goes to the transformer.
     """
 
-    def __init__(self, transformer: SpanTransformer, pooling: TokenPooling, grad_factor: float = 1.0):
+    def __init__(
+        self, transformer: SpanTransformer, pooling: TokenPooling, grad_factor: float = 1.0
+    ):
         super().__init__(
             "transformer_tok2vec",
             _forward,
             init=_init,
             layers=[transformer, pooling],
             dims={"nO": None},
-            attrs={"replace_listener": _replace_listener, "replace_listener_cfg": _replace_listener_cfg},
+            attrs={
+                "replace_listener": _replace_listener,
+                "replace_listener_cfg": _replace_listener_cfg,
+            },
         )
         self.grad_factor = grad_factor
 
@@ -70,11 +75,15 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
         return self.layers[1]
 
     @contextmanager
-    def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
+    def read(
+        self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
+    ) -> Iterator[EncodedSpans]:
         """Yield the rows of Docs and their states, see SpanTransformer.read; windows that overlap as one row."""
         may_overlap = not is_train and not getter_settings(self.transformer.attrs["get_spans"])
         pieces_needed = with_pieces or may_overlap
-        with self.transformer.read(docs, prompt=prompt, with_pieces=pieces_needed, is_train=is_train) as batch:
+        with self.transformer.read(
+            docs, prompt=prompt, with_pieces=pieces_needed, is_train=is_train
+        ) as batch:
             if may_overlap:
                 batch.states = list(batch.states)
                 batch = join_rows(docs, split_states(batch))
@@ -82,7 +91,9 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
 
     def encode(self, docs: list[Doc], *, is_train: bool, with_pieces: bool = True) -> EncodedSpans:
         """Return the rows of Docs, and the states of all their wordpieces; with_pieces: see encode_spans."""
-        with self.transformer.read(docs, prompt=None, with_pieces=with_pieces, is_train=is_train) as batch:
+        with self.transformer.read(
+            docs, prompt=None, with_pieces=with_pieces, is_train=is_train
+        ) as batch:
             batch.states = list(batch.states)
         return batch
 
@@ -123,7 +134,9 @@ def _forward(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     tok2vec = cast(TransformerTok2Vec, model)
     batch = tok2vec.encode(docs, is_train=is_train)
-    vectors, backprop_tokens = pool_tokens(tok2vec.pooling, docs, batch, tok2vec.width, is_train=is_train)
+    vectors, backprop_tokens = pool_tokens(
+        tok2vec.pooling, docs, batch, tok2vec.width, is_train=is_train
+    )
 
     def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
         batch.backprop([d_part * tok2vec.grad_factor for d_part in backprop_tokens(d_vectors)])
@@ -140,7 +153,9 @@ def _replace_listener(copied: TransformerTok2Vec, listener: Model, component: ob
     return copied
 
 
-def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
+def _replace_listener_cfg(
+    transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]
+) -> dict[str, Any]:
     config = dict(transformer_cfg)
     for name in ("pooling", "grad_factor"):
         if name in listener_cfg:
@@ -179,7 +194,9 @@ def pool_tokens(
     return of_docs, backprop
 
 
-def _token_pieces(docs: list[Doc], batch: EncodedSpans) -> tuple[Ragged, Callable[[Array], list[Array]]]:
+def _token_pieces(
+    docs: list[Doc], batch: EncodedSpans
+) -> tuple[Ragged, Callable[[Array], list[Array]]]:
     """Return the states of the wordpieces of each token of Docs, and what takes their gradient to that of all."""
     parts = cast(Sequence[TokenEmbeddings], batch.states)
     xp = get_array_module(parts[0].values)
@@ -187,17 +204,26 @@ def _token_pieces(docs: list[Doc], batch: EncodedSpans) -> tuple[Ragged, Callabl
     values = parts[0].values if len(parts) == 1 else xp.concatenate([part.values for part in parts])
     pieces, backprop_places = in_places(values, _places(batch)[align.dataXd])
     borders = borders_of(len(part.values) for part in parts)[1:-1]
-    return Ragged(pieces, align.lengths), lambda d_pieces: xp.split(backprop_places(d_pieces), borders)
+    return Ragged(pieces, align.lengths), lambda d_pieces: xp.split(
+        backprop_places(d_pieces), borders
+    )
 
 
 def _align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
     """Return the ascending indices of the wordpieces of each token of Docs: those that share a character with it."""
-    starts = borders_of(len(doc.text) + 1 for doc in docs)  # Docs are laid end to end on one line of characters
+    starts = borders_of(
+        len(doc.text) + 1 for doc in docs
+    )  # Docs are laid end to end on one line of characters
     line = numpy.concatenate(
-        [doc.to_array(IDX).astype("int64") + start for doc, start in zip(docs, starts, strict=False)]
+        [
+            doc.to_array(IDX).astype("int64") + start
+            for doc, start in zip(docs, starts, strict=False)
+        ]
     )
     of_windows = numpy.repeat(starts[:-1], numpy.diff(batch.window_borders))
-    places = cast(numpy.ndarray, batch.characters) + numpy.repeat(of_windows, batch.lengths)[:, None]
+    places = (
+        cast(numpy.ndarray, batch.characters) + numpy.repeat(of_windows, batch.lengths)[:, None]
+    )
     is_text = cast(numpy.ndarray, batch.of_text)
     return align_characters(line, places[:, 0], numpy.where(is_text, places[:, 1], 0))
 
@@ -205,7 +231,9 @@ def _align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
 def _places(batch: EncodedSpans) -> numpy.ndarray:
     """Return where the state of each wordpiece is among those of all parts, int64 (N,)."""
     starts = numpy.cumsum(batch.lengths) - batch.lengths
-    order = numpy.concatenate([ragged_arange(starts[part.windows], part.lengths) for part in batch.states])
+    order = numpy.concatenate(
+        [ragged_arange(starts[part.windows], part.lengths) for part in batch.states]
+    )
     places = numpy.empty(len(order), dtype="int64")
     places[order] = numpy.arange(len(order))
     return places
@@ -229,11 +257,17 @@ class TransformerListener(ConfiguredModel, Model):
     name = "sbert-transformer-listener"
 
     def __init__(self, upstream_name: str, pooling: TokenPooling, grad_factor: float = 1.0):
-        Model.__init__(self, self.name, _listen, init=_init_listener, layers=[pooling], dims={"nO": None})
+        Model.__init__(
+            self, self.name, _listen, init=_init_listener, layers=[pooling], dims={"nO": None}
+        )
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
-        self.upstream: TransformerTok2Vec | None = None  # the model of the component, once the pipeline is known
-        self.needs_states = False  # whether `doc.tensor` will not do, as it pools in another way than the component
+        self.upstream: TransformerTok2Vec | None = (
+            None  # the model of the component, once the pipeline is known
+        )
+        self.needs_states = (
+            False  # whether `doc.tensor` will not do, as it pools in another way than the component
+        )
         self.initialized_with = _DocsOfInitialize()
         self.receive(None, None, None)
 
@@ -241,7 +275,9 @@ class TransformerListener(ConfiguredModel, Model):
     def pooling(self) -> TokenPooling:
         return self.layers[0]
 
-    def receive(self, batch_id: int | None, outputs: list[Floats2d] | None, backprop: Callable | None) -> None:
+    def receive(
+        self, batch_id: int | None, outputs: list[Floats2d] | None, backprop: Callable | None
+    ) -> None:
         """Take the vectors of a batch in training, and the callback for their gradient."""
         self._batch_id = batch_id
         self._outputs = outputs
@@ -300,7 +336,9 @@ def _vectors_on_docs(
         if len(doc) and doc.tensor.shape != (len(doc), width):
             raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
     empty = listener.ops.alloc2f(0, width)
-    return [listener.ops.asarray2f(cast(Any, doc.tensor)) if len(doc) else empty for doc in docs], no_gradient
+    return [
+        listener.ops.asarray2f(cast(Any, doc.tensor)) if len(doc) else empty for doc in docs
+    ], no_gradient
 
 
 # States on Docs, which components batch in their own way
@@ -322,7 +360,9 @@ class DocStates:
     def empty(cls) -> "DocStates":
         """Return those of a Doc without text."""
         nothing = numpy.zeros(0, dtype="int64")
-        return cls(SpanBatch.empty(), nothing, [], numpy.zeros((0, 2), "int32"), numpy.zeros(0, bool))
+        return cls(
+            SpanBatch.empty(), nothing, [], numpy.zeros((0, 2), "int32"), numpy.zeros(0, bool)
+        )
 
 
 _EMPTY = DocStates.empty()
@@ -354,7 +394,9 @@ def split_states(batch: EncodedSpans) -> list[DocStates]:
     pieces = borders_of(batch.lengths.tolist())
     texts: Sequence[str | None] = batch.texts or [None] * len(batch.rows.spans)
     docs = []
-    for (start, end), (first, last) in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
+    for (start, end), (first, last) in zip(
+        pairwise(batch.borders), pairwise(batch.window_borders), strict=True
+    ):
         own = slice(pieces[first], pieces[last])
         docs.append(
             DocStates(
@@ -385,7 +427,9 @@ def join_states(docs: Sequence[DocStates]) -> EncodedSpans:
         values = [window for i in numbers for window in held[i].values]
         windows = numpy.concatenate([numpy.arange(firsts[i], firsts[i + 1]) for i in numbers])
         joined = get_array_module(values[0]).concatenate(values)
-        parts.append(TokenEmbeddings(windows, lengths[windows], joined, held[numbers[0]].rows.foreign))
+        parts.append(
+            TokenEmbeddings(windows, lengths[windows], joined, held[numbers[0]].rows.foreign)
+        )
     batch.states = parts
     characters = numpy.concatenate([doc.characters for doc in held])
     batch.keep_pieces(characters, numpy.concatenate([doc.of_text for doc in held]))
@@ -402,7 +446,10 @@ def join_rows(docs: Sequence[Doc], states: Sequence[DocStates]) -> EncodedSpans:
 
 def part_numbers(docs: Sequence[DocStates]) -> list[list[int]]:
     """Return which Docs each part of a joined batch is made of: of one kind, and few enough to stay in the cache."""
-    kinds = [[i for i, doc in enumerate(docs) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
+    kinds = [
+        [i for i, doc in enumerate(docs) if doc.rows.foreign == is_stretch]
+        for is_stretch in (False, True)
+    ]
     return [numbers for kind in kinds for numbers in minibatch(kind, _CHUNK)]
 
 
@@ -428,7 +475,9 @@ def as_stretch(states: DocStates, doc: Doc) -> tuple[DocStates, numpy.ndarray]:
         is_stretch=numpy.array([True]),
     )
     values = [xp.concatenate(states.values)[chosen]]
-    own = DocStates(rows, numpy.array([len(chosen)]), values, states.characters[chosen], states.of_text[chosen])
+    own = DocStates(
+        rows, numpy.array([len(chosen)]), values, states.characters[chosen], states.of_text[chosen]
+    )
     return own, chosen
 
 
@@ -441,7 +490,9 @@ def _in_first_windows(align: Ragged, lengths: numpy.ndarray) -> numpy.ndarray:
     return pieces[windows == windows[numpy.repeat(firsts, counts)]]
 
 
-def store_states(doc: Doc, states: DocStates, transformer: SpanTransformer, listeners: list[Model]) -> None:
+def store_states(
+    doc: Doc, states: DocStates, transformer: SpanTransformer, listeners: list[Model]
+) -> None:
     """Leave states on a Doc for listeners."""
     doc.user_hooks[_STATES.format(id=transformer.id)] = cast(Any, _StoredStates(states, listeners))
 

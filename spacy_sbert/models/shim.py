@@ -56,12 +56,19 @@ def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
     try:
         state = srsly.msgpack_loads(data)
     except Exception as error:  # whatever the bytes lead the parser to
-        raise _damaged(f"it ends early, or is not a saved encoder ({error or type(error).__name__})") from error
+        raise _damaged(
+            f"it ends early, or is not a saved encoder ({error or type(error).__name__})"
+        ) from error
     files = state.get("files") if isinstance(state, dict) else None
     if not isinstance(files, dict) or SETTINGS_FILE not in files:
         raise _damaged(f"{SETTINGS_FILE} is missing")
     for name, content in files.items():
-        if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or "\0" in name:
+        if (
+            not isinstance(name, str)
+            or name in ("", ".", "..")
+            or Path(name).name != name
+            or "\0" in name
+        ):
             raise _damaged(f"it names the file '{name}'")
         if not isinstance(content, bytes):
             raise _damaged(f"the file '{name}' holds no bytes")
@@ -97,8 +104,14 @@ def _states(
 ) -> torch.Tensor:
     """Return the states of a row (1, wordpieces); the logits of a classifier."""
     if not isinstance(weights, BertParameters):
-        taken = {key: value for key, value in inputs.items() if key != "token_type_ids" or takes_token_types(weights)}
-        mask = loading.attention_mask(weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"])))
+        taken = {
+            key: value
+            for key, value in inputs.items()
+            if key != "token_type_ids" or takes_token_types(weights)
+        }
+        mask = loading.attention_mask(
+            weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"]))
+        )
         output = weights(**taken, **mask)
         is_classifier = "logits" in output
         return output.logits if is_classifier else output.last_hidden_state
@@ -108,7 +121,9 @@ def _states(
 
 
 @torch.no_grad()
-def _counts_padding(weights: Network | BertParameters, tokenizer: Tokenizer, texts: tuple[str, ...]) -> bool:
+def _counts_padding(
+    weights: Network | BertParameters, tokenizer: Tokenizer, texts: tuple[str, ...]
+) -> bool:
     """Return whether the states of a text are others where padding comes before it, as of absolute positions."""
     if isinstance(weights, BertParameters):
         return getattr(weights.embeddings, "padding_idx", None) is None
@@ -118,7 +133,8 @@ def _counts_padding(weights: Network | BertParameters, tokenizer: Tokenizer, tex
     length = alone["input_ids"].shape[1]
     padded = tokenizer(*texts, return_tensors="pt", padding="max_length", max_length=length + 2)
     states, behind = (
-        weights(input_ids=each["input_ids"], attention_mask=each["attention_mask"])[0] for each in (alone, padded)
+        weights(input_ids=each["input_ids"], attention_mask=each["attention_mask"])[0]
+        for each in (alone, padded)
     )
     if states.dim() == 3:  # else logits
         behind = behind[:, -length:]
@@ -134,7 +150,9 @@ class TransformerShim(PyTorchShim):
 
     _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
     _model_type = SENTENCE_TRANSFORMER  # whose files of the folder are read
-    weights: Network | BertParameters  # None until they are loaded; of BertParameters `network` makes the model
+    weights: (
+        Network | BertParameters
+    )  # None until they are loaded; of BertParameters `network` makes the model
 
     @undisturbed()
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
@@ -143,7 +161,9 @@ class TransformerShim(PyTorchShim):
         self.name, self.options = name, options
         self.max_batch_items, self.mini_batch_size = max_batch_items, options.mini_batch_size
         on_device = resolve_precision(options.precision, get_torch_default_device().type)
-        self.precision = "float16" if options.mixed_precision and torch.cuda.is_available() else on_device
+        self.precision = (
+            "float16" if options.mixed_precision and torch.cuda.is_available() else on_device
+        )
         self.settings: SentenceTransformersConfig | None = None
         self._inference, self.use = BackendCache(), EncoderUse()
         self._deferred: list[Optimizer] = []
@@ -183,7 +203,9 @@ class TransformerShim(PyTorchShim):
     @property
     def _hfmodel(self) -> SimpleNamespace:
         """The names by which spacy-transformers reads it."""
-        given = TransformerConfig() if self._is_saved else self.options  # what a saved encoder was made with is in it
+        given = (
+            TransformerConfig() if self._is_saved else self.options
+        )  # what a saved encoder was made with is in it
         return SimpleNamespace(
             tokenizer=self.tokenizer,
             transformer=self.network,
@@ -198,7 +220,9 @@ class TransformerShim(PyTorchShim):
 
     @property
     def device(self) -> torch.device:
-        return next(self.weights.parameters()).device if self.is_loaded else get_torch_default_device()
+        return (
+            next(self.weights.parameters()).device if self.is_loaded else get_torch_default_device()
+        )
 
     @property
     def is_loaded(self) -> bool:
@@ -229,7 +253,9 @@ class TransformerShim(PyTorchShim):
 
     def inference_engine(self, wordpieces: TokenizedBatch | None = None) -> Backend:
         """Return what encodes with the weights as they are; see BackendCache."""
-        precision = self.precision if self.precision in (REFERENCE, INT8) else self._inference_precision
+        precision = (
+            self.precision if self.precision in (REFERENCE, INT8) else self._inference_precision
+        )
         weights = self.network if precision == REFERENCE else self.weights
         return self._inference.engine_of(weights, precision, wordpieces)
 
@@ -259,13 +285,21 @@ class TransformerShim(PyTorchShim):
     @property
     def _inference_precision(self) -> str:
         """The same in use: float16 runs on a CPU in float32."""
-        return "float32" if self.precision == "float16" and self.device.type == "cpu" else self.arithmetic
+        return (
+            "float32"
+            if self.precision == "float16" and self.device.type == "cpu"
+            else self.arithmetic
+        )
 
     def whole_output(self, inputs: dict[str, torch.Tensor]) -> ModelOutput:
         """Return all that the Hugging Face model makes of a padded batch, input_ids and the like, in float32."""
         from .engine.training import autocast  # noqa: PLC0415 (not needed for the encoder of a single pipe)
 
-        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+        with (
+            self._using() as model,
+            torch.no_grad(),
+            autocast(self.device, self._inference_precision),
+        ):
             output = model(**inputs)
         for key, value in list(output.items()):
             if torch.is_tensor(value) and value.is_floating_point():
@@ -287,13 +321,17 @@ class TransformerShim(PyTorchShim):
         size, network, precision = self.mini_batch_size, self.network, self.arithmetic
         with self._begin_step() as step:
             if 0 < size < len(wordpieces.lengths):
-                states, backward = cached_forward(network, wordpieces, precision=precision, mini_batch_size=size)
+                states, backward = cached_forward(
+                    network, wordpieces, precision=precision, mini_batch_size=size
+                )
             else:
                 states, backward = plain_forward(network, wordpieces, precision=precision)
 
         def backprop(d_values: list[Floats2d]) -> None:
             # In a thread that may not know of the GPU.
-            self._end_step(step, backward, [xp2torch(d_part, device=self.device) for d_part in d_values])
+            self._end_step(
+                step, backward, [xp2torch(d_part, device=self.device) for d_part in d_values]
+            )
 
         return states, backprop
 
@@ -308,7 +346,10 @@ class TransformerShim(PyTorchShim):
             yield step
 
     def _end_step(
-        self, step: object, backward: Callable[[list[torch.Tensor]], None], d_outputs: list[torch.Tensor]
+        self,
+        step: object,
+        backward: Callable[[list[torch.Tensor]], None],
+        d_outputs: list[torch.Tensor],
     ) -> None:
         """Take gradients back to the parameters, and make the updates that waited for them."""
         with self.use.changing(), torch.enable_grad():
@@ -323,7 +364,9 @@ class TransformerShim(PyTorchShim):
             self._make_updates()
 
     def _gradients(self) -> list[torch.Tensor]:
-        return [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
+        return [
+            parameter.grad for parameter in self._model.parameters() if parameter.grad is not None
+        ]
 
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the weights: now, or when the gradient of the last forward pass has come."""
@@ -347,7 +390,9 @@ class TransformerShim(PyTorchShim):
         overflow = self._grad_scaler.found_inf  # then nothing is updated
         if self.options.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
-        parameters = {(self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None}
+        parameters = {
+            (self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None
+        }
         try:
             if overflow or not can_fuse(optimizer, parameters):
                 super().finish_update(optimizer)
@@ -365,13 +410,22 @@ class TransformerShim(PyTorchShim):
             return
         self.use.check_trainer()
         self._make_updates()
-        keys = {name: ((self.id, name), f"pytorch_{self.id}_{name}") for name in self._model.state_dict()}
+        keys = {
+            name: ((self.id, name), f"pytorch_{self.id}_{name}")
+            for name in self._model.state_dict()
+        }
         others = {name: params[key] for name, both in keys.items() for key in both if key in params}
         with self.use.encoding():
-            kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
+            kept = {
+                name: weight.clone()
+                for name, weight in self._model.state_dict().items()
+                if name in others
+            }
         step = self.use.begin_step()  # an update that another thread makes meanwhile would be lost
         try:
-            self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
+            self._load_weights(
+                {name: xp2torch(other).view_as(kept[name]) for name, other in others.items()}
+            )
             yield
         finally:
             self._load_weights(kept)
@@ -414,7 +468,9 @@ class TransformerShim(PyTorchShim):
             if self.calibration is not None:
                 (folder / CALIBRATION_FILE).write_bytes(self.calibration.to_bytes())
             (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
-            files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
+            files = {
+                file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()
+            }
         return srsly.msgpack_dumps({"files": files, "sha256": _digests(files)})
 
     def save_pretrained(self, folder: Path) -> None:
@@ -424,7 +480,9 @@ class TransformerShim(PyTorchShim):
         with _writing_to(folder), self.use.encoding(), loading.without_bars():
             self.network.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
             if self._vocab_file is not None:  # the file itself may be gone
-                self.tokenizer.vocab_file = str(folder / self.tokenizer.vocab_files_names["vocab_file"])
+                self.tokenizer.vocab_file = str(
+                    folder / self.tokenizer.vocab_files_names["vocab_file"]
+                )
                 Path(self.tokenizer.vocab_file).write_bytes(self._vocab_file)
             self.tokenizer.save_pretrained(str(folder))
 
@@ -434,7 +492,9 @@ class TransformerShim(PyTorchShim):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
                 with self.use.changing(), LOADING:
-                    self._load_folder(Path(folder), _read_state(bytes_data, Path(folder)), is_saved=True)
+                    self._load_folder(
+                        Path(folder), _read_state(bytes_data, Path(folder)), is_saved=True
+                    )
             except DivergedError:
                 raise
             except ValueError as error:  # users do not know the folder by that name
@@ -442,7 +502,12 @@ class TransformerShim(PyTorchShim):
         return self
 
     def _load_folder(
-        self, folder: Path, settings: SentenceTransformersConfig, *, is_saved: bool = False, is_plain: bool = False
+        self,
+        folder: Path,
+        settings: SentenceTransformersConfig,
+        *,
+        is_saved: bool = False,
+        is_plain: bool = False,
     ) -> None:
         """Load what a folder holds.
 
@@ -452,7 +517,9 @@ class TransformerShim(PyTorchShim):
         config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
         tokenizer = loading.load_tokenizer(source)
         if "attention_mask" not in tokenizer.model_input_names:
-            self._warn_of_padding(settings.name, f"model_input_names = {tokenizer.model_input_names}")
+            self._warn_of_padding(
+                settings.name, f"model_input_names = {tokenizer.model_input_names}"
+            )
         if is_plain and tokenizer.chat_template:
             raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
         weights = self._load_transformer(source, config)
@@ -466,7 +533,9 @@ class TransformerShim(PyTorchShim):
             calibration = read_calibration(folder / CALIBRATION_FILE, weights)
         inference = BackendCache(calibration)
         encode = partial(_states, weights, inference)
-        limit = loading.check_encoder(source, tokenizer, weights, encode, self._trial, settings.max_length)
+        limit = loading.check_encoder(
+            source, tokenizer, weights, encode, self._trial, settings.max_length
+        )
         self._is_packable = is_packable(weights)
         if not self._is_packable:
             inference.pads = self._may_pad(settings.name, tokenizer, weights, limit)
@@ -479,20 +548,28 @@ class TransformerShim(PyTorchShim):
         weights.config.name_or_path = tokenizer.name_or_path = settings.name
         file = getattr(tokenizer, "vocab_file", None)
         self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
-        self.tokenizer, self.weights, self._inference = tokenizer, weights.to(get_torch_default_device()), inference
+        self.tokenizer, self.weights, self._inference = (
+            tokenizer,
+            weights.to(get_torch_default_device()),
+            inference,
+        )
         self._is_saved = is_saved
         self._deferred = []
         loading.prepare_training(self.weights, self.options)
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _may_pad(self, name: str, tokenizer: Tokenizer, network: Network, limit: int | None) -> bool:
+    def _may_pad(
+        self, name: str, tokenizer: Tokenizer, network: Network, limit: int | None
+    ) -> bool:
         """Return whether rows may be padded; warn if not: sentence-transformers pads them, and vectors differ."""
         has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
         if getattr(network.config, "attention_type", None) == loading.SPARSE:
             warn(Warnings.SPARSE_ATTENTION.format(name=name))
             return self.precision == REFERENCE and has_mask
-        if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(network, tokenizer, limit):
+        if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(
+            network, tokenizer, limit
+        ):
             return True
         if has_mask:  # else there is a warning already
             self._warn_of_padding(name, kind, has_reference=True)
@@ -507,8 +584,14 @@ class TransformerShim(PyTorchShim):
         remedy = '; for its batches set precision = "reference"' if has_reference else ""
         warn(Warnings.PADDING.format(name=name, cause=cause, remedy=remedy))
 
-    def _load_transformer(self, source: loading.Source, config: PretrainedConfig) -> Network | BertParameters:
+    def _load_transformer(
+        self, source: loading.Source, config: PretrainedConfig
+    ) -> Network | BertParameters:
         """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""
-        needs_network = self.options.frozen or self.options.gradient_checkpointing or self.precision == REFERENCE
+        needs_network = (
+            self.options.frozen
+            or self.options.gradient_checkpointing
+            or self.precision == REFERENCE
+        )
         parameters = None if needs_network else load_parameters(source, config)
         return parameters or loading.load_weights(source, "AutoModel", config)[0]

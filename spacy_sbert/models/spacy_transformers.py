@@ -48,7 +48,9 @@ class SharedTransformer(SpanTransformer, TransformerModel):
     def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):
         SpanTransformer.__init__(self, name, get_spans, options)
         self._func = _forward
-        self.attrs.update(replace_listener=_replace_listener, replace_listener_cfg=_replace_listener_cfg)
+        self.attrs.update(
+            replace_listener=_replace_listener, replace_listener_cfg=_replace_listener_cfg
+        )
 
 
 class TransformerSentenceListener(SentenceListener, TransformerListener):
@@ -60,7 +62,9 @@ def _replace_listener(model: Model) -> Model:
     return chain(model, split_trf_batch())
 
 
-def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
+def _replace_listener_cfg(
+    transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]
+) -> dict[str, Any]:
     """Return the config of what replaces a listener: in a component that pools wordpieces to tokens (ner) its own."""
     config = dict(transformer_cfg)
     if "TransformerListener" in listener_cfg.get("@architectures", ""):
@@ -71,7 +75,9 @@ def _replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[st
 
 
 @undisturbed()
-def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
+def _forward(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[FullTransformerBatch, Callable]:
     encoder = cast(SpanTransformer, model)
     shim = load(encoder)
     spans = model.attrs["get_spans"](docs)
@@ -82,24 +88,33 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfo
     padded = _pad_wordpieces(tokenizer, wordpieces, batch)
     if is_train or is_packable(shim.network):
         with encoder.states(wordpieces, is_train) as (states, backprop_states):
-            hidden, backprop_padded = _pad_states(wordpieces, states, encoder.get_dim("nO"), shim.device)
+            hidden, backprop_padded = _pad_states(
+                wordpieces, states, encoder.get_dim("nO"), shim.device
+            )
         model_output: ModelOutput = BaseModelOutputWithPooling(cast(Any, hidden))
         pooler = getattr(shim.network, "pooler", None)
         if pooler is not None and not is_train:
             with torch.no_grad():
                 model_output["pooler_output"] = pooler(hidden)  # it has no dropout
     else:
-        inputs: dict[str, Any] = {"input_ids": padded.input_ids, "attention_mask": padded.attention_mask}
+        inputs: dict[str, Any] = {
+            "input_ids": padded.input_ids,
+            "attention_mask": padded.attention_mask,
+        }
         if wordpieces.has_type_ids and takes_token_types(shim.network):
             inputs["token_type_ids"] = padded.token_type_ids
         on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
         model_output = shim.whole_output(on_device)
     align = align_wordpieces(tokenizer, wordpieces, spans, cast(list[str], batch.texts))
-    places = ragged_arange(numpy.arange(len(wordpieces.lengths)) * padded.input_ids.shape[1], wordpieces.lengths)
+    places = ragged_arange(
+        numpy.arange(len(wordpieces.lengths)) * padded.input_ids.shape[1], wordpieces.lengths
+    )
     in_padded = Ragged(places[align.dataXd].astype("int32"), align.lengths)
     output = _Output(_windows_of(spans, batch), padded, model_output, in_padded)
     output.window_borders = batch.window_borders
-    output.token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
+    output.token_borders = borders_of(
+        len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans
+    )
 
     @undisturbed()
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
@@ -118,10 +133,16 @@ class _PaddedBatch(WordpieceBatch):
     characters: numpy.ndarray  # int32 (windows, wordpieces, 2), of each wordpiece in its Doc
 
     def __getitem__(self, index: int | slice) -> "_PaddedBatch":
-        windows = slice(index, index + 1) if isinstance(index, int) else slice(*index.indices(len(self)))
+        windows = (
+            slice(index, index + 1) if isinstance(index, int) else slice(*index.indices(len(self)))
+        )
         row_of = self.rows.row_of[windows]
-        rows = self.rows.part(slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0), windows)
-        return _PaddedBatch(**vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows])
+        rows = self.rows.part(
+            slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0), windows
+        )
+        return _PaddedBatch(
+            **vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows]
+        )
 
 
 class _Output(FullTransformerBatch):
@@ -139,7 +160,9 @@ class _Output(FullTransformerBatch):
             parts = value if isinstance(value, tuple) else (value,)
             if all(map(torch.is_tensor, parts)):
                 arrays[key] = [torch2xp(part) for part in parts]
-        pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, self.align.lengths)))[self.token_borders].tolist()
+        pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, self.align.lengths)))[
+            self.token_borders
+        ].tolist()
         bounds = zip(*map(pairwise, (self.window_borders, self.token_borders, pieces)), strict=True)
         docs = []
         for (first, last), tokens, own_pieces in bounds:
@@ -150,7 +173,9 @@ class _Output(FullTransformerBatch):
             for key, of_batch in arrays.items():
                 own = [array[first:last] for array in of_batch]
                 output[key] = own if isinstance(self.model_output[key], tuple) else own[0]
-            indices = self.align.dataXd[slice(*own_pieces)] - first * self.wordpieces.input_ids.shape[1]
+            indices = (
+                self.align.dataXd[slice(*own_pieces)] - first * self.wordpieces.input_ids.shape[1]
+            )
             align = Ragged(indices, self.align.lengths[slice(*tokens)])
             docs.append(TransformerData(self.wordpieces[first:last], output, align))
         return docs
@@ -159,10 +184,14 @@ class _Output(FullTransformerBatch):
 def _windows_of(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:
     """Return the span of each window of Docs."""
     n_windows = iter(numpy.bincount(batch.rows.row_of).tolist())
-    return [[same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans]
+    return [
+        [same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans
+    ]
 
 
-def _pad_wordpieces(tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, batch: EncodedSpans) -> _PaddedBatch:
+def _pad_wordpieces(
+    tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, batch: EncodedSpans
+) -> _PaddedBatch:
     lengths = wordpieces.lengths
     shape = len(lengths), int(lengths.max())
     places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
@@ -179,7 +208,9 @@ def _pad_wordpieces(tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, batch
         input_ids=ids,
         attention_mask=pad(1, 0, "float32"),
         lengths=lengths.tolist(),
-        token_type_ids=pad(type_ids, tokenizer.pad_type_id, "int64") if tokenizer.has_type_ids else None,
+        token_type_ids=pad(type_ids, tokenizer.pad_type_id, "int64")
+        if tokenizer.has_type_ids
+        else None,
         rows=batch.rows,
         characters=pad(cast(numpy.ndarray, batch.characters), 0, "int32"),
     )
@@ -193,11 +224,15 @@ def _pad_states(
     padded = torch.zeros(shape[0] * shape[1], width, device=device)
     places = []
     for part in parts:
-        places.append(torch.from_numpy(ragged_arange(part.windows * shape[1], part.lengths)).to(device))
+        places.append(
+            torch.from_numpy(ragged_arange(part.windows * shape[1], part.lengths)).to(device)
+        )
         padded[places[-1]] = xp2torch(part.values, device=device)
 
     def backprop(d_padded: torch.Tensor) -> list[Array]:
-        flat = d_padded.reshape(-1, width).to(device)  # a thread that does not know of the GPU makes it on the CPU
+        flat = d_padded.reshape(-1, width).to(
+            device
+        )  # a thread that does not know of the GPU makes it on the CPU
         return [torch2xp(flat[of_part]) for of_part in places]
 
     return padded.view(*shape, width), backprop
@@ -213,7 +248,9 @@ class _Read(NamedTuple):
     places: numpy.ndarray
 
 
-def spans_from_transformer_data(datas: list[TransformerData], docs: Sequence[Doc], backprop: Backprop) -> EncodedSpans:
+def spans_from_transformer_data(
+    datas: list[TransformerData], docs: Sequence[Doc], backprop: Backprop
+) -> EncodedSpans:
     """Return the rows of Docs as a transformer encoded them, and its states without padding.
 
     datas: of each Doc. backprop: takes the gradient of those that have rows.
@@ -227,14 +264,20 @@ def spans_from_transformer_data(datas: list[TransformerData], docs: Sequence[Doc
 
     def backprop_states(d_values: list[Array]) -> object:
         d_datas: list[TransformerData] = [datas[i] for i in held]
-        for numbers, d_part in zip(part_numbers([read[i].states for i in held]), d_values, strict=True):
+        for numbers, d_part in zip(
+            part_numbers([read[i].states for i in held]), d_values, strict=True
+        ):
             borders = pairwise(borders_of(len(read[held[number]].places) for number in numbers))
             for number, border in zip(numbers, borders, strict=True):
                 data = datas[held[number]]
                 states = data.model_output["last_hidden_state"]
-                d_states = get_array_module(states).zeros_like(states)  # in the dtype that the transformer gave
+                d_states = get_array_module(states).zeros_like(
+                    states
+                )  # in the dtype that the transformer gave
                 places = read[held[number]].places
-                d_states.reshape(-1, states.shape[-1])[places] = d_part[slice(*border)].astype(states.dtype)
+                d_states.reshape(-1, states.shape[-1])[places] = d_part[slice(*border)].astype(
+                    states.dtype
+                )
                 d_output = ModelOutput(last_hidden_state=d_states)
                 d_datas[number] = TransformerData(data.wordpieces, d_output, data.align)
         return backprop(d_datas)
@@ -255,7 +298,9 @@ def _read(data: TransformerData, doc: Doc) -> _Read:
     else:
         # The alignment of tokens, to wordpieces counted without padding.
         indices = numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1))
-        characters = piece_characters(Ragged(cast(Any, indices), data.align.lengths), [doc], len(places))
+        characters = piece_characters(
+            Ragged(cast(Any, indices), data.align.lengths), [doc], len(places)
+        )
         rows = _aligned_rows(data, doc)
     hidden = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
     xp = get_array_module(hidden)

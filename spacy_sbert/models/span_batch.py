@@ -70,15 +70,25 @@ class SpanBatch:
         return cls(zeros.reshape(0, 2), zeros, zeros, zeros, None, zeros.reshape(0, 2))
 
     @classmethod
-    def of_texts(cls, wordpieces: TokenizedBatch, settings: SentenceTransformersConfig) -> "SpanBatch":
+    def of_texts(
+        cls, wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
+    ) -> "SpanBatch":
         """Return texts as rows, without places in a Doc."""
         n_cut = numpy.bincount(wordpieces.text_of, weights=wordpieces.n_cut).astype("int64")
-        return cls(numpy.zeros((len(n_cut), 2), "int64"), wordpieces.text_of, wordpieces.n_text, n_cut, settings)
+        return cls(
+            numpy.zeros((len(n_cut), 2), "int64"),
+            wordpieces.text_of,
+            wordpieces.n_text,
+            n_cut,
+            settings,
+        )
 
     @property
     def has_text(self) -> numpy.ndarray:
         """Bool (rows,): whether there are wordpieces beside the special tokens."""
-        return numpy.bincount(self.row_of, weights=self.window_weights, minlength=len(self.spans)) > 0
+        return (
+            numpy.bincount(self.row_of, weights=self.window_weights, minlength=len(self.spans)) > 0
+        )
 
     @property
     def foreign(self) -> bool:
@@ -104,7 +114,9 @@ class SpanBatch:
         characters = [own.characters for own in docs if own.characters is not None]
         return cls(
             numpy.concatenate([own.spans for own in docs]),
-            numpy.concatenate([own.row_of + first for own, first in zip(docs, firsts, strict=True)]),
+            numpy.concatenate(
+                [own.row_of + first for own, first in zip(docs, firsts, strict=True)]
+            ),
             numpy.concatenate([own.window_weights for own in docs]),
             numpy.concatenate([own.n_cut for own in docs]),
             docs[0].settings,
@@ -154,7 +166,9 @@ class EncodedSpans:
     @classmethod
     def empty(cls, n_docs: int, backprop: Backprop = no_gradient) -> "EncodedSpans":
         """Return the batch of Docs without text."""
-        return cls(SpanBatch.empty(), [0] * (n_docs + 1), numpy.zeros(0, dtype="int64"), backprop=backprop)
+        return cls(
+            SpanBatch.empty(), [0] * (n_docs + 1), numpy.zeros(0, dtype="int64"), backprop=backprop
+        )
 
     def keep_pieces(self, characters: numpy.ndarray, of_text: numpy.ndarray) -> None:
         """Set the wordpieces that other Spans and Tokens are made of, none twice: those of the outermost rows.
@@ -164,9 +178,13 @@ class EncodedSpans:
         self.characters = characters
         self.of_text = self.kept = of_text
         n_docs = len(self.borders) - 1
-        if len(self.rows.spans) != n_docs or (numpy.diff(self.borders) != 1).any():  # else each Doc is a row
+        if (
+            len(self.rows.spans) != n_docs or (numpy.diff(self.borders) != 1).any()
+        ):  # else each Doc is a row
             doc_of = numpy.repeat(numpy.arange(n_docs), numpy.diff(self.borders))
-            ends = self.rows.spans[:, 1] + doc_of * (1 + self.rows.spans[:, 1].max(initial=0))  # Docs end to end
+            ends = self.rows.spans[:, 1] + doc_of * (
+                1 + self.rows.spans[:, 1].max(initial=0)
+            )  # Docs end to end
             is_outermost = numpy.append(True, ends[1:] > numpy.maximum.accumulate(ends)[:-1])
             self.kept = of_text & numpy.repeat(is_outermost[self.rows.row_of], self.lengths)
 
@@ -178,7 +196,9 @@ def borders_of(counts: Iterable[int]) -> list[int]:
 
 def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
     """Return where each Span begins and ends in its Doc, without white space at its ends: int64 (n, 2)."""
-    return numpy.array([trimmed(text, span.start_char) for span, text in zip(spans, texts, strict=True)])
+    return numpy.array(
+        [trimmed(text, span.start_char) for span, text in zip(spans, texts, strict=True)]
+    )
 
 
 def encode_spans(
@@ -192,19 +212,30 @@ def encode_spans(
     flat = [span for doc_spans in spans for span in doc_spans]
     # The text of a whole Doc has its last space, which no Span has, nor a row of spacy-transformers.
     with_space = tokenizer.overflow != "cut"
-    texts = [span.doc.text if with_space and len(span) == len(span.doc) else span.text for span in flat]
+    texts = [
+        span.doc.text if with_space and len(span) == len(span.doc) else span.text for span in flat
+    ]
     wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
-    tokens, characters = numpy.array([(span.start, span.end) for span in flat]), row_characters(flat, texts)
-    rows = replace(SpanBatch.of_texts(wordpieces, tokenizer.settings), spans=tokens, characters=characters)
+    tokens, characters = (
+        numpy.array([(span.start, span.end) for span in flat]),
+        row_characters(flat, texts),
+    )
+    rows = replace(
+        SpanBatch.of_texts(wordpieces, tokenizer.settings), spans=tokens, characters=characters
+    )
     borders = borders_of(map(len, spans))
     batch = EncodedSpans(rows, borders, wordpieces.lengths, n_lead=wordpieces.n_lead, texts=texts)
     if with_pieces and wordpieces.offsets is not None:
         starts = numpy.array([span.start_char for span in flat])[wordpieces.text_of]
-        of_pieces = (wordpieces.offsets + numpy.repeat(starts, wordpieces.lengths)[:, None]).astype("int32")
+        of_pieces = (wordpieces.offsets + numpy.repeat(starts, wordpieces.lengths)[:, None]).astype(
+            "int32"
+        )
         batch.keep_pieces(of_pieces, ~wordpieces.special)
     elif with_pieces:
         docs = [doc_spans[0].doc for doc_spans in spans if doc_spans]
-        of_pieces = piece_characters(align_wordpieces(tokenizer, wordpieces, spans, texts), docs, len(wordpieces.ids))
+        of_pieces = piece_characters(
+            align_wordpieces(tokenizer, wordpieces, spans, texts), docs, len(wordpieces.ids)
+        )
         batch.keep_pieces(of_pieces, of_pieces[:, 1] > 0)
     return wordpieces, batch
 
@@ -219,20 +250,31 @@ def read_tokens(
         units of all Docs, and the batch, still without states: a window a row.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
-    starts = [start for start, doc_spans in zip(borders_of(map(len, docs)), spans, strict=False) for _ in doc_spans]
+    starts = [
+        start
+        for start, doc_spans in zip(borders_of(map(len, docs)), spans, strict=False)
+        for _ in doc_spans
+    ]
     tokens = numpy.array([(span.start, span.end) for span in flat])
     sizes = tokens[:, 1] - tokens[:, 0]
     places = ragged_arange(tokens[:, 0] + starts, sizes)
-    of_tokens = numpy.concatenate([doc.to_array([IDX, LENGTH, IS_SPACE]).astype("int64") for doc in docs])[places]
+    of_tokens = numpy.concatenate(
+        [doc.to_array([IDX, LENGTH, IS_SPACE]).astype("int64") for doc in docs]
+    )[places]
     is_kept = of_tokens[:, 2] == 0
     places, row_of = places[is_kept], numpy.repeat(numpy.arange(len(flat)), sizes)[is_kept]
     of_rows = counts[places]
     lengths = numpy.bincount(row_of, weights=of_rows, minlength=len(flat)).astype("int64")
-    nothing_cut, characters = numpy.zeros(len(flat), "int64"), row_characters(flat, [span.text for span in flat])
+    nothing_cut, characters = (
+        numpy.zeros(len(flat), "int64"),
+        row_characters(flat, [span.text for span in flat]),
+    )
     rows = SpanBatch(tokens, numpy.arange(len(flat)), lengths, nothing_cut, None, characters)
     batch = EncodedSpans(rows, borders_of(map(len, spans)), lengths)
     if with_pieces:
-        of_units = numpy.cumsum(of_tokens[is_kept, :2], axis=1).astype("int32")  # from a start and a length
+        of_units = numpy.cumsum(of_tokens[is_kept, :2], axis=1).astype(
+            "int32"
+        )  # from a start and a length
         of_units = numpy.repeat(of_units, of_rows, axis=0)
         batch.keep_pieces(of_units, numpy.ones(len(of_units), dtype=bool))
     return flat, ragged_arange((numpy.cumsum(counts) - counts)[places], of_rows), batch
@@ -270,19 +312,27 @@ def align_wordpieces(
     own = numpy.flatnonzero(~wordpieces.special)
     of_spans = numpy.split(own, numpy.searchsorted(span_of[own], numpy.arange(1, len(flat))))
     pieces_of: list[set[int]] = [set() for _ in range(firsts[-1])]
-    for span, first, pieces, places in zip(flat, first_of, tokenizer.pieces_of(texts), of_spans, strict=True):
+    for span, first, pieces, places in zip(
+        flat, first_of, tokenizer.pieces_of(texts), of_spans, strict=True
+    ):
         of_tokens, _ = get_alignments([token.text for token in span], pieces)
         n_before = len(pieces) - len(places) if tokenizer.cuts_left else 0
         for token, aligned in zip(span, of_tokens, strict=True):
             # Pieces that were cut off have no place.
             kept_pieces = (piece - n_before for piece in aligned)
-            pieces_of[first + token.i].update(int(places[kept]) for kept in kept_pieces if 0 <= kept < len(places))
+            pieces_of[first + token.i].update(
+                int(places[kept]) for kept in kept_pieces if 0 <= kept < len(places)
+            )
     counts = numpy.array([len(pieces) for pieces in pieces_of], dtype="int32")
-    indices = numpy.array([piece for pieces in pieces_of for piece in sorted(pieces)], dtype="int32")
+    indices = numpy.array(
+        [piece for pieces in pieces_of for piece in sorted(pieces)], dtype="int32"
+    )
     return Ragged(cast(Any, indices), cast(Any, counts))
 
 
-def _align_offsets(spans: list[list[Span]], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
+def _align_offsets(
+    spans: list[list[Span]], offsets: numpy.ndarray, span_of: numpy.ndarray
+) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover, as spacy-transformers does row by row.
 
     offsets (int64 (wordpieces, 2)): characters, from the Span's start. span_of (int64 (wordpieces,)): the Spans.
@@ -292,7 +342,10 @@ def _align_offsets(spans: list[list[Span]], offsets: numpy.ndarray, span_of: num
         doc = doc_spans[0].doc
         token_starts.append(doc.to_array(IDX).astype("int64") + shift)
         ends = [span[-1].idx + len(span[-1].text_with_ws) for span in doc_spans]
-        bounds += [(span.start_char + shift, end + shift) for span, end in zip(doc_spans, ends, strict=True)]
+        bounds += [
+            (span.start_char + shift, end + shift)
+            for span, end in zip(doc_spans, ends, strict=True)
+        ]
         shift += doc[-1].idx + len(doc[-1].text_with_ws)
     line, (firsts, lasts) = numpy.concatenate(token_starts), numpy.array(bounds)[span_of].T
     begin, end = offsets[:, 0] + firsts, numpy.minimum(offsets[:, 1] + firsts, lasts)
@@ -316,7 +369,9 @@ def align_characters(line: numpy.ndarray, begin: numpy.ndarray, end: numpy.ndarr
 
 def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy.ndarray:
     """Return where wordpieces are in their Docs, int32 (n_pieces, 2): the characters of the tokens they belong to."""
-    of_tokens = numpy.concatenate([numpy.asarray(doc.to_array([IDX, LENGTH])).astype("int32") for doc in docs])
+    of_tokens = numpy.concatenate(
+        [numpy.asarray(doc.to_array([IDX, LENGTH])).astype("int32") for doc in docs]
+    )
     starts, ends = of_tokens[:, 0], of_tokens[:, 0] + of_tokens[:, 1]
     counts, pieces = numpy.asarray(align.lengths), numpy.asarray(align.dataXd).reshape(-1)
     tokens = numpy.repeat(numpy.arange(len(counts)), counts)

@@ -95,7 +95,13 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
         return [doc[:]] if len(doc) else []
     if doc.has_annotation("SENT_START"):
         sentences = list(doc.sents)
-        return sentences if unit == "sent" else [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]
+        return (
+            sentences
+            if unit == "sent"
+            else [doc[:], *sentences]
+            if len(sentences) > 1
+            else [doc[:]]
+        )
     if unit == "doc+sent":
         return [doc[:]]
     raise ValueError(

@@ -20,7 +20,12 @@ from ..validation import ConfiguredModel
 from .engine.concurrency import prepare_forks
 from .loading import Source, load_tokenizer
 from .resolve import check_safetensors, resolve
-from .sbert_config import SentenceTransformersConfig, read_settings, static_module, transformer_folder
+from .sbert_config import (
+    SentenceTransformersConfig,
+    read_settings,
+    static_module,
+    transformer_folder,
+)
 from .span_batch import Array, Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter
 from .tokenization import BatchTokenizer, TokenizedBatch
@@ -42,18 +47,31 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         )
     for name in (TOKENIZER_FILE, WEIGHTS_FILE):
         if not (folder / name).is_file():
-            raise ValueError(f"The encoder in {folder} has no {name}: download it again, or save it with safetensors.")
+            raise ValueError(
+                f"The encoder in {folder} has no {name}: download it again, or save it with safetensors."
+            )
     check_safetensors(folder / WEIGHTS_FILE)
     tensors = load_file(folder / WEIGHTS_FILE)
-    arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}  # NumPy has no bfloat16
-    half = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()} & {"float16", "bfloat16"}
+    arrays = {
+        key: tensor.float().numpy() for key, tensor in tensors.items()
+    }  # NumPy has no bfloat16
+    half = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()} & {
+        "float16",
+        "bfloat16",
+    }
     table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     except Exception as error:  # the library raises no other type
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=folder, reason=error)) from error
     n_ids = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1
-    if table is None or len(arrays) > 1 or table.ndim != 2 or len(table) < n_ids or not numpy.isfinite(table).all():
+    if (
+        table is None
+        or len(arrays) > 1
+        or table.ndim != 2
+        or len(table) < n_ids
+        or not numpy.isfinite(table).all()
+    ):
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(
             f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite numbers, "
@@ -98,7 +116,14 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     def __init__(self, name: str, width: int, get_spans: SpanGetter):
         attrs = {"get_spans": get_spans, "tokenizer": ""}
-        super().__init__("wordpiece_table", _forward, init=_init, params={"E": None}, dims={"nO": width}, attrs=attrs)
+        super().__init__(
+            "wordpiece_table",
+            _forward,
+            init=_init,
+            params={"E": None},
+            dims={"nO": width},
+            attrs=attrs,
+        )
         self.source = name
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()
@@ -126,8 +151,13 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         module, settings = static_module(folder), read_settings(folder, self.source)
         if module is not None:
             self.set_table(*read_static(module, settings))
-            given = {key: getattr(settings, key) for key in ("normalize", "truncate_dim", "unknown_modules")}
-            if any(given.values()):  # saved with the table; others stay as pipelines had them before
+            given = {
+                key: getattr(settings, key)
+                for key in ("normalize", "truncate_dim", "unknown_modules")
+            }
+            if any(
+                given.values()
+            ):  # saved with the table; others stay as pipelines had them before
                 self.attrs[_FOLDER] = given
             return
         tokenizer = load_tokenizer(Source(transformer_folder(folder), self.source))
@@ -157,7 +187,9 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         return cast(Floats2d, self.get_param("E"))
 
     @contextmanager
-    def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
+    def read(
+        self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
+    ) -> Iterator[EncodedSpans]:
         """Yield the rows of Docs, and the vectors of their wordpieces; for the arguments see Tok2VecEncoder.read."""
         if prompt:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=prompt))
@@ -165,18 +197,24 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         if not any(spans):
             yield EncodedSpans.empty(len(docs))
             return
-        wordpieces, batch = encode_spans(self.wordpiece_tokenizer, spans, prompt="", with_pieces=with_pieces)
+        wordpieces, batch = encode_spans(
+            self.wordpiece_tokenizer, spans, prompt="", with_pieces=with_pieces
+        )
         batch.states, batch.backprop = self.states(wordpieces, is_train)
         yield batch
 
-    def states(self, wordpieces: TokenizedBatch, is_train: bool) -> tuple[Iterable[TokenEmbeddings], Backprop]:
+    def states(
+        self, wordpieces: TokenizedBatch, is_train: bool
+    ) -> tuple[Iterable[TokenEmbeddings], Backprop]:
         """Return the vectors of windows that have wordpieces, and what takes their gradient to the table."""
         table = self.table()
         if not is_train:
             return self._chunks(table, wordpieces), no_gradient
         windows = numpy.flatnonzero(wordpieces.lengths)
         values, backprop = self(wordpieces, True)
-        return [TokenEmbeddings(windows, wordpieces.lengths[windows], values)], lambda d_values: backprop(d_values[0])
+        return [
+            TokenEmbeddings(windows, wordpieces.lengths[windows], values)
+        ], lambda d_values: backprop(d_values[0])
 
     def _chunks(self, table: Floats2d, wordpieces: TokenizedBatch) -> Iterator[TokenEmbeddings]:
         ids = self.ops.xp.asarray(wordpieces.ids)
@@ -184,10 +222,14 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         borders = numpy.flatnonzero(numpy.diff(wordpieces.lengths.cumsum() // _CHUNK)) + 1
         for first, last in pairwise([0, *borders, len(lengths)]):
             windows = first + numpy.flatnonzero(lengths[first:last])
-            yield TokenEmbeddings(windows, lengths[windows], table[ids[places[first] : places[last]]])
+            yield TokenEmbeddings(
+                windows, lengths[windows], table[ids[places[first] : places[last]]]
+            )
 
 
-def _forward(model: StaticEmbedding, wordpieces: TokenizedBatch, is_train: bool) -> tuple[Floats2d, Backprop]:
+def _forward(
+    model: StaticEmbedding, wordpieces: TokenizedBatch, is_train: bool
+) -> tuple[Floats2d, Backprop]:
     table, ids = model.get_param("E"), model.ops.xp.asarray(wordpieces.ids)
 
     def backprop(d_values: Array) -> TokenizedBatch:

@@ -20,7 +20,15 @@ _DEVICE_TYPES = ("cpu", "cuda")  # for which autocast may be on
 _FROM_AROUND = (Warning, MemoryError, RecursionError, FloatingPointError, TimeoutError, ImportError)
 _READERS = {
     *("builtins", "json", "pickle", "zipfile", "struct", "zlib", "pydantic_core", "pyo3_runtime"),
-    *("torch", "transformers", "transformers_modules", "tokenizers", "safetensors", "huggingface_hub", "spacy_sbert"),
+    *(
+        "torch",
+        "transformers",
+        "transformers_modules",
+        "tokenizers",
+        "safetensors",
+        "huggingface_hub",
+        "spacy_sbert",
+    ),
 }
 
 
@@ -90,7 +98,11 @@ def _makes_plain_tensors() -> bool:
 
 def _has_defaults() -> bool:
     with PROCESS_SETTINGS.lock:
-        if PROCESS_SETTINGS.n_users or not PROCESS_SETTINGS.are_defaults() or not _makes_plain_tensors():
+        if (
+            PROCESS_SETTINGS.n_users
+            or not PROCESS_SETTINGS.are_defaults()
+            or not _makes_plain_tensors()
+        ):
             return False
     return not is_autocast() and not is_in_torch_func() and numpy.geterr() == NUMPY_DEFAULTS
 
@@ -113,7 +125,9 @@ class undisturbed:
     def __call__(self, function: _FunctionT) -> _FunctionT:
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
-            if torch.compiler.is_compiling():  # a program's torch.compile would trace this, and all that it calls
+            if (
+                torch.compiler.is_compiling()
+            ):  # a program's torch.compile would trace this, and all that it calls
                 return torch.compiler.disable(_run)(function, args, kwargs)
             if _has_defaults():
                 return function(*args, **kwargs)
@@ -123,7 +137,9 @@ class undisturbed:
         return cast(_FunctionT, run)
 
     def __enter__(self) -> None:
-        self._defaults: AbstractContextManager[None] = nullcontext() if _has_defaults() else _defaults()
+        self._defaults: AbstractContextManager[None] = (
+            nullcontext() if _has_defaults() else _defaults()
+        )
         self._defaults.__enter__()
 
     def __exit__(self, *error: Any) -> None:  # noqa: ANN401 (of the with statement)
@@ -141,7 +157,9 @@ def _defaults() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(outside_of_torch_func())
         stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.set_grad_enabled(is_grad_enabled))  # leaving inference mode enables them
+        stack.enter_context(
+            torch.set_grad_enabled(is_grad_enabled)
+        )  # leaving inference mode enables them
         for device_type in _DEVICE_TYPES:
             stack.enter_context(torch.autocast(device_type, enabled=False))
         stack.enter_context(torch.device("cpu"))
@@ -149,7 +167,11 @@ def _defaults() -> Iterator[None]:
         stack.enter_context(PROCESS_SETTINGS)
         if not _makes_plain_tensors():
             made = torch.empty(0)
-            raise RuntimeError(Errors.ACTIVE_MODE.format(given=f"{type(made).__name__}, {made.dtype}, {made.device}"))
+            raise RuntimeError(
+                Errors.ACTIVE_MODE.format(
+                    given=f"{type(made).__name__}, {made.dtype}, {made.device}"
+                )
+            )
         yield
 
 
@@ -188,7 +210,9 @@ def unshare(module: torch.nn.Module) -> None:
     PyTorch puts weights in shared memory when they are pickled for another process: it would learn, too.
     """
     first = next(module.parameters(), None)
-    if first is None or not first.is_cpu or not first.is_shared():  # the others were pickled with it
+    if (
+        first is None or not first.is_cpu or not first.is_shared()
+    ):  # the others were pickled with it
         return
     for parameter in module.parameters():
         parameter.data = parameter.data.clone()
@@ -196,7 +220,10 @@ def unshare(module: torch.nn.Module) -> None:
 
 def is_from_around(error: BaseException) -> bool:
     """Return whether an error is no fault of the files that are read, such as that of a full memory or an alarm."""
-    return isinstance(error, _FROM_AROUND) or type(error).__module__.lstrip("_").partition(".")[0] not in _READERS
+    return (
+        isinstance(error, _FROM_AROUND)
+        or type(error).__module__.lstrip("_").partition(".")[0] not in _READERS
+    )
 
 
 def unmasked(error: BaseException) -> BaseException:
@@ -204,6 +231,8 @@ def unmasked(error: BaseException) -> BaseException:
 
     Transformers 4 misses protobuf whenever a tokenizer fails for any reason, as it looks up the error to catch there.
     """
-    while isinstance(error, ImportError) and error.__cause__ is None and error.__context__ is not None:
+    while (
+        isinstance(error, ImportError) and error.__cause__ is None and error.__context__ is not None
+    ):
         error = error.__context__
     return error

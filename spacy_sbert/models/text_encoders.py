@@ -22,7 +22,13 @@ from thinc.util import to_numpy
 from ..errors import Errors
 from ..progress import progress_bar
 from ..validation import Text, checked_texts
-from .encoded_docs import DEFAULT_SETTINGS, Encoded, EncodeSettings, ProgressCallback, TruncationCounter
+from .encoded_docs import (
+    DEFAULT_SETTINGS,
+    Encoded,
+    EncodeSettings,
+    ProgressCallback,
+    TruncationCounter,
+)
 from .engine.backends import GPU_BUDGET, resolve_precision, warn_of_slow
 from .engine.bert_families import is_packable
 from .engine.concurrency import map_ahead
@@ -50,7 +56,9 @@ class TextEncoder:
 
     max_length: int | None = None  # the most wordpieces of a text; None for no limit
 
-    def __init__(self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS):  # noqa: ANN401 (a Model of any kind)
+    def __init__(
+        self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS
+    ):  # noqa: ANN401 (a Model of any kind)
         self.model, self.pooling, self.settings = model, pooling, settings
 
     def __repr__(self) -> str:
@@ -142,7 +150,9 @@ class TransformerTextEncoder(TextEncoder):
     @property
     def width(self) -> int:
         folder = load(self.model).load()
-        return self.pooling.width(self.model.get_dim("nO"), folder, truncate_dim=self.settings.truncate_dim)
+        return self.pooling.width(
+            self.model.get_dim("nO"), folder, truncate_dim=self.settings.truncate_dim
+        )
 
     @property
     def max_length(self) -> int | None:  # type: ignore[override]
@@ -155,7 +165,9 @@ class TransformerTextEncoder(TextEncoder):
         """Find the ranges by which "int8" rounds, see SentenceBert.calibrate."""
         checked = list(checked_texts(texts))
         if not checked:
-            raise ValueError("There are no texts to calibrate on. Give a few hundred representative texts.")
+            raise ValueError(
+                "There are no texts to calibrate on. Give a few hundred representative texts."
+            )
         self.model.shim.calibrate(self.tokenize(checked))
 
     def check_calibrated(self) -> None:
@@ -255,12 +267,16 @@ class Tok2VecTextEncoder(TextEncoder):
     @property
     def width(self) -> int:
         # A listener may not know the width of states, nor what was built around one.
-        nodes = [node for node in (self.upstream, self.model, *self.model.layers) if node is not None]
+        nodes = [
+            node for node in (self.upstream, self.model, *self.model.layers) if node is not None
+        ]
         hidden = next(node.get_dim("nO") for node in nodes if node.has_dim("nO"))
         return self.pooling.width(hidden, truncate_dim=self.settings.truncate_dim)
 
     def digest(self) -> str:
-        return encoder_digest(self.model, self.pooling, upstream=self.upstream, tokenizer=self.tokenizer)
+        return encoder_digest(
+            self.model, self.pooling, upstream=self.upstream, tokenizer=self.tokenizer
+        )
 
     def tokenize(self, texts: list[str]) -> list[Doc]:
         return [self.tokenizer(text) for text in texts]
@@ -269,9 +285,13 @@ class Tok2VecTextEncoder(TextEncoder):
     def encode(self, units: list[Doc], moved: ProgressCallback = _no_progress) -> Encoded:
         vectors = numpy.zeros((len(units), self.width), dtype="float32")
         with_tokens = [number for number, doc in enumerate(units) if len(doc)]
-        with_tokens.sort(key=lambda number: len(units[number]))  # a curated transformer pads batches
+        with_tokens.sort(
+            key=lambda number: len(units[number])
+        )  # a curated transformer pads batches
         if with_tokens:
-            vectors[with_tokens] = self._pooled(self._read([units[number] for number in with_tokens]))
+            vectors[with_tokens] = self._pooled(
+                self._read([units[number] for number in with_tokens])
+            )
         moved(len(units))
         return vectors, 0
 
@@ -304,7 +324,9 @@ def _annotate(model: Model, docs: list[Doc]) -> None:
         Doc.set_extension("trf_data", default=None)
     predicted = model.predict(docs)
     for doc, outputs in zip(docs, predicted.all_outputs, strict=True):
-        doc._.trf_data = DocTransformerOutput(all_outputs=outputs, last_layer_only=predicted.last_layer_only)
+        doc._.trf_data = DocTransformerOutput(
+            all_outputs=outputs, last_layer_only=predicted.last_layer_only
+        )
 
 
 def encode_all(
@@ -361,7 +383,9 @@ def encode_windows(
     return _encode_in_processes(encoder, windows, n_workers, gpu_ids, moved)
 
 
-def _encode(encoder: TextEncoder, windows: Iterable[list[str]], moved: ProgressCallback) -> Iterator[Encoded]:
+def _encode(
+    encoder: TextEncoder, windows: Iterable[list[str]], moved: ProgressCallback
+) -> Iterator[Encoded]:
     """Encode window by window, while a thread tokenizes the next one."""
     with ThreadPoolExecutor(1) as tokenizing:
         for units in map_ahead(tokenizing, encoder.tokenize, windows, 1):
@@ -377,7 +401,9 @@ def _encode_in_processes(
 ) -> Iterator[Encoded]:
     """Encode windows in worker processes, a few ahead of the reader of the vectors."""
     encoder.check_calibrated()
-    context = multiprocessing.get_context("spawn")  # PyTorch's threads and CUDA do not survive a fork
+    context = multiprocessing.get_context(
+        "spawn"
+    )  # PyTorch's threads and CUDA do not survive a fork
     devices = context.SimpleQueue()
     for worker in range(n_workers):
         devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
@@ -386,7 +412,9 @@ def _encode_in_processes(
         file = Path(folder) / "encoder"
         file.write_bytes(cloudpickle.dumps(encoder))
         settings = (file, devices, max(1, torch.get_num_threads() // n_workers))
-        with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start, initargs=settings) as pool:
+        with ProcessPoolExecutor(
+            n_workers, mp_context=context, initializer=_start, initargs=settings
+        ) as pool:
             try:
                 for vectors, n_cut in map_ahead(pool, _encode_window, windows, 2 * n_workers):
                     moved(len(vectors))

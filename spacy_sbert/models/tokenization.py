@@ -93,7 +93,9 @@ class BatchTokenizer:
         self.n_embeddings = n_embeddings
         self._special_ids = set(tokenizer.all_special_ids)
         self._given: Any = tokenizer
-        self._slow: Any = None if tokenizer.is_fast else _slow_copy(tokenizer, lowercase=settings.lowercase)
+        self._slow: Any = (
+            None if tokenizer.is_fast else _slow_copy(tokenizer, lowercase=settings.lowercase)
+        )
         self.cuts_left = tokenizer.truncation_side == "left" and overflow != "cut"
         self.pads_left = tokenizer.padding_side == "left"
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
@@ -123,7 +125,11 @@ class BatchTokenizer:
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
         # The call without a limit comes last: a fast tokenizer keeps the limit of its last call, and saves it.
-        limits = (None,) if self.overflow == "cut" else (called.num_special_tokens_to_add() + PROBED_LENGTH, None)
+        limits = (
+            (None,)
+            if self.overflow == "cut"
+            else (called.num_special_tokens_to_add() + PROBED_LENGTH, None)
+        )
         for limit in limits:
             self._limit(limit)
             given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
@@ -131,7 +137,9 @@ class BatchTokenizer:
             self._compare(texts, given, expected)
         self._limit(self.settings.max_length)
 
-    def _compare(self, texts: Sequence[object], given: TokenizedBatch, expected: Mapping[str, Any]) -> None:
+    def _compare(
+        self, texts: Sequence[object], given: TokenizedBatch, expected: Mapping[str, Any]
+    ) -> None:
         """Compare wordpieces, and their types, with what the tokenizer's own call returned."""
         borders = given.starts[1:]
         types = numpy.zeros_like(given.ids) if given.type_ids is None else given.type_ids
@@ -149,7 +157,9 @@ class BatchTokenizer:
     @cached_property
     def strings(self) -> numpy.ndarray:
         """Object (vocabulary,): all wordpieces by their ids."""
-        n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))  # some ids may be nobody's
+        n_ids = max(
+            len(self._given), *(i + 1 for i in self._given.get_vocab().values())
+        )  # some ids may be nobody's
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
     def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
@@ -160,14 +170,25 @@ class BatchTokenizer:
         """
         prompted = [prompt + text for text in texts] if prompt else texts
         n_prompt = len(self._slow_pieces(prompt)) if prompt and self._slow is not None else 0
-        wordpieces = self._windows(prompted, offsets=offsets or bool(prompt), n_prompt=n_prompt, overflow=self.overflow)
-        if prompt and wordpieces.offsets is not None:  # a wordpiece that reaches over its end is of the text
+        wordpieces = self._windows(
+            prompted, offsets=offsets or bool(prompt), n_prompt=n_prompt, overflow=self.overflow
+        )
+        if (
+            prompt and wordpieces.offsets is not None
+        ):  # a wordpiece that reaches over its end is of the text
             wordpieces.special = wordpieces.special | (wordpieces.offsets[:, 1] <= len(prompt))
             wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
         if prompt and not self.include_prompt:
-            ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
+            ids = (
+                self._fast.encode(prompt).ids
+                if self._slow is None
+                else self._slow.encode(prompt, verbose=False)
+            )
             wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
-            if self.settings.max_length is not None and wordpieces.n_lead >= self.settings.max_length:
+            if (
+                self.settings.max_length is not None
+                and wordpieces.n_lead >= self.settings.max_length
+            ):
                 raise ValueError(
                     f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} wordpieces, and "
                     "include_prompt = false leaves no wordpiece of a text. Give a shorter prompt."
@@ -185,7 +206,9 @@ class BatchTokenizer:
                 f"{REPAIR_TOKENS}"
             )
 
-    def _windows(self, texts: Sequence[str], *, offsets: bool, n_prompt: int, overflow: str) -> TokenizedBatch:
+    def _windows(
+        self, texts: Sequence[str], *, offsets: bool, n_prompt: int, overflow: str
+    ) -> TokenizedBatch:
         """Return the windows of texts; n_prompt (int): wordpieces of their prompt, of a slow tokenizer."""
         if self._slow is not None:
             return self._tokenize_slowly(texts, n_prompt, overflow)
@@ -205,10 +228,14 @@ class BatchTokenizer:
             text_of = numpy.repeat(text_of, [1 + len(first.overflowing) for first in firsts])
             n_cut = numpy.zeros(len(windows), dtype="int64")
         elif longer:
-            n_cut[longer] = [sum(w.special_tokens_mask.count(0) for w in firsts[i].overflowing) for i in longer]
+            n_cut[longer] = [
+                sum(w.special_tokens_mask.count(0) for w in firsts[i].overflowing) for i in longer
+            ]
         batch = self._batch_of(windows, texts, text_of, n_cut)
         if offsets:
-            batch.offsets = flat(chain.from_iterable(window.offsets) for window in windows).reshape(-1, 2)
+            batch.offsets = flat(chain.from_iterable(window.offsets) for window in windows).reshape(
+                -1, 2
+            )
         return batch
 
     def _in_order(self, first: Any) -> list[Any]:  # noqa: ANN401 (of tokenizers)
@@ -216,10 +243,16 @@ class BatchTokenizer:
         windows = [first, *first.overflowing]
         return windows[::-1] if self.cuts_left else windows
 
-    def _tokenize_slowly(self, texts: Sequence[str], n_prompt: int, overflow: str) -> TokenizedBatch:
+    def _tokenize_slowly(
+        self, texts: Sequence[str], n_prompt: int, overflow: str
+    ) -> TokenizedBatch:
         pieces = [self._slow_pieces(text) for text in texts]
         limit = None if overflow == "cut" else self._max_length
-        body = max(map(len, pieces)) if limit is None else limit - self._slow.num_special_tokens_to_add()
+        body = (
+            max(map(len, pieces))
+            if limit is None
+            else limit - self._slow.num_special_tokens_to_add()
+        )
         text_of, windows, n_cut = [], [], []
         for i, ids in enumerate(pieces):
             parts = self._parts(len(ids), max(body, 1))
@@ -228,14 +261,18 @@ class BatchTokenizer:
             for part in parts:
                 text_of.append(i)
                 n_cut.append(len(ids) - len(part) if overflow == "truncate" else 0)
-                windows.append(self._slow_window(ids[part.start : part.stop], n_prompt - part.start))
+                windows.append(
+                    self._slow_window(ids[part.start : part.stop], n_prompt - part.start)
+                )
             if overflow == "cut":
                 n_cut[-1] = _cut(windows[-1], self._max_length)
         return self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
 
     def _parts(self, n_pieces: int, body: int) -> list[range]:
         """Return the places of a text's wordpieces in each of its windows, one at least, from left to right."""
-        before = n_pieces % body if self.cuts_left else 0  # in the first window, if that is the short one
+        before = (
+            n_pieces % body if self.cuts_left else 0
+        )  # in the first window, if that is the short one
         starts = [0, *range(before, n_pieces, body)] if before else range(0, max(n_pieces, 1), body)
         borders = [*starts, n_pieces]
         return [range(start, stop) for start, stop in pairwise(borders)]
@@ -253,10 +290,16 @@ class BatchTokenizer:
         start = next((place for place in places if ids[place : place + size] == pieces), 0)
         of_text = range(start + max(n_prompt, 0), start + size)
         mask = [int(place not in of_text) for place in range(len(ids))]
-        return SimpleNamespace(ids=ids, type_ids=made.get("token_type_ids", [0]), special_tokens_mask=mask)
+        return SimpleNamespace(
+            ids=ids, type_ids=made.get("token_type_ids", [0]), special_tokens_mask=mask
+        )
 
     def _batch_of(
-        self, windows: Sequence[Any], texts: Sequence[str], text_of: numpy.ndarray, n_cut: numpy.ndarray
+        self,
+        windows: Sequence[Any],
+        texts: Sequence[str],
+        text_of: numpy.ndarray,
+        n_cut: numpy.ndarray,
     ) -> TokenizedBatch:
         """Return windows, Encodings of the tokenizers library or the like, as a batch without offsets."""
         return TokenizedBatch(
@@ -354,7 +397,13 @@ class Prompts:
         """
         known = {**settings.prompts, **self.own}
         by_folder = name is None and self.default_name is None
-        wanted = settings.default_prompt_name if by_folder else self.default_name if name is None else name
+        wanted = (
+            settings.default_prompt_name
+            if by_folder
+            else self.default_name
+            if name is None
+            else name
+        )
         if name is None and not wanted:
             return ""
         if wanted not in known:
@@ -370,4 +419,8 @@ class Prompts:
 
 def _is_key(name: str) -> bool:
     """Return True if a config reads the name as it was written."""
-    return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=$\n")
+    return (
+        name == name.strip()
+        and name[:1] not in ("", *"#;[")
+        and not any(one in name for one in ":=$\n")
+    )

@@ -54,7 +54,15 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         shim = TransformerShim(name, options, max_batch_items=max_batch_items)
         holder: Model = Model("hf-pytorch", _refuse, shims=[shim], dims={"nI": None, "nO": None})
         attrs = {"get_spans": get_spans, "name": name, "has_transformer": False}
-        Model.__init__(self, "transformer", _refuse, init=_init, layers=[holder], dims={"nO": None}, attrs=attrs)
+        Model.__init__(
+            self,
+            "transformer",
+            _refuse,
+            init=_init,
+            layers=[holder],
+            dims={"nO": None},
+            attrs=attrs,
+        )
 
     @property
     def shim(self) -> TransformerShim:
@@ -73,7 +81,9 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         made = self._tokenizer
         if made is None or made[0] is not tokenizer:
-            with LOADING:  # the check calls Hugging Face's tokenizer, which is not made for several threads
+            with (
+                LOADING
+            ):  # the check calls Hugging Face's tokenizer, which is not made for several threads
                 batched = BatchTokenizer(
                     tokenizer,
                     settings,
@@ -109,14 +119,18 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
             yield run(engine, wordpieces, budget=shim.max_batch_items), no_gradient
 
     @contextmanager
-    def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
+    def read(
+        self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
+    ) -> Iterator[EncodedSpans]:
         """Yield the rows of Docs and their states, see `states`; for the arguments see encode_spans."""
         spans = self.attrs["get_spans"](docs)
         if not any(spans):
             yield EncodedSpans.empty(len(docs))
             return
         prompt = self.prompt(prompt)
-        wordpieces, batch = encode_spans(self.wordpiece_tokenizer, spans, prompt=prompt, with_pieces=with_pieces)
+        wordpieces, batch = encode_spans(
+            self.wordpiece_tokenizer, spans, prompt=prompt, with_pieces=with_pieces
+        )
         with self.states(wordpieces, is_train) as (batch.states, batch.backprop):
             yield batch
 
@@ -160,7 +174,9 @@ def is_token_listener(node: Model) -> bool:
 
 
 def _refuse(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
-    raise NotImplementedError("Call SpanTransformer.read, or the sentence encoder that the transformer is part of.")
+    raise NotImplementedError(
+        "Call SpanTransformer.read, or the sentence encoder that the transformer is part of."
+    )
 
 
 def _init(model: Model, X: object = None, Y: object = None) -> None:

@@ -48,10 +48,14 @@ def word_vectors(trainable: bool = False) -> Tok2Vec:
     RAISES (ValueError): if the vocab has no vectors, or others than it had; for floret vectors if trainable.
     """
     params: dict[str, Any] = {"E": None} if trainable else {}
-    return Model("word_vectors", _word_vectors, init=_init_word_vectors, dims={"nO": None}, params=params)
+    return Model(
+        "word_vectors", _word_vectors, init=_init_word_vectors, dims={"nO": None}, params=params
+    )
 
 
-def _word_vectors(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
+def _word_vectors(
+    model: Tok2Vec, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], _Backprop]:
     expected, is_trainable = model.get_dim("nO"), "E" in model.param_names
     table: Any = model.get_param("E") if is_trainable else None
     rows, vectors = [], []
@@ -63,11 +67,17 @@ def _word_vectors(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list
                 f"with vectors of {expected}. Load the pipeline with the vectors that it was saved with."
             )
         if static.mode == _FLORET:
-            found = static.get_batch([token.text for token in doc]) if len(doc) else numpy.zeros((0, expected), "f")
+            found = (
+                static.get_batch([token.text for token in doc])
+                if len(doc)
+                else numpy.zeros((0, expected), "f")
+            )
             vectors.append(model.ops.asarray2f(cast(Floats2d, found)))
             continue
         # on the host, unlike spaCy's own
-        rows.append(numpy.array([static.key2row.get(token.orth, -1) for token in doc], dtype="int64"))
+        rows.append(
+            numpy.array([static.key2row.get(token.orth, -1) for token in doc], dtype="int64")
+        )
         own = cast(Any, table if is_trainable else model.ops.asarray2f(static.data))[rows[-1]]
         own[numpy.flatnonzero(rows[-1] < 0)] = 0
         vectors.append(own)
@@ -77,7 +87,9 @@ def _word_vectors(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list
             d_table: Any = model.ops.alloc2f(*table.shape, dtype=table.dtype)
             for own, d_doc in zip(rows, d_tokens, strict=True):
                 has = numpy.flatnonzero(own >= 0)
-                model.ops.scatter_add(d_table, model.ops.xp.asarray(own[has]), cast(Any, d_doc)[has])
+                model.ops.scatter_add(
+                    d_table, model.ops.xp.asarray(own[has]), cast(Any, d_doc)[has]
+                )
             model.inc_grad("E", d_table)
         return docs
 
@@ -102,7 +114,9 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
         )
     model.set_dim("nO", X[0].vocab.vectors_length)
     if "E" in model.param_names and not model.has_param("E"):
-        model.set_param("E", model.ops.asarray2f(vectors.data, dtype="float32").copy())  # optimizers write in place
+        model.set_param(
+            "E", model.ops.asarray2f(vectors.data, dtype="float32").copy()
+        )  # optimizers write in place
 
 
 @registry.architectures("spacy-sbert.NgramHashEmbed.v1")
@@ -131,7 +145,9 @@ def ngram_hash_embed(
             "spacy-sbert.NgramHashEmbed.v1 with words = false and ngram_size = 0 embeds nothing: set one of them."
         )
     check_weights("rows", rows, rows, width)
-    layers: list[Model] = [HashEmbed(width, rows, seed=seed + i) for i in range(bool(words) + bool(ngram_size))]
+    layers: list[Model] = [
+        HashEmbed(width, rows, seed=seed + i) for i in range(bool(words) + bool(ngram_size))
+    ]
     forward = partial(_ngram_hash_embed, words=words, ngram_size=ngram_size)
     return Model("ngram_hash_embed", forward, init=_init_layers, layers=layers, dims={"nO": width})
 
@@ -151,9 +167,13 @@ def _ngram_hash_embed(
     if ngram_size:
         of_tokens = [_ngram_keys(token.lower_, ngram_size) for doc in docs for token in doc]
         lengths = model.ops.asarray1i(cast(Any, [len(own) for own in of_tokens]))
-        of_ngrams, backprop_ngrams = model.layers[-1](model.ops.xp.asarray(numpy.concatenate(of_tokens)), is_train)
+        of_ngrams, backprop_ngrams = model.layers[-1](
+            model.ops.xp.asarray(numpy.concatenate(of_tokens)), is_train
+        )
         states = states + model.ops.reduce_mean(of_ngrams, lengths)
-        callbacks.append(lambda d_states: backprop_ngrams(model.ops.backprop_reduce_mean(d_states, lengths)))
+        callbacks.append(
+            lambda d_states: backprop_ngrams(model.ops.backprop_reduce_mean(d_states, lengths))
+        )
 
     def backprop(d_tokens: list[Floats2d]) -> list[Doc]:
         d_states = model.ops.xp.concatenate(d_tokens)
@@ -195,7 +215,9 @@ def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)]
     SOURCE: Graves and Schmidhuber 2005; Conneau et al. 2017 (InferSent), section 3.2.1.
     """
     if width % 2:
-        raise ValueError(invalid_value_message("width", width, "an even number, half of it for each direction"))
+        raise ValueError(
+            invalid_value_message("width", width, "an even number, half of it for each direction")
+        )
     check_weights("width", width, 4 * width, width)
     with undisturbed():
         check_draws("a BiLSTM")
@@ -240,7 +262,9 @@ class _PackedLSTM(torch.nn.LSTM):
 
 
 @undisturbed()
-def _bilstm(model: _Encode, inputs: list[Floats2d], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
+def _bilstm(
+    model: _Encode, inputs: list[Floats2d], is_train: bool
+) -> tuple[list[Floats2d], _Backprop]:
     xp, lengths = model.ops.xp, [len(tokens) for tokens in inputs]
     if not any(lengths):
         return inputs, lambda d_states: d_states
@@ -265,7 +289,9 @@ SMOOTHING = 1e-3  # a, of Arora et al. 2017
 
 @registry.architectures("spacy-sbert.SmoothInverseFrequencyTok2Vec.v1")
 @validated
-def smooth_inverse_frequency(tok2vec: Model, counts: str | Path | None = None, a: PositiveFloat = SMOOTHING) -> Tok2Vec:
+def smooth_inverse_frequency(
+    tok2vec: Model, counts: str | Path | None = None, a: PositiveFloat = SMOOTHING
+) -> Tok2Vec:
     """Weigh tokens by smooth inverse frequency (SIF).
 
     y_t = a / (a + p(w_t)) x_t,   p(w): the share of the lower-cased word w in all counts, 0 for one that is not counted
@@ -280,7 +306,12 @@ def smooth_inverse_frequency(tok2vec: Model, counts: str | Path | None = None, a
     """
     init = partial(_init_sif, counts=counts, a=a)
     return Model(
-        "smooth_inverse_frequency", _weigh, init=init, layers=[tok2vec], dims={"nO": None}, attrs={"weights": {}}
+        "smooth_inverse_frequency",
+        _weigh,
+        init=init,
+        layers=[tok2vec],
+        dims={"nO": None},
+        attrs={"weights": {}},
     )
 
 
@@ -300,11 +331,18 @@ def _weigh(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats
     def backprop_states(d_tokens: list[Floats2d]) -> object:
         return backprop([d_doc * column for d_doc, column in zip(d_tokens, columns, strict=True)])
 
-    return [of_doc * column for of_doc, column in zip(states, columns, strict=True)], backprop_states
+    return [
+        of_doc * column for of_doc, column in zip(states, columns, strict=True)
+    ], backprop_states
 
 
 def _init_sif(
-    model: Tok2Vec, X: list[Doc] | None = None, Y: object = None, *, counts: str | Path | None, a: float
+    model: Tok2Vec,
+    X: list[Doc] | None = None,
+    Y: object = None,
+    *,
+    counts: str | Path | None,
+    a: float,
 ) -> None:
     tok2vec = model.layers[0]
     tok2vec.initialize(X=X)

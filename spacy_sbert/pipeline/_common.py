@@ -81,8 +81,18 @@ def install_extensions(pipe: str = "sbert") -> None:
     pieces: Any = (Doc, Span, Token)
     for kinds, name, way, function in (
         (pieces, f"{pipe}_vector", "getter", partial(_answer, pipe, "doc_vectors", "vector")),
-        (pieces, f"{pipe}_similarity", "method", partial(_answer, pipe, "doc_vectors", "sentence_similarity")),
-        (pieces[:2], f"{pipe}_most_similar", "method", partial(_answer, pipe, "most_similar", "most_similar")),
+        (
+            pieces,
+            f"{pipe}_similarity",
+            "method",
+            partial(_answer, pipe, "doc_vectors", "sentence_similarity"),
+        ),
+        (
+            pieces[:2],
+            f"{pipe}_most_similar",
+            "method",
+            partial(_answer, pipe, "most_similar", "most_similar"),
+        ),
         (pieces[:1], "sbert_truncated", "getter", _is_truncated),
     ):
         for kind in kinds:
@@ -95,7 +105,12 @@ def _is_truncated(doc: Doc) -> bool:
     from .records import find, names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
     every = [find(doc, name) for name in names(doc)]
-    return any(record.data["truncated"] for records in every for record in records if record.place_in(records.text))
+    return any(
+        record.data["truncated"]
+        for records in every
+        for record in records
+        if record.place_in(records.text)
+    )
 
 
 def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:  # noqa: ANN401 (of three functions)
@@ -104,4 +119,6 @@ def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **opt
 
     doc = obj if isinstance(obj, Doc) else obj.doc
     name = None if pipe == "sbert" and "sbert" not in names(doc) else pipe
-    return getattr(import_module(f".{module}", __package__), function)(obj, *args, name=name, **options)
+    return getattr(import_module(f".{module}", __package__), function)(
+        obj, *args, name=name, **options
+    )

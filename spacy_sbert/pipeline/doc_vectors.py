@@ -27,7 +27,9 @@ from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, name
 
 _SPACY = {"": "spaCy's own vectors"}  # as the encoder of vectors without a record
 Piece = Doc | Span | Token
-_Dense = Callable[[numpy.ndarray], numpy.ndarray]  # the dense layer of a pipe, for one pooled vector
+_Dense = Callable[
+    [numpy.ndarray], numpy.ndarray
+]  # the dense layer of a pipe, for one pooled vector
 ItemT = TypeVar("ItemT")
 _warned: set[object] = set()  # in this process: of each pair of encoders
 
@@ -87,8 +89,14 @@ def _vector(obj: Piece, records: Records, dense: _Dense | None = None) -> numpy.
         return _doc_vector(doc_of(obj), records, dense)
     if isinstance(obj, Span):
         ends = obj.end_char, obj.start_char + len(obj.text_with_ws)
-        for record in records:  # a Span that was a Doc before Doc.from_docs, also if other parts have no vector
-            if record.start == obj.start_char and record.end in ends and record.place_in(records.text):
+        for record in (
+            records
+        ):  # a Span that was a Doc before Doc.from_docs, also if other parts have no vector
+            if (
+                record.start == obj.start_char
+                and record.end in ends
+                and record.place_in(records.text)
+            ):
                 if len(record.vectors):
                     return _mean(record.vectors)
                 break
@@ -101,7 +109,10 @@ def _is_whole(obj: Piece) -> bool:
 
 def _characters(obj: Piece) -> tuple[int, int]:
     """Return the place of a piece in its Doc, in characters, without white space at the ends."""
-    return trimmed(obj.text, obj.idx if isinstance(obj, Token) else obj.start_char if isinstance(obj, Span) else 0)
+    return trimmed(
+        obj.text,
+        obj.idx if isinstance(obj, Token) else obj.start_char if isinstance(obj, Span) else 0,
+    )
 
 
 def has_vector(obj: Piece) -> bool:
@@ -114,7 +125,11 @@ def has_vector(obj: Piece) -> bool:
     if _is_whole(obj):  # zeros, of words that are unknown
         return any(record.data["has_text"].any() for record in records)
     start, end = _characters(obj)
-    in_context = [record for record in records if "states" in record.data and record.row_at(start, end) is None]
+    in_context = [
+        record
+        for record in records
+        if "states" in record.data and record.row_at(start, end) is None
+    ]
     return any(_covered(record, start, end).any() for record in in_context)
 
 
@@ -180,7 +195,11 @@ def _mean(rows: numpy.ndarray) -> numpy.ndarray:
 
 
 def _kind(data: Record) -> str:
-    how = f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized" if "pooling" in data else ""
+    how = (
+        f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized"
+        if "pooling" in data
+        else ""
+    )
     return f"{how or 'combined by ' + repr(data['combined_by'])}, {data['width']} numbers"
 
 
@@ -209,7 +228,8 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
 def _pooled(states: numpy.ndarray, data: Record, dense: _Dense | None) -> numpy.ndarray:
     """Return the vector of wordpieces, float32 (wordpieces, width), as the pipe of a record makes vectors."""
     stretch = Ragged(
-        cast(Floats2d, numpy.ascontiguousarray(states)), cast(Ints1d, numpy.array([len(states)], dtype="int32"))
+        cast(Floats2d, numpy.ascontiguousarray(states)),
+        cast(Ints1d, numpy.array([len(states)], dtype="int32")),
     )
     pooled = cast(numpy.ndarray, _pooling_on_cpu(data["pooling"]).predict(stretch))[0]
     if dense is not None:
@@ -224,9 +244,13 @@ def _check_states(record: PlacedRecord, text: str, dense: _Dense | None) -> None
     span = f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), and its vector "
     data, pipe = record.data, record.data.get("combined_by", record.name)
     if "combined_by" in data or (data.get("dense") and dense is None):
-        raise ValueError(f"{span}is computed by the pipe. Ask it: nlp.get_pipe('{pipe}').vector(span).")
+        raise ValueError(
+            f"{span}is computed by the pipe. Ask it: nlp.get_pipe('{pipe}').vector(span)."
+        )
     if "states" not in data:
-        raise ValueError(f"{span}is not kept. Set token_vectors = true in the config of the pipe '{pipe}'.")
+        raise ValueError(
+            f"{span}is not kept. Set token_vectors = true in the config of the pipe '{pipe}'."
+        )
 
 
 @cache
@@ -419,7 +443,11 @@ def comparable_vector(
         doc = doc_of(obj)
         records = find(doc, name)
         if name is not None and encoders is not None and not records:
-            same = [other for other in names(doc) if encoders_of_vector(obj, other).keys() & encoders.keys()]
+            same = [
+                other
+                for other in names(doc)
+                if encoders_of_vector(obj, other).keys() & encoders.keys()
+            ]
             name = same[-1] if same else None if name == "sbert" else name
             records = find(doc, name)
         if records or _is_detached(doc):
@@ -434,7 +462,9 @@ def comparable_vector(
     return to_numpy(cast(Lexeme, obj).vector), _SPACY
 
 
-def _vector_and_encoders(obj: Piece, name: str | None, records: Records) -> tuple[numpy.ndarray, Encoders]:
+def _vector_and_encoders(
+    obj: Piece, name: str | None, records: Records
+) -> tuple[numpy.ndarray, Encoders]:
     """Return what `vector` and `encoders_of_vector` return, of the records that the pipe `name` has on the Doc."""
     found = _vector(obj, records) if records else vector(obj, name)
     return found, _encoders(obj, records)

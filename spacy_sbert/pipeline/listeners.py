@@ -22,7 +22,13 @@ from ..models.sbert_config import INT8, read_settings
 from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
 from ..models.spans import getter_settings, members
 from ..models.surroundings import check_gradients, is_autocast
-from ..models.transformer import SpanTransformer, encoder_of, is_token_listener, is_transformer, is_transformer_tok2vec
+from ..models.transformer import (
+    SpanTransformer,
+    encoder_of,
+    is_token_listener,
+    is_transformer,
+    is_transformer_tok2vec,
+)
 
 if TYPE_CHECKING:  # these load what only their own architectures need
     from ..models.listener import SentenceListener, Tok2VecEncoder
@@ -97,7 +103,11 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def shared_encoders(self) -> list[str]:
         """The names or folders of the transformers that the model listens to, once it is linked to them."""
         upstream = [listener.transformer for listener in find_listeners(self)]
-        return [str(model.attrs["name"]) for model in upstream if model is not None and "name" in model.attrs]
+        return [
+            str(model.attrs["name"])
+            for model in upstream
+            if model is not None and "name" in model.attrs
+        ]
 
     def describe(self) -> str:
         """Return what is known of the encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
@@ -105,7 +115,9 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         pooling = f"{self.pooling.pooling_name} pooling"
         if transformer is not None:
             shim = transformer.shim
-            source = f"{shim.name} (shared), {pooling}" if self.is_shared else f"{shim.name}, {pooling}"
+            source = (
+                f"{shim.name} (shared), {pooling}" if self.is_shared else f"{shim.name}, {pooling}"
+            )
             if not shim.is_loaded:
                 return f"{source}, {shim.precision}, not loaded yet"
             width = self.pooling.width(shim.config.hidden_size, shim.settings)
@@ -114,7 +126,9 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             return f"table of wordpieces of {table.source}, {pooling}"
         return f"{'tokens of another component' if self.is_shared else 'tokens'}, {pooling}"
 
-    def validate_upstream(self, nlp: Language, name: str, examples: Iterable[Example], spans_key: str) -> None:
+    def validate_upstream(
+        self, nlp: Language, name: str, examples: Iterable[Example], spans_key: str
+    ) -> None:
         """Check that there is a component upstream, and that its rows will be the members of pairs."""
         for node in filter(_listens_to_tokens, self.walk()):
             find_upstream(nlp, name, node)
@@ -151,7 +165,9 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             if is_autocast():
                 raise RuntimeError(Errors.AUTOCAST.format(name=name))
 
-    def _connect(self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe) -> None:
+    def _connect(
+        self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe
+    ) -> None:
         """Connect a listener to a transformer, and note whether the folder of a foreign transformer normalizes."""
         listener.upstream = upstream.model
         _cache_transformers(upstream.model, self.loss)
@@ -164,7 +180,9 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             return  # ours says so with its output
         folder = find_local(source)
         if folder is not None:  # else what was found out before, maybe on another machine, stays
-            self.pooling.attrs["upstream_normalize"] = self.pooling.normalizes(read_settings(folder, source))
+            self.pooling.attrs["upstream_normalize"] = self.pooling.normalizes(
+                read_settings(folder, source)
+            )
 
     def check_spans_key(self, name: str, spans_key: str) -> None:
         """Check that the pipe and the span getters of its encoder take members from the same spans_key."""
@@ -178,7 +196,9 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
                     "the pipe."
                 )
 
-    def text_encoder(self, nlp: Language | None, name: str, settings: EncodeSettings) -> "TextEncoder":
+    def text_encoder(
+        self, nlp: Language | None, name: str, settings: EncodeSettings
+    ) -> "TextEncoder":
         """Return the encoder of texts without Docs, see SentenceBert.text_encoder."""
         from ..models import text_encoders  # noqa: PLC0415 (not needed for Docs)
 
@@ -194,15 +214,25 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             return text_encoders.TransformerTextEncoder(transformer, self.pooling, settings)
         encoder = _find_token_encoder(self)
         listener = next(iter(find_listeners(self)), None) if encoder is None else encoder.listener
-        if nlp is None or (encoder is not None and listener is not None and not _listens_to_tokens(listener)):
+        if nlp is None or (
+            encoder is not None and listener is not None and not _listens_to_tokens(listener)
+        ):
             raise _no_text_encoder(name)
         own = self.encoder.layers[0] if encoder is None else encoder
         upstream = None if listener is None else find_upstream(nlp, name, listener).model
-        return text_encoders.Tok2VecTextEncoder(own, self.pooling, settings, tokenizer=nlp.tokenizer, upstream=upstream)
+        return text_encoders.Tok2VecTextEncoder(
+            own, self.pooling, settings, tokenizer=nlp.tokenizer, upstream=upstream
+        )
 
-    def encoding_models(self, nlp: Language | None, name: str, settings: object = None) -> list[Model]:
+    def encoding_models(
+        self, nlp: Language | None, name: str, settings: object = None
+    ) -> list[Model]:
         """Return the models that make the states, own or upstream; settings: those that the states came with."""
-        own = self.encoder.get_ref("reader") if self.encoder.has_ref("reader") else self.encoder.layers[0]
+        own = (
+            self.encoder.get_ref("reader")
+            if self.encoder.has_ref("reader")
+            else self.encoder.layers[0]
+        )
         listener = own.listener if is_token_encoder(own) else own
         if listener is None or upstream_name(listener) is None:
             return [encoder_of(own)]
@@ -222,7 +252,9 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         listeners = find_listeners(self)
         if nlp is not None and listeners:
             encoder: Model = encoder_of(find_upstream(nlp, name, listeners[0]).model)
-            if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initializes a pipeline
+            if not encoder.has_dim(
+                "nO"
+            ):  # frozen: spaCy leaves it out when it initializes a pipeline
                 encoder.initialize()
         else:
             kinds = (is_token_encoder, is_static_embedding, is_transformer, is_curated)
@@ -230,24 +262,39 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         settings = encoder.shim.settings if isinstance(encoder, SpanTransformer) else None
         return self.pooling.width(encoder.get_dim("nO"), settings)
 
-    def boundaries_warning(self, nlp: Language, name: str, docs: Iterable[Doc], spans_key: str) -> str | None:
+    def boundaries_warning(
+        self, nlp: Language, name: str, docs: Iterable[Doc], spans_key: str
+    ) -> str | None:
         """Return a warning if the boundaries of sentences are set too late for the encoder, or by a disabled pipe."""
         order, enabled = nlp.component_names, nlp.pipe_names
         units = [getter_settings(getter).get("unit", "doc") for getter in _span_getters(self)]
         if name not in enabled or set(units) <= {"doc"}:
             return None
-        upstream = [node.upstream for node in find_listeners(self) if isinstance(node.transformer, SpanTransformer)]
-        encoder = next((given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in upstream), name)
+        upstream = [
+            node.upstream
+            for node in find_listeners(self)
+            if isinstance(node.transformer, SpanTransformer)
+        ]
+        encoder = next(
+            (given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in upstream),
+            name,
+        )
         setters = [given for given in order if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
         in_time = [given for given in setters if order.index(given) < order.index(encoder)]
         late = [given for given in setters if given in enabled]
         if set(in_time) & set(late) or not (in_time or late):
             return None
-        is_between = bool(late) and order.index(late[0]) < order.index(name)  # too late for the encoder
+        is_between = bool(late) and order.index(late[0]) < order.index(
+            name
+        )  # too late for the encoder
         for doc in docs:
             has_boundaries = doc.has_annotation("SENT_START") and not is_between
             if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
-                message, setter = (Warnings.LATE_SENTENCES, late[0]) if late else (Warnings.NO_SENTENCES, in_time[0])
+                message, setter = (
+                    (Warnings.LATE_SENTENCES, late[0])
+                    if late
+                    else (Warnings.NO_SENTENCES, in_time[0])
+                )
                 return message.format(name=name, encoder=encoder, setter=setter)
         return None
 
@@ -288,7 +335,11 @@ def find_static_embedding(model: Model) -> "StaticEmbedding | None":
 
 def _shared_models(model: Model) -> list[Model]:
     """Return the models of the transformers that a pipe listens to, as far as they are known."""
-    return [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
+    return [
+        listener.transformer
+        for listener in find_listeners(model)
+        if listener.transformer is not None
+    ]
 
 
 def find_transformer(name: str, model: Model) -> SpanTransformer:
@@ -323,12 +374,18 @@ def _no_text_encoder(name: str) -> ValueError:
 
 def encodes_whole_docs(model: Model) -> bool:
     """Return whether the encoder of a pipe reads the tokens of Docs, not texts: token-to-vector, or curated."""
-    return _find_token_encoder(model) is not None or any(map(is_curated, [*_shared_models(model), *model.walk()]))
+    return _find_token_encoder(model) is not None or any(
+        map(is_curated, [*_shared_models(model), *model.walk()])
+    )
 
 
 def transformer_name(model: Model) -> str:
     """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
-    return str(next(node for node in _shared_models(model) or model.walk() if is_transformer(node)).attrs["name"])
+    return str(
+        next(node for node in _shared_models(model) or model.walk() if is_transformer(node)).attrs[
+            "name"
+        ]
+    )
 
 
 def describe_int8(transformer: SpanTransformer) -> str:
@@ -398,7 +455,9 @@ def _accepts(listener: Model, pipe: object) -> bool:
         return isinstance(pipe, Tok2Vec)
     if is_transformer_tok2vec(getattr(pipe, "model", None)):
         return is_listener(listener) or is_token_listener(listener)
-    return is_curated(getattr(pipe, "model", None)) or (is_listener(listener) and is_a(pipe, "Transformer"))
+    return is_curated(getattr(pipe, "model", None)) or (
+        is_listener(listener) and is_a(pipe, "Transformer")
+    )
 
 
 def _nearest_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe | None:
@@ -419,7 +478,9 @@ def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
         kind = "tok2vec" if isinstance(listener, Tok2VecListener) else "curated_transformer"
         missing = f"a '{kind}' component {upstream}, and none"
         if is_listener(listener):
-            missing = f"a transformer {upstream}, and no 'sbert_transformer', 'transformer' or '{kind}'"
+            missing = (
+                f"a transformer {upstream}, and no 'sbert_transformer', 'transformer' or '{kind}'"
+            )
         raise ValueError(
             f"The 'sbert' pipe '{name}' listens to {missing} stands before it; the pipeline is {nlp.component_names}. "
             f"Add one before it, correct upstream, or use an encoder of its own: spacy-sbert.SentenceEncoder.v1."

@@ -62,7 +62,9 @@ def most_similar(
     if rows.shape[1] != len(target):
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(target)))
     scores = cosine(numpy.broadcast_to(target, rows.shape), rows)
-    return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
+    return [
+        SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]
+    ]
 
 
 def query_vector(
@@ -95,7 +97,9 @@ def query_vector(
     return vector
 
 
-def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[Span], list[numpy.ndarray]]:
+def with_vectors(
+    spans: Iterable[Span], name: str | None = None
+) -> tuple[list[Span], list[numpy.ndarray]]:
     """Return the Spans that have a vector, and their vectors, float32 (width,).
 
     Warn if the vectors are of two encoders, or a Span that is more than white space has none.
@@ -106,7 +110,11 @@ def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[S
     doc_vectors.check_one_encoder(*{id(span.doc): encoders for span, _, encoders in found}.values())
     missing = [span.text for span, vector, _ in found if not vector.any() and span.text.strip()]
     if missing:
-        warn(Warnings.SPANS_LEFT_OUT.format(count=len(missing), total=len(found), text=missing[0][:50]))
+        warn(
+            Warnings.SPANS_LEFT_OUT.format(
+                count=len(missing), total=len(found), text=missing[0][:50]
+            )
+        )
     with_text = [(span, vector) for span, vector, _ in found if vector.any()]
     return [span for span, _ in with_text], [vector for _, vector in with_text]
 
@@ -124,14 +132,24 @@ def _encoded(
     if not records:
         raise doc_vectors.no_vectors(doc)
     fingerprint, pipe_name = min(encoders, default=""), records[0].name
-    pipes = {} if nlp is None else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
+    pipes = (
+        {}
+        if nlp is None
+        else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
+    )
     for pipe in (doc_vectors.pipe_of(doc, pipe_name), pipes.pop(pipe_name, None), *pipes.values()):
         if pipe is None:
             continue
         # Without a fingerprint, vocab and name must be those of the pipe.
-        if pipe.fingerprint() == fingerprint if fingerprint else (pipe.vocab is doc.vocab and pipe.name == pipe_name):
+        if (
+            pipe.fingerprint() == fingerprint
+            if fingerprint
+            else (pipe.vocab is doc.vocab and pipe.name == pipe_name)
+        ):
             vector = pipe.encode([query], prompt_name=prompt_name)[0]
-            return vector[: records[0].data["width"]] if fingerprint else vector  # a call may have kept fewer
+            return (
+                vector[: records[0].data["width"]] if fingerprint else vector
+            )  # a call may have kept fewer
     encoder = f", encoder {fingerprint}" if fingerprint else ""
     raise ValueError(
         "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that made its vectors "

@@ -43,7 +43,11 @@ def prefetch(
             except Exception:
                 yield from ahead
                 raise
-            future = executor.submit(copy_context().run, predict, docs) if is_ahead and docs is not None else None
+            future = (
+                executor.submit(copy_context().run, predict, docs)
+                if is_ahead and docs is not None
+                else None
+            )
             yield from ahead
             if docs is None:
                 return
@@ -52,7 +56,9 @@ def prefetch(
                 yield docs, partial(predict, docs)
 
 
-def _result(future: Future[list[EncodedDoc]], predict: _Predict, docs: list[Doc]) -> list[EncodedDoc]:
+def _result(
+    future: Future[list[EncodedDoc]], predict: _Predict, docs: list[Doc]
+) -> list[EncodedDoc]:
     """Return a batch's vectors; encode it here if this thread trained the encoder meanwhile."""
     try:
         return future.result()

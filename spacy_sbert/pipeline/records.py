@@ -20,7 +20,9 @@ from ..models.spans import trimmed
 from .lost_hooks import Start
 
 PREFIX = "spacy-sbert:"  # of the keys in doc.user_data and doc.user_hooks
-Encoders = Mapping[str, str]  # from the fingerprint of an encoder to its name and that of its pipe, for messages
+Encoders = Mapping[
+    str, str
+]  # from the fingerprint of an encoder to its name and that of its pipe, for messages
 # What a pipe stores on a Doc: NumPy arrays and scalars, places in characters from its start.
 #   rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). width. text: of the Doc.
 #   pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their place.
@@ -28,7 +30,9 @@ Encoders = Mapping[str, str]  # from the fingerprint of an encoder to its name a
 #   set_hooks: whether the pipe answers `doc.vector`. truncated: whether a row was cut.
 #   states, characters: float32 (wordpieces, width) without special tokens, int32 (wordpieces, 2): with token vectors.
 Record = dict[str, Any]
-_last_text: tuple[ref[Doc], str] | None = None  # of one Doc, whose Tokens may be looked up one by one
+_last_text: tuple[ref[Doc], str] | None = (
+    None  # of one Doc, whose Tokens may be looked up one by one
+)
 
 
 def make_records(
@@ -64,7 +68,10 @@ def make_records(
         if encoded.dense:
             record["dense"] = True
         if encoded.wordpieces is not None:
-            record["states"], record["characters"] = encoded.wordpieces.states, encoded.wordpieces.characters
+            record["states"], record["characters"] = (
+                encoded.wordpieces.states,
+                encoded.wordpieces.characters,
+            )
         yield record
 
 
@@ -90,7 +97,9 @@ class PlacedRecord:
     def label(self) -> str:
         """The name of the encoder and that of its pipe, for messages."""
         encoder = self.data.get("encoder")
-        return f"pipe '{self.name}'" if encoder is None else f"'{encoder}' of the pipe '{self.name}'"
+        return (
+            f"pipe '{self.name}'" if encoder is None else f"'{encoder}' of the pipe '{self.name}'"
+        )
 
     @property
     def rows(self) -> numpy.ndarray:
@@ -121,7 +130,11 @@ class PlacedRecord:
         place = start, end = max(self.start, 0), min(self.end, len(text))
         if place not in ((self.start, self.end), (0, len(text))):
             return None
-        return place if self.data["text"][start - self.start : end - self.start] == text[start:end] else None
+        return (
+            place
+            if self.data["text"][start - self.start : end - self.start] == text[start:end]
+            else None
+        )
 
 
 class Records(list[PlacedRecord]):
@@ -144,7 +157,11 @@ class Records(list[PlacedRecord]):
     def encoders(self) -> Encoders:
         """The encoders that made the vectors, those that are known."""
         by_fingerprint = {record.data.get("fingerprint"): record for record in self}
-        return {fingerprint: record.label for fingerprint, record in by_fingerprint.items() if fingerprint}
+        return {
+            fingerprint: record.label
+            for fingerprint, record in by_fingerprint.items()
+            if fingerprint
+        }
 
     @property
     def _inside(self) -> list[PlacedRecord]:
@@ -174,7 +191,9 @@ class Records(list[PlacedRecord]):
 
     def at(self, start: int, end: int) -> PlacedRecord:
         """Return the record that answers for the characters [start, end). RAISES (ValueError): if none does."""
-        is_alone = sum(not record.data["text"].isspace() for record in self._inside) <= 1  # else: joined
+        is_alone = (
+            sum(not record.data["text"].isspace() for record in self._inside) <= 1
+        )  # else: joined
         for record in self:
             place = record.place_in(self.text)
             is_right = place is not None and place[0] <= start and end <= place[1]
@@ -188,7 +207,9 @@ class Records(list[PlacedRecord]):
         if is_cut:  # one row
             start, end = trimmed(self.text, 0)
             n_rows = int(start < end)
-            return numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2), numpy.ones(n_rows, dtype=bool)
+            return numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2), numpy.ones(
+                n_rows, dtype=bool
+            )
         has_text = [record.data["has_text"] for record in parts]
         return numpy.concatenate([record.rows for record in parts]), numpy.concatenate(has_text)
 

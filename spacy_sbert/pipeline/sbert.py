@@ -133,7 +133,9 @@ class SentenceBert(ChecksummedPipe):
         self._expects_pairs = self._accumulates = False
         self._notices = WarnOnce(TruncationCounter)
         self._in_pipeline = InPipeline(nlp)
-        self._learned: set[int] = set()  # layers of losses that got a gradient since the last update
+        self._learned: set[int] = (
+            set()
+        )  # layers of losses that got a gradient since the last update
         self._fingerprint = Fingerprint()
         install_extensions(name)
 
@@ -151,7 +153,11 @@ class SentenceBert(ChecksummedPipe):
 
     @validated
     def pipe(
-        self, stream: Iterable[Doc], *, batch_size: Positive = 128, **options: Unpack[PredictOptions]
+        self,
+        stream: Iterable[Doc],
+        *,
+        batch_size: Positive = 128,
+        **options: Unpack[PredictOptions],
     ) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch, and yield them in order.
 
@@ -163,7 +169,9 @@ class SentenceBert(ChecksummedPipe):
         predict_batch = partial(self._predict, settings=self._settings(**options))
         is_possible = partial(can_prefetch, self.model, batch_size)
         with self._notices.one_for_cuts():
-            for docs, prediction in prefetch(predict_batch, minibatch(stream, batch_size), is_possible=is_possible):
+            for docs, prediction in prefetch(
+                predict_batch, minibatch(stream, batch_size), is_possible=is_possible
+            ):
                 if self._annotate(docs, prediction):
                     yield from docs
 
@@ -178,12 +186,20 @@ class SentenceBert(ChecksummedPipe):
 
     @validated
     def _settings(
-        self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: Width | None = None
+        self,
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: Width | None = None,
     ) -> EncodeSettings:
         if prompt_name is not None and prompt is not None:
-            raise ValueError(f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them.")
+            raise ValueError(
+                f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them."
+            )
         text = prompt_name or prompt
-        if text and (listeners.encodes_whole_docs(self.model) or listeners.find_static_embedding(self.model)):
+        if text and (
+            listeners.encodes_whole_docs(self.model) or listeners.find_static_embedding(self.model)
+        ):
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=text))
         if prompt_name is not None:
             encoder = listeners.find_transformer(self.name, self.model)
@@ -210,11 +226,15 @@ class SentenceBert(ChecksummedPipe):
             models = self.model.encoding_models(nlp, self.name, first.rows.settings)
             fingerprint = self._fingerprint_of(models, docs[0].vocab, docs)
         encoder = next(iter([*self.model.own_encoders, *self.model.shared_encoders]), "")
-        records = make_records(docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint, encoder=encoder)
+        records = make_records(
+            docs, scores, set_hooks=self.set_hooks, fingerprint=fingerprint, encoder=encoder
+        )
         for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
             doc_vectors.store(doc, self.name, record, self)
-        if nlp is not None and (message := self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)):
+        if nlp is not None and (
+            message := self.model.boundaries_warning(nlp, self.name, docs, self.spans_key)
+        ):
             self._notices.once(message)
         if self.labels:
             from .scorer import label_pairs  # noqa: PLC0415 (if there are labels)
@@ -228,7 +248,9 @@ class SentenceBert(ChecksummedPipe):
             self._notices.once(Warnings.FOREIGN_ROWS)
         self._warn_of_folder(encoded.rows.settings)
 
-    def _warn_of_folder(self, settings: SentenceTransformersConfig | None, *, has_prompt: bool = False) -> None:
+    def _warn_of_folder(
+        self, settings: SentenceTransformersConfig | None, *, has_prompt: bool = False
+    ) -> None:
         """Warn if the folder of the encoder, if it is known, asks for another pooling, or for a prompt that is missing.
 
         has_prompt (bool): whether a prompt was given with the call.
@@ -238,9 +260,15 @@ class SentenceBert(ChecksummedPipe):
         given = self.model.pooling.pooling_name
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
         if prompt and not has_prompt and listeners.find_listeners(self.model):
-            self._notices.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
+            self._notices.once(
+                Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt)
+            )
         if settings.pooling not in (None, given) and self._notices.is_new("pooling"):
-            logger.warning(Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=given))
+            logger.warning(
+                Warnings.OTHER_POOLING.format(
+                    name=settings.name, expected=settings.pooling, given=given
+                )
+            )
 
     def notify(self, message: str) -> None:
         """Warn of something about the vectors of the pipe, once."""
@@ -249,7 +277,9 @@ class SentenceBert(ChecksummedPipe):
     def vector(self, obj: doc_vectors.Piece) -> numpy.ndarray:
         """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one."""
         dense = self.model.pooling.dense
-        return doc_vectors.vector(obj, self.name, None if dense is None else partial(_through, dense))
+        return doc_vectors.vector(
+            obj, self.name, None if dense is None else partial(_through, dense)
+        )
 
     # Fingerprint
 
@@ -274,13 +304,19 @@ class SentenceBert(ChecksummedPipe):
         pooling = self.model.pooling
         if not models:
             return ""
-        return self._fingerprint.of(models, pooling, vocab, upstream=upstream, docs=docs, refresh=refresh)
+        return self._fingerprint.of(
+            models, pooling, vocab, upstream=upstream, docs=docs, refresh=refresh
+        )
 
     # Texts
 
     @overload
     def encode(
-        self, texts: TextOrTexts, *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
+        self,
+        texts: TextOrTexts,
+        *,
+        convert_to_tensor: Literal[True],
+        **options: Unpack[_EncodeOptions],
     ) -> torch.Tensor: ...
 
     @overload
@@ -338,7 +374,9 @@ class SentenceBert(ChecksummedPipe):
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         texts, is_single = several_texts(texts)
         cuts = TruncationCounter()
-        encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
+        encoder = self.text_encoder(
+            prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim
+        )
         vectors = encode_all(
             encoder,
             texts,
@@ -413,7 +451,9 @@ class SentenceBert(ChecksummedPipe):
         loss = self.model.loss
         n_needed = None if loss is not None and needs_labels(loss) else _N_INITIAL_EXAMPLES
         # No more examples than are needed: spaCy would read them all, and a teacher encode them.
-        sample = (lambda: islice(get_examples(), n_needed)) if callable(get_examples) else get_examples
+        sample = (
+            (lambda: islice(get_examples(), n_needed)) if callable(get_examples) else get_examples
+        )
         validate_get_examples(sample, "SentenceBert.initialize")
         examples = list(sample())
         self._expects_pairs = any(map(self.learns_from, examples))
@@ -421,10 +461,19 @@ class SentenceBert(ChecksummedPipe):
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             self.model.validate_upstream(nlp, self.name, examples, self.spans_key)
             name = next((name for name, pipe in nlp.components if pipe is self), None)
-            if name is not None:  # so that a loss of the user's own is not needed to load the pipeline
-                config, block = nlp.get_pipe_config(name), nlp.config.interpolate()["components"][name]
+            if (
+                name is not None
+            ):  # so that a loss of the user's own is not needed to load the pipeline
+                config, block = (
+                    nlp.get_pipe_config(name),
+                    nlp.config.interpolate()["components"][name],
+                )
                 config["loss"] = saved_by_name(config["loss"], block["loss"])
-        docs = [example.predicted for example in islice(examples, _N_INITIAL_EXAMPLES) if len(example.predicted)]
+        docs = [
+            example.predicted
+            for example in islice(examples, _N_INITIAL_EXAMPLES)
+            if len(example.predicted)
+        ]
         self.model.initialize(X=docs or [Doc(self.vocab, words=["text"])])
         if loss is not None and needs_width(loss):
             width = self.model.vector_width(nlp, self.name)
@@ -464,8 +513,14 @@ class SentenceBert(ChecksummedPipe):
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs and self.model.loss is not None:
             on_reference = any(members(example.reference, self.spans_key) for example in examples)
-            where = " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
-            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where))
+            where = (
+                " (example.reference has them: make the predicted Doc by reference.copy())"
+                if on_reference
+                else ""
+            )
+            self._notices.once(
+                Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
+            )
         # A shared component has encoded the others, too, and waits for their gradient.
         examples = examples if self.model.is_shared else learning
         if not examples:
@@ -491,7 +546,9 @@ class SentenceBert(ChecksummedPipe):
                 losses[key] = losses.get(key, 0.0) + value
         return losses
 
-    def get_loss(self, examples: Iterable[Example], scores: list[EncodedDoc]) -> tuple[float, list[Floats2d]]:
+    def get_loss(
+        self, examples: Iterable[Example], scores: list[EncodedDoc]
+    ) -> tuple[float, list[Floats2d]]:
         """Return the loss of a batch, 0.0 without pairs, and its gradient by the vectors of each Doc."""
         result = self._batch_loss(list(examples), scores)
         return sum(result.by_objective.values()), result.gradients
@@ -500,17 +557,23 @@ class SentenceBert(ChecksummedPipe):
         from ..training.batch_loss import BatchLoss, batch_loss  # noqa: PLC0415 (training)
 
         if not any(map(self.learns_from, examples)):
-            return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True)
+            return BatchLoss(
+                {}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True
+            )
         loss = self.model.loss
         if loss is None:
             raise ValueError(
                 f"The 'sbert' pipe '{self.name}' was built without a loss (loss = null). To train it set "
                 f'[components.{self.name}.loss] @layers = "spacy-sbert.CosineSimilarityLoss.v1".'
             )
-        result = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
+        result = batch_loss(
+            loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers
+        )
         for name in result.by_objective:
             self._learned.update(node.id for node in objectives_of(loss)[name].walk())
-        if result.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):  # of one pair, not of each
+        if result.unlike is not None and self._notices.is_new(
+            Warnings.SCORES_IGNORED
+        ):  # of one pair, not of each
             name, text, score = result.unlike
             self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
         for name in result.is_part:
@@ -523,9 +586,13 @@ class SentenceBert(ChecksummedPipe):
     def finish_update(self, sgd: Optimizer) -> None:
         """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
         with whole_update(self.model):
-            with ExitStack() as locks:  # another thread encodes before or after, with all layers or none updated
+            with (
+                ExitStack() as locks
+            ):  # another thread encodes before or after, with all layers or none updated
                 for shim in (shim for node in self.model.encoder.walk() for shim in node.shims):
-                    if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
+                    if isinstance(
+                        shim, TransformerShim
+                    ):  # it may be a stock one, after replace_listeners
                         locks.enter_context(shim.use.changing())
                 self.model.encoder.finish_update(sgd)
             self._update_heads(sgd)
@@ -541,15 +608,21 @@ class SentenceBert(ChecksummedPipe):
                 gradient = node.get_grad(name)
                 if node.id in self._learned if self.peers is None else gradient.any():
                     weights = node.get_param(name)
-                    node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
+                    node.set_param(
+                        name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0]
+                    )
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":
         """Return the scores of the pipe's scorer; under the pipe's name if another pipe answers `doc.vector`."""
         from ..training.batch_loss import score_pairs  # noqa: PLC0415 (not needed for a first vector)
 
         examples = list(examples)
-        records = (record.name for example in examples for record in doc_vectors.find(example.predicted))
-        return score_pairs(self, examples, is_default=next(records, self.name) == self.name, **kwargs)
+        records = (
+            record.name for example in examples for record in doc_vectors.find(example.predicted)
+        )
+        return score_pairs(
+            self, examples, is_default=next(records, self.name) == self.name, **kwargs
+        )
 
     # Labels of pairs
 
@@ -562,11 +635,16 @@ class SentenceBert(ChecksummedPipe):
     @property
     def label_data(self) -> "Labels":
         """The labels as `initialize` takes them, for `spacy init labels`."""
-        labels = {name: list(head.attrs["labels"]) for name, head in listeners.find_heads(self.model).items()}
+        labels = {
+            name: list(head.attrs["labels"])
+            for name, head in listeners.find_heads(self.model).items()
+        }
         return labels.get("", labels)
 
     @validated
-    def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
+    def classify(
+        self, first: Doc | Span, second: Doc | Span, *, objective: str = ""
+    ) -> dict[str, float]:
         """Return the probability of each label for a pair of texts.
 
         first, second (Doc or Span): processed by the pipeline, such as premise and hypothesis.
@@ -575,8 +653,12 @@ class SentenceBert(ChecksummedPipe):
         """
         from .scorer import classify  # noqa: PLC0415 (if there are labels)
 
-        vectors = [self.model.ops.asarray2f(cast(Any, self.vector(text)[None])) for text in (first, second)]
-        doc_vectors.check_one_encoder(*(doc_vectors.encoders_of_vector(text, self.name) for text in (first, second)))
+        vectors = [
+            self.model.ops.asarray2f(cast(Any, self.vector(text)[None])) for text in (first, second)
+        ]
+        doc_vectors.check_one_encoder(
+            *(doc_vectors.encoders_of_vector(text, self.name) for text in (first, second))
+        )
         return classify(listeners.find_heads(self.model), objective, self.name, *vectors)
 
 

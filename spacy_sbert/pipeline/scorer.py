@@ -27,7 +27,9 @@ _BLOCK = 1024  # texts that are compared with all others at once
 # Labels of pairs
 
 
-def classify(heads: Mapping[str, Model], objective: str, pipe: str, u: Floats2d, v: Floats2d) -> dict[str, float]:
+def classify(
+    heads: Mapping[str, Model], objective: str, pipe: str, u: Floats2d, v: Floats2d
+) -> dict[str, float]:
     """Return the probability of each label for a pair of vectors, float (1, width), by the head of an objective."""
     chosen = objective if objective in heads else next(iter(heads), "")
     if chosen not in heads or (chosen != objective and (objective or len(heads) > 1)):
@@ -42,12 +44,18 @@ def classify(heads: Mapping[str, Model], objective: str, pipe: str, u: Floats2d,
 
 def probabilities_of(head: Model, u: Floats2d, v: Floats2d) -> Floats2d:
     """Return the probability of each label, float (n, labels), for pairs of vectors, float (n, width) each."""
-    width = head.get_dim("nI") // len(head.attrs["concatenation"])  # a Matryoshka head may see less than all
+    width = head.get_dim("nI") // len(
+        head.attrs["concatenation"]
+    )  # a Matryoshka head may see less than all
     return label_probabilities(head, u[:, :width], v[:, :width])
 
 
 def label_pairs(
-    heads: Mapping[str, Model], docs: Iterable[Doc], scores: Sequence[EncodedDoc], spans_key: str, name: str
+    heads: Mapping[str, Model],
+    docs: Iterable[Doc],
+    scores: Sequence[EncodedDoc],
+    spans_key: str,
+    name: str,
 ) -> None:
     """Store the likeliest label of each pair, for the pipe "sbert" as doc.spans[spans_key].attrs["sbert_label"].
 
@@ -57,15 +65,21 @@ def label_pairs(
     groups: dict[str, list[tuple[Doc, Floats2d]]] = {}
     for doc, encoded in zip(docs, scores, strict=True):
         pair = members(doc, spans_key)
-        objective = attribute(doc, "objective", spans_key) or ("" if len(heads) > 1 else next(iter(heads)))
-        chosen = cast(str, objective) if objective in heads else ""  # a head without a name is for all
+        objective = attribute(doc, "objective", spans_key) or (
+            "" if len(heads) > 1 else next(iter(heads))
+        )
+        chosen = (
+            cast(str, objective) if objective in heads else ""
+        )  # a head without a name is for all
         if chosen in heads and len(pair) == len(encoded.vectors) == 2:
             groups.setdefault(chosen, []).append((doc, encoded.vectors[row_order(pair)]))
     for objective, labelled in groups.items():
         head = heads[objective]
         stack = head.ops.xp.stack
         u, v = (stack([vectors[member] for _, vectors in labelled]) for member in (0, 1))
-        for (doc, _), best in zip(labelled, to_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True):
+        for (doc, _), best in zip(
+            labelled, to_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True
+        ):
             doc.spans[spans_key].attrs[f"{name}_label"] = head.attrs["labels"][int(best)]
 
 
@@ -73,7 +87,11 @@ def label_pairs(
 
 
 def score_pairs(
-    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
+    examples: Iterable[Example],
+    *,
+    name: str | None = None,
+    spans_key: str = SPANS_KEY,
+    **kwargs: object,
 ) -> Scores:
     """Score graded pairs, labelled pairs, triplets and labelled texts, each kind by its own measure.
 
@@ -95,23 +113,34 @@ def score_pairs(
     objectives = sorted({kind_of(eg.reference, spans_key) or "" for eg in examples})
     for objective in objectives if objectives != [""] else []:
         own = _measures(
-            [eg for eg in examples if (kind_of(eg.reference, spans_key) or "") == objective], name, spans_key
+            [eg for eg in examples if (kind_of(eg.reference, spans_key) or "") == objective],
+            name,
+            spans_key,
         )
-        scores.update({f"{key}_{objective}": value for key, value in own.items() if value is not None})
+        scores.update(
+            {f"{key}_{objective}": value for key, value in own.items() if value is not None}
+        )
     return scores
 
 
 def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> Scores:
-    texts, pairs, triplets = ([eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (1, 2, 3))
+    texts, pairs, triplets = (
+        [eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (1, 2, 3)
+    )
     texts, labelled = (
-        [eg for eg in kind if attribute(eg.reference, "label", spans_key) is not None] for kind in (texts, pairs)
+        [eg for eg in kind if attribute(eg.reference, "label", spans_key) is not None]
+        for kind in (texts, pairs)
     )
     graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
-    graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]  # those are of labels
+    graded = [
+        eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)
+    ]  # those are of labels
     similarities = _similarities(graded, name, spans_key)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
     scores: Scores = dict.fromkeys(MEASURES)
-    scores.update(sts_spearman=spearman(similarities, gold), sts_pearson=pearson(similarities, gold))
+    scores.update(
+        sts_spearman=spearman(similarities, gold), sts_pearson=pearson(similarities, gold)
+    )
     if set(gold.tolist()) == {0.0, 1.0}:
         scores["pair_ap"] = _average_precision(similarities, gold)
         scores.update(threshold_scores(similarities, gold))
@@ -157,7 +186,9 @@ def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
     n_right = found + (len(scores) - n_relevant) - (accepted - found)
     accuracy = numpy.append(len(scores) - n_relevant, n_right) / len(scores)
     most_right = int(accuracy.argmax())
-    acceptances = numpy.append(numpy.nextafter(ranked[0], numpy.inf, dtype=ranked.dtype), thresholds)
+    acceptances = numpy.append(
+        numpy.nextafter(ranked[0], numpy.inf, dtype=ranked.dtype), thresholds
+    )
 
     precision, recall = found / accepted, found / n_relevant
     both = precision + recall
@@ -191,7 +222,9 @@ def _average_precision(scores: Sequence[float] | numpy.ndarray, relevant: numpy.
     return float(numpy.sum(numpy.diff(found / found[-1], prepend=0.0) * found / accepted))
 
 
-def _accepted_by_threshold(scores: numpy.ndarray, relevant: numpy.ndarray) -> tuple[numpy.ndarray, ...]:
+def _accepted_by_threshold(
+    scores: numpy.ndarray, relevant: numpy.ndarray
+) -> tuple[numpy.ndarray, ...]:
     """Count the items that have at least a score.
 
     RETURNS (float (k,), int (k,), float (k,)): each different score, the highest first; how many items have at least
@@ -199,7 +232,9 @@ def _accepted_by_threshold(scores: numpy.ndarray, relevant: numpy.ndarray) -> tu
     """
     order = numpy.argsort(-scores, kind="stable")
     ranked = scores[order]
-    last = numpy.append(numpy.flatnonzero(numpy.diff(ranked)), len(ranked) - 1)  # of each run of equal scores
+    last = numpy.append(
+        numpy.flatnonzero(numpy.diff(ranked)), len(ranked) - 1
+    )  # of each run of equal scores
     return ranked[last], last + 1, numpy.cumsum(relevant[order])[last]
 
 
@@ -221,12 +256,18 @@ def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float 
         similarities = units[rows] @ units.T
         similarities[numpy.arange(len(rows)), rows] = -numpy.inf
         nearest = similarities.argmax(axis=1)
-        right += sum(labels[row] == labels[other] for row, other in zip(rows, nearest.tolist(), strict=True))
+        right += sum(
+            labels[row] == labels[other] for row, other in zip(rows, nearest.tolist(), strict=True)
+        )
     return right / len(scored)
 
 
 def score_sts(
-    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
+    examples: Iterable[Example],
+    *,
+    name: str | None = None,
+    spans_key: str = SPANS_KEY,
+    **kwargs: object,
 ) -> Scores:
     """Return the Spearman and Pearson correlation of the cosine of pairs, or a reranker's score, with gold scores.
 
@@ -255,7 +296,9 @@ def _similarities(examples: Sequence[Example], name: str | None, spans_key: str)
         noted = _noted(example, name, spans_key)
         if noted is None:
             first, second = _vectors(example, name, spans_key)
-            similarities[row] = cosine(first[None].astype("float64"), second[None].astype("float64"))[0]
+            similarities[row] = cosine(
+                first[None].astype("float64"), second[None].astype("float64")
+            )[0]
         else:
             similarities[row] = noted
     return similarities
@@ -277,7 +320,9 @@ def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.n
         found = [row for record in records if (row := record.row_at(*place)) is not None]
         if not found:
             given = [tuple(row) for record in records for row in record.rows.tolist()]
-            message = Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key)
+            message = Errors.WRONG_ROWS.format(
+                text=doc.text[:50], given=given, expected=expected, key=spans_key
+            )
             raise ValueError(message)
         if not numpy.isfinite(found[0]).all():
             raise DivergedError(Errors.NOT_FINITE.format(text=doc.text[:50]))

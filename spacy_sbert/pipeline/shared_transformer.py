@@ -90,7 +90,9 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         """
         nlp = self._in_pipeline.nlp
         if nlp is not None and all(pipe is not component for _, pipe in nlp.pipeline):
-            self._in_pipeline = InPipeline()  # sourced, so that it is in a pipeline that it does not know
+            self._in_pipeline = (
+                InPipeline()
+            )  # sourced, so that it is in a pipeline that it does not know
         self._register(component, getattr(component, "name", ""))
 
     def _register(self, component: Pipe, name: str) -> None:
@@ -101,12 +103,16 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         for node in model.walk() if isinstance(model, Model) else ():
             if isinstance(node, Tok2VecListener):
                 self._register_tok2vec(node, name, sets_tensor)
-            elif upstream_name(node) != self.name and not (upstream_name(node) == "*" and is_nearest):
+            elif upstream_name(node) != self.name and not (
+                upstream_name(node) == "*" and is_nearest
+            ):
                 continue
             elif isinstance(node, TransformerListener | SentenceListener):
                 node.upstream = self.model
                 if isinstance(node, TransformerListener):
-                    node.needs_states = not (sets_tensor and is_same_pooling(node.pooling, self.model.pooling))
+                    node.needs_states = not (
+                        sets_tensor and is_same_pooling(node.pooling, self.model.pooling)
+                    )
                 self.add_listener(node, name)
             else:
                 self._check_other_package(node, name)
@@ -135,7 +141,9 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         """Check that there is a transformer of the package of a listener, which else makes up vectors of zeros."""
         nlp = self._in_pipeline.nlp
         pipes = [] if nlp is None else [pipe for _, pipe in nlp.components]
-        if nlp is None or any(is_a(pipe, "Transformer") or is_curated(getattr(pipe, "model", None)) for pipe in pipes):
+        if nlp is None or any(
+            is_a(pipe, "Transformer") or is_curated(getattr(pipe, "model", None)) for pipe in pipes
+        ):
             return
         raise ValueError(
             f"The component '{component_name}' has the listener '{node.name}' of another package, which cannot listen "
@@ -172,7 +180,12 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         for name, pipe in nlp.components[pipes.index(self) + 1 :]:
             self._register(cast(Pipe, pipe), name)
         disabled = nlp.disabled
-        return [node for name, nodes in self.listener_map.items() if name not in disabled for node in nodes]
+        return [
+            node
+            for name, nodes in self.listener_map.items()
+            if name not in disabled
+            for node in nodes
+        ]
 
     # In use
 
@@ -191,15 +204,21 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         docs = list(docs)
         with undisturbed():
             batch = self.model.encode(docs, is_train=False)
-            tokens, _ = pool_tokens(self.model.pooling, docs, batch, self.model.width, is_train=False)
+            tokens, _ = pool_tokens(
+                self.model.pooling, docs, batch, self.model.width, is_train=False
+            )
         return TransformerOutput(tokens, batch)
 
     def set_annotations(self, docs: Sequence[Doc], tokvecses: TransformerOutput) -> None:
         """Set `doc.tensor`, and hand the states of wordpieces to the components that need them."""
         for doc, vectors in zip(docs, tokvecses.tokens, strict=True):
-            doc.tensor = cast(Any, vectors.copy())  # a view would keep the vectors of the whole batch
+            doc.tensor = cast(
+                Any, vectors.copy()
+            )  # a view would keep the vectors of the whole batch
         enabled = self._enabled_listeners()
-        need_states = [node for node in enabled if getattr(node, "needs_states", False)]  # not of a Tok2VecListener
+        need_states = [
+            node for node in enabled if getattr(node, "needs_states", False)
+        ]  # not of a Tok2VecListener
         warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
         for doc, states in zip(docs, split_states(tokvecses.batch), strict=True):
             if need_states and len(doc):
@@ -209,7 +228,9 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
     # In training
 
-    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
+    ) -> None:
         """Load the weights, and tell the layers that listen how wide the vectors are. It needs no examples."""
         self.model.initialize()
         if nlp is not None:
@@ -246,14 +267,21 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         listeners = self._enabled_listeners()
         of_tokens = [node for node in listeners if not isinstance(node, SentenceListener)]
         batch = self.model.encode(docs, is_train=True, with_pieces=bool(of_tokens))
-        last = next((nodes for nodes in self.listener_map.values() if listeners and listeners[-1] in nodes), [])
+        last = next(
+            (nodes for nodes in self.listener_map.values() if listeners and listeners[-1] in nodes),
+            [],
+        )
         step = _TrainingStep(self.name, batch.backprop, last, losses)
         batch_id = Tok2VecListener.get_batch_id(docs)
         for listener in listeners:
             if isinstance(listener, SentenceListener):
                 listener.receive(batch_id, batch, partial(step.add, listener))
                 continue
-            pooling = listener.pooling if isinstance(listener, TransformerListener) else self.model.pooling
+            pooling = (
+                listener.pooling
+                if isinstance(listener, TransformerListener)
+                else self.model.pooling
+            )
             vectors, backprop = pool_tokens(pooling, docs, batch, self.model.width, is_train=True)
             listener.receive(batch_id, vectors, partial(step.add_tokens, listener, backprop))
         return step
@@ -293,7 +321,9 @@ class _TrainingStep:
     last (Iterable[Model]): the layers of the last component. Others may have nothing to learn from the batch.
     """
 
-    def __init__(self, name: str, backprop: Backprop, last: Iterable[Model], losses: dict[str, float]):
+    def __init__(
+        self, name: str, backprop: Backprop, last: Iterable[Model], losses: dict[str, float]
+    ):
         self.name = name
         self.losses = losses
         self.d_states: list[Array] | None = None
@@ -322,7 +352,10 @@ class _TrainingStep:
             self.finish()
 
     def add_tokens(
-        self, listener: Model, backprop: Callable[[list[Floats2d]], list[Array]], d_vectors: list[Floats2d]
+        self,
+        listener: Model,
+        backprop: Callable[[list[Floats2d]], list[Array]],
+        d_vectors: list[Floats2d],
     ) -> None:
         """Add the gradient of the vectors of each Doc's tokens; backprop: takes it to the states."""
         self.add(listener, backprop(d_vectors))

@@ -4,4 +4,12 @@ from .corpora import MultiCorpus, PairCorpus, TeacherCorpus, convert
 from .datasets import read_sts
 from .examples import example_doc, pair_doc
 
-__all__ = ["MultiCorpus", "PairCorpus", "TeacherCorpus", "convert", "example_doc", "pair_doc", "read_sts"]
+__all__ = [
+    "MultiCorpus",
+    "PairCorpus",
+    "TeacherCorpus",
+    "convert",
+    "example_doc",
+    "pair_doc",
+    "read_sts",
+]

@@ -23,7 +23,16 @@ from ..progress import progress_of, ticking
 from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives
 from ..validation import Name, NonNegative, Positive, PositiveFloat, validated
 from .examples import Row, example_doc, make_example
-from .formats import AUTO, SPACY, UNKNOWN_FORMAT, Columns, find_format, load_docbin, read_docs, read_rows
+from .formats import (
+    AUTO,
+    SPACY,
+    UNKNOWN_FORMAT,
+    Columns,
+    find_format,
+    load_docbin,
+    read_docs,
+    read_rows,
+)
 
 _ItemT = TypeVar("_ItemT")
 
@@ -75,7 +84,9 @@ class PairCorpus:
             )
         self.spans_key = spans_key
         self.limit = limit
-        self.columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
+        self.columns = Columns(
+            tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ())
+        )
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         self.shuffle_buffer = shuffle_buffer
         self._seeds = count(seed)  # one for each call
@@ -93,7 +104,9 @@ class PairCorpus:
         """Return the number of examples, found by reading the files once, without making Docs."""
         if self._count is None:
             items = (
-                range(len(load_docbin(path))) if format == SPACY else read_rows(path, format, self.columns)
+                range(len(load_docbin(path)))
+                if format == SPACY
+                else read_rows(path, format, self.columns)
                 for path, format in self.files
             )
             self._count = sum(1 for _ in islice(chain.from_iterable(items), self.limit or None))
@@ -101,7 +114,9 @@ class PairCorpus:
 
     def rows(self) -> Iterator[Row]:
         """Yield the examples of files of text without making Docs; none of .spacy files."""
-        rows = (read_rows(path, format, self.columns) for path, format in self.files if format != SPACY)
+        rows = (
+            read_rows(path, format, self.columns) for path, format in self.files if format != SPACY
+        )
         return islice(chain.from_iterable(rows), self.limit or None)
 
     def counts(self, spans_key: str) -> Counts:
@@ -124,14 +139,22 @@ class PairCorpus:
             except ValueError as error:  # of the tokenizer, which does not know the file
                 raise ValueError(f"{path}, line {item.line}: {error}") from error
             reference = predicted.copy()  # quicker than make_example
-            gold = {name: value for name in ("score", "label") if (value := getattr(item, name)) is not None}
+            gold = {
+                name: value
+                for name in ("score", "label")
+                if (value := getattr(item, name)) is not None
+            }
             reference.spans[self.spans_key].attrs.update(gold)
             yield Example(predicted, reference)
 
     def _stream(self, nlp: Language) -> Iterator[tuple[Path, Row | Doc]]:
         for path, format in self.files:
             is_spacy = format == SPACY
-            for item in read_docs(path, nlp, self.spans_key) if is_spacy else read_rows(path, format, self.columns):
+            for item in (
+                read_docs(path, nlp, self.spans_key)
+                if is_spacy
+                else read_rows(path, format, self.columns)
+            ):
                 yield path, item
 
 
@@ -171,7 +194,9 @@ class MultiCorpus:
     @validated
     def __init__(
         self,
-        corpora: dict[str, object],  # of Reader: confection checks a nested block before it has built the readers
+        corpora: dict[
+            str, object
+        ],  # of Reader: confection checks a nested block before it has built the readers
         sampling: Literal["proportional", "round_robin"] = "proportional",
         weights: dict[str, PositiveFloat] | None = None,
         seed: int = 0,
@@ -189,10 +214,14 @@ class MultiCorpus:
                     'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
                 )
         if weights is not None and sampling != "proportional":
-            raise ValueError(f'Weights are of no use with sampling = "{sampling}": set "proportional".')
+            raise ValueError(
+                f'Weights are of no use with sampling = "{sampling}": set "proportional".'
+            )
         if weights is not None and weights.keys() != corpora.keys():
             given, expected = ", ".join(weights) or "none", ", ".join(corpora)
-            raise ValueError(f"Weights were given for {given}, expected one for each of the corpora: {expected}.")
+            raise ValueError(
+                f"Weights were given for {given}, expected one for each of the corpora: {expected}."
+            )
         self.corpora = cast(dict[str, Reader], dict(corpora))
         self.sampling = sampling
         self.weights = weights
@@ -219,14 +248,18 @@ class MultiCorpus:
                 counts = Counter({name: counts.total() - counts[None], None: counts[None]})
             found.append(+counts)
         if self.sampling == "round_robin":
-            if any(len(counts) > 1 for counts in found):  # which of them come before the end, reading alone tells
+            if any(
+                len(counts) > 1 for counts in found
+            ):  # which of them come before the end, reading alone tells
                 return count_objectives(partial(self._read, random=Random()), spans_key)
             shortest = min(counts.total() for counts in found)
             found = [Counter(dict.fromkeys(counts, shortest)) for counts in found]
         return sum(found, Counter())
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
-        drawn = self._in_turn(nlp) if self.sampling == "round_robin" else self._by_weight(nlp, random)
+        drawn = (
+            self._in_turn(nlp) if self.sampling == "round_robin" else self._by_weight(nlp, random)
+        )
         for name, example in drawn:
             for doc in (example.predicted, example.reference):
                 if self.spans_key in doc.spans:
@@ -252,7 +285,9 @@ class MultiCorpus:
             (name,) = random.choices(names, [weights[name] for name in names])
             example, ahead[name] = ahead[name], next(streams[name], None)
             if self.weights is None:
-                weights[name] = max(weights[name] - 1, 1)  # a file may have grown since it was counted
+                weights[name] = max(
+                    weights[name] - 1, 1
+                )  # a file may have grown since it was counted
             if ahead[name] is None:
                 del streams[name]
             if example is not None:
@@ -260,7 +295,10 @@ class MultiCorpus:
 
     def _sizes(self, nlp: Language) -> dict[str, int]:
         if self._counted is None:
-            totals = {name: count_objectives(reader, self.spans_key, nlp) for name, reader in self.corpora.items()}
+            totals = {
+                name: count_objectives(reader, self.spans_key, nlp)
+                for name, reader in self.corpora.items()
+            }
             self._counted = {name: max(counts.total(), 1) for name, counts in totals.items()}
         return self._counted
 
@@ -282,7 +320,13 @@ class TeacherCorpus:
     """
 
     @validated
-    def __init__(self, corpus: Reader, teacher: str | Path, batch_size: Positive = 128, spans_key: Name = SPANS_KEY):
+    def __init__(
+        self,
+        corpus: Reader,
+        teacher: str | Path,
+        batch_size: Positive = 128,
+        spans_key: Name = SPANS_KEY,
+    ):
         self.corpus = corpus
         self.teacher = teacher
         self.batch_size = batch_size
@@ -361,13 +405,25 @@ def convert(
     RAISES (ValueError, OSError): for a bad line, another number, or a failed write; what was there stays.
     """
     if output_path.suffix != ".spacy":
-        raise ValueError(f"Cannot write pairs to {output_path}: expected a name that ends in .spacy.")
-    columns: dict[str, Any] = {"members": members, "score": score, "label": label, "missing": missing, "header": header}
-    corpus = PairCorpus(input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns)
+        raise ValueError(
+            f"Cannot write pairs to {output_path}: expected a name that ends in .spacy."
+        )
+    columns: dict[str, Any] = {
+        "members": members,
+        "score": score,
+        "label": label,
+        "missing": missing,
+        "header": header,
+    }
+    corpus = PairCorpus(
+        input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns
+    )
     if corpus.files[0][1] == SPACY:
         raise ValueError(UNKNOWN_FORMAT.format(path=input_path))
     docs = DocBin()
-    for example in progress_of(corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress):
+    for example in progress_of(
+        corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress
+    ):
         docs.add(example.reference)
     if expect is not None and len(docs) != expect:
         raise ValueError(

@@ -26,7 +26,9 @@ def _nli_rows(path: Path) -> Iterator[Row]:
     """
     skipped = 0
     for line, record in read_objects(path):
-        label, *texts = (get_field(record, name, path, line) for name in ("gold_label", *_NLI_SENTENCES))
+        label, *texts = (
+            get_field(record, name, path, line) for name in ("gold_label", *_NLI_SENTENCES)
+        )
         if label == _NO_CONSENSUS:
             skipped += 1
             continue
@@ -39,7 +41,11 @@ def _nli_rows(path: Path) -> Iterator[Row]:
 def check_known(label: object, known: Collection[str], path: Path, line: int) -> str:
     """Return a label. RAISES (ValueError): if it is not among the known ones; the message names file and line."""
     if label not in known:
-        raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=", ".join(known)))
+        raise ValueError(
+            Errors.UNKNOWN_LABEL.format(
+                path=path, line=line, given=label, expected=", ".join(known)
+            )
+        )
     return str(label)
 
 
@@ -145,7 +151,9 @@ def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     return _strict_columns(read_delimited(path, delimiter=","), WIKISECTION_SENTENCES, path)
 
 
-def _strict_columns(records: Records, names: Sequence[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+def _strict_columns(
+    records: Records, names: Sequence[str], path: Path
+) -> Iterator[tuple[int, list[str]]]:
     """Yield columns by name, of records that are as wide as the header: an unquoted separator shifts the others."""
     line, header = next(records, (1, [*names]))
     columns = find_columns(header, names, path, line)
@@ -155,7 +163,10 @@ def _strict_columns(records: Records, names: Sequence[str], path: Path) -> Itera
 
 _SICK_SENTENCES = ("sentence_A", "sentence_B")
 _SICK_SCORE = "relatedness_score"
-_LABELS = ("entailment_judgment", "entailment_label")  # as SemEval gave it out, and as the full set has it
+_LABELS = (
+    "entailment_judgment",
+    "entailment_label",
+)  # as SemEval gave it out, and as the full set has it
 
 
 def sick_rows(path: Path) -> Iterator[Row]:
@@ -167,7 +178,9 @@ def sick_rows(path: Path) -> Iterator[Row]:
     """
     _, header = next(read_delimited(path, delimiter="\t"), (1, [_LABELS[0]]))
     names = (*_SICK_SENTENCES, _SICK_SCORE, _LABELS[1] if _LABELS[1] in header else _LABELS[0])
-    for line, (first, second, score, judgment) in _strict_columns(read_delimited(path, delimiter="\t"), names, path):
+    for line, (first, second, score, judgment) in _strict_columns(
+        read_delimited(path, delimiter="\t"), names, path
+    ):
         yield Row(
             check_members((first, second), _SICK_SENTENCES, path, line),
             line,

@@ -23,7 +23,9 @@ _Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, ve
 
 
 @validated
-def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: _Gold) -> Doc:
+def example_doc(
+    nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: _Gold
+) -> Doc:
     """Return one Doc of several texts, with the texts as members and gold values beside them.
 
     nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them empty.
@@ -43,7 +45,9 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
         spaces += [bool(token.whitespace_) for token in doc]
         norms += [token.norm for token in doc]
         if not len(doc):
-            raise ValueError(f"The member number {number} of an example ('{text}') has no tokens. Remove the example.")
+            raise ValueError(
+                f"The member number {number} of an example ('{text}') has no tokens. Remove the example."
+            )
         spaces[-1] = True  # a member ends where the next begins
         borders.append(len(words))
     if not words:
@@ -57,7 +61,9 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
 
 
 @validated
-def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
+def pair_doc(
+    nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY
+) -> Doc:
     """Return one Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
     return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
 
@@ -65,7 +71,9 @@ def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key:
 def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
     """Return an Example whose predicted Doc has the words, members and objective of the reference, not its gold."""
     words = [token.text for token in reference]
-    predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
+    predicted = Doc(
+        reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference]
+    )
     predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
     group = reference.spans[spans_key]
     spans = [Span(predicted, span.start, span.end) for span in group]
@@ -75,7 +83,16 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
 
 
 _TRIPLET = 3
-_BOOLEANS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
+_BOOLEANS = {
+    "true": 1.0,
+    "t": 1.0,
+    "yes": 1.0,
+    "y": 1.0,
+    "false": 0.0,
+    "f": 0.0,
+    "no": 0.0,
+    "n": 0.0,
+}
 
 
 @dataclass(frozen=True)
@@ -113,11 +130,17 @@ def cell_text(value: object) -> str:
     return "" if value is None or value != value else str(value).strip()
 
 
-def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
+def check_members(
+    texts: Sequence[object], names: Sequence[str], path: Path, line: int
+) -> tuple[str, ...]:
     """Return the texts in some columns, trimmed. RAISES (ValueError): for a bad one, or equal ones of a triplet."""
-    members = tuple(check_text(text, name, path, line) for text, name in zip(texts, names, strict=True))
+    members = tuple(
+        check_text(text, name, path, line) for text, name in zip(texts, names, strict=True)
+    )
     if len(members) == _TRIPLET and len(set(members)) < _TRIPLET:
-        same = [name for name, member in zip(names, members, strict=True) if members.count(member) > 1]
+        same = [
+            name for name, member in zip(names, members, strict=True) if members.count(member) > 1
+        ]
         raise ValueError(
             f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so there is "
             "nothing to tell apart. Remove the line."
@@ -125,7 +148,9 @@ def check_members(texts: Sequence[object], names: Sequence[str], path: Path, lin
     return members
 
 
-def check_score(value: object, low: float, high: float, path: Path, line: int, column: str) -> float:
+def check_score(
+    value: object, low: float, high: float, path: Path, line: int, column: str
+) -> float:
     """Return a score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
     score = as_number(value)
     if not low <= score <= high:  # also refuses nan

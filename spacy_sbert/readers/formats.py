@@ -22,7 +22,9 @@ from .examples import Row, as_number, cell_text, check_members, check_score, fro
 AUTO, TABLE, TEXT, SPACY = "auto", "table", "text", "spacy"
 FORMATS = (*LAYOUTS, TEXT, TABLE, SPACY)
 UNKNOWN_FORMAT = f"Cannot read {{path}}: its name does not tell its layout. Set format to one of {', '.join(FORMATS)}."
-_YEAR = re.compile(r"((19|20)\d\d.*)?")  # of the STS benchmark, such as 2012test; some files leave it blank
+_YEAR = re.compile(
+    r"((19|20)\d\d.*)?"
+)  # of the STS benchmark, such as 2012test; some files leave it blank
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,17 @@ class Columns:
     def given(self) -> tuple[str, ...]:
         """All that is set: names of columns, and other settings that are not the default."""
         own = ("min_score", "max_score", "header", "missing")
-        return (*self.names, *(name for name in own if getattr(self, name) != getattr(Columns, name)))
+        return (
+            *self.names,
+            *(name for name in own if getattr(self, name) != getattr(Columns, name)),
+        )
 
     def rows(self, path: Path) -> Iterator[Row | None]:
         """Yield the example in each row of a table, None for a row without gold. RAISES (ValueError): for a bad row."""
         n_members, marks = len(self.members), set(map(plain_label, self.missing))
-        optional = self.names[n_members:] if "" in self.missing else ()  # an object of JSON may leave out its gold
+        optional = (
+            self.names[n_members:] if "" in self.missing else ()
+        )  # an object of JSON may leave out its gold
         for line, cells in read_table(path, self.names, header=self.header, optional=optional):
             gold = list(cells[n_members:])
             if marks and not marks.isdisjoint(plain_label(cell_text(value)) for value in gold):
@@ -66,7 +73,14 @@ class Columns:
             members = check_members(cells[:n_members], self.members, path, line)
             score = label = None
             if self.score is not None:
-                score = check_score(from_boolean(gold.pop(0)), self.min_score, self.max_score, path, line, self.score)
+                score = check_score(
+                    from_boolean(gold.pop(0)),
+                    self.min_score,
+                    self.max_score,
+                    path,
+                    line,
+                    self.score,
+                )
             if self.label is not None:
                 label = check_label(gold.pop(0), self.label, path, line)
             yield Row(members, line, score=score, label=label)
@@ -122,7 +136,9 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
     return format
 
 
-def is_own_table(path: Path, format: str = AUTO, columns: Sequence[str] = (), *, header: bool = True) -> bool:
+def is_own_table(
+    path: Path, format: str = AUTO, columns: Sequence[str] = (), *, header: bool = True
+) -> bool:
     """Return whether a file is a table with columns of its own, by its format or its suffix.
 
     A .csv or .tsv in the layout of the STS benchmark is one if it has one of the columns, or no header by `header`.
@@ -140,7 +156,9 @@ def is_own_table(path: Path, format: str = AUTO, columns: Sequence[str] = (), *,
 
 def _starts_as_sts(path: Path) -> bool:
     """Return whether the first line is one of the STS benchmark: a year, a score from 0 to 5, two texts; or no line."""
-    _, columns = next(read_delimited(path, delimiter="\t"), (0, ["", "", "", "", "0", "text", "text"]))
+    _, columns = next(
+        read_delimited(path, delimiter="\t"), (0, ["", "", "", "", "0", "text", "text"])
+    )
     if len(columns) < STS_COLUMNS or not 0 <= as_number(columns[4]) <= STS_MAX_SCORE:
         return False
     are_texts = (has_text(text) and isnan(as_number(text)) for text in columns[5:7])
@@ -158,7 +176,9 @@ def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
     for row in rows:
         yield row
     if row is None:
-        raise ValueError(Errors.NO_PAIRS.format(path=path, expected="a pair or other example a line"))
+        raise ValueError(
+            Errors.NO_PAIRS.format(path=path, expected="a pair or other example a line")
+        )
 
 
 def _check_file(path: Path) -> None:
@@ -199,7 +219,9 @@ def load_docbin(path: Path) -> DocBin:
     except Exception as error:  # zlib, msgpack and DocBin each have their own
         raise _bad_docbin(path, error) from error
     if not len(docs):
-        raise ValueError(Errors.NO_PAIRS.format(path=path, expected="a Doc a pair or other example"))
+        raise ValueError(
+            Errors.NO_PAIRS.format(path=path, expected="a Doc a pair or other example")
+        )
     return docs
 
 
@@ -214,4 +236,9 @@ def _is_example(group: SpanGroup | None) -> bool:
         return False
     score, label = group.attrs.get("score", 0.0), group.attrs.get("label", "none")
     low, high = SCORE_RANGE
-    return isinstance(score, (int, float)) and low <= score <= high and isinstance(label, str) and bool(label)
+    return (
+        isinstance(score, (int, float))
+        and low <= score <= high
+        and isinstance(label, str)
+        and bool(label)
+    )

@@ -39,14 +39,52 @@ _LABELS = set(
     iscorrect quality""".split()  # noqa: SIM905
 )
 _CLASSES = {"category", "topic", "intent", "genre", "tag", "type"}  # of single texts only
-_TEXTS = {"text", "sentence", "utterance", "tweet", "review", "message", "comment", "body", "content", "document"}
+_TEXTS = {
+    "text",
+    "sentence",
+    "utterance",
+    "tweet",
+    "review",
+    "message",
+    "comment",
+    "body",
+    "content",
+    "document",
+}
 _TEXTS |= {"query", "question"}
 _ANCHORS = {"anchor", "query", "question", "q", "a", "sent0"}
 _POSITIVES = {"positive", "pos", "p", "good", "answer", "sent1", "positivepassage", "chosen"}
-_NEGATIVES = {"negative", "neg", "n", "bad", "hardneg", "hardnegative", "wronganswer", "negativepassage", "rejected"}
-_STEMS = ("sentence", "sent", "text", "question", "q", "s", "t", "x", "string", "utterance", "phrase", "satz", "frage")
+_NEGATIVES = {
+    "negative",
+    "neg",
+    "n",
+    "bad",
+    "hardneg",
+    "hardnegative",
+    "wronganswer",
+    "negativepassage",
+    "rejected",
+}
+_STEMS = (
+    "sentence",
+    "sent",
+    "text",
+    "question",
+    "q",
+    "s",
+    "t",
+    "x",
+    "string",
+    "utterance",
+    "phrase",
+    "satz",
+    "frage",
+)
 # Of three texts: the third makes the first two no pair.
-_PLACES = [places.split() for places in ("1 2 3", "a b c", "one two three", "first second third", "left right middle")]
+_PLACES = [
+    places.split()
+    for places in ("1 2 3", "a b c", "one two three", "first second third", "left right middle")
+]
 _SERIES = {
     tuple(before + place + after for place in places)
     for places in _PLACES
@@ -64,7 +102,9 @@ _PAIRS = {
 _OTHERS = {"index", "idx", "split", "fold", "year", "date", "genre", "source", "url"}
 
 # As spreadsheets, pandas, R and databases write a missing value, in lower case.
-_NOT_GIVEN = frozenset(("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n"))
+_NOT_GIVEN = frozenset(
+    ("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n")
+)
 _NONE = "none"  # beside numbers only: beside words it is a class
 _MANY = 1000  # different values of a column of gold that are counted
 
@@ -72,7 +112,9 @@ _MANY = 1000  # different values of a column of gold that are counted
 _WORDS = 3
 _MAX_CATEGORIES = 0.3
 _LETTERS = re.compile(r"[^\W\d_]")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # Thai, Chinese, ...
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+)  # Thai, Chinese, ...
 _CHARACTERS_OF_WORD = 1.5
 _SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
 _SEPARATED = re.compile(r"[,;|/]")
@@ -122,7 +164,11 @@ class OwnTable:
     def reading(self) -> dict[str, Any]:
         """Return the columns as PairCorpus takes them, without its defaults."""
         columns = self.columns
-        settings: dict[str, Any] = {"members": list(columns.members), "score": columns.score, "label": columns.label}
+        settings: dict[str, Any] = {
+            "members": list(columns.members),
+            "score": columns.score,
+            "label": columns.label,
+        }
         if columns.score is not None:
             settings |= {"min_score": columns.min_score, "max_score": columns.max_score}
         settings |= {} if columns.header else {"header": False}
@@ -161,14 +207,22 @@ def find_table(
         cells = _GoldCells(path, roles.gold, header=header)
         if not cells.is_empty:
             gold = describe_gold(
-                cells, len(roles.texts), score=score, label=label, low=min_score, high=max_score, missing=missing or ()
+                cells,
+                len(roles.texts),
+                score=score,
+                label=label,
+                low=min_score,
+                high=max_score,
+                missing=missing or (),
             )
         elif not members or score or label:
             raise ValueError(
                 f"{path}: the column '{cells.name}' has no gold in any of {len(cells.scores)} rows: all are blank or "
                 "'-'. Fill it, or name the columns to read without it: --members first,second."
             )
-    gold = gold or GoldColumn(min_score=min_score, max_score=max_score, missing=tuple(missing or ()))
+    gold = gold or GoldColumn(
+        min_score=min_score, max_score=max_score, missing=tuple(missing or ())
+    )
     if len(roles.texts) == _SINGLE and gold.label is None:
         raise _unclear(path, names, "a single text needs a label")
     columns = Columns(
@@ -182,7 +236,9 @@ def find_table(
     )
     count, skipped = _count(path, columns, names, is_given=bool(members))
     unused = tuple(name for name in names if name not in columns.names)
-    table = OwnTable(columns, _kind_of(columns, is_binary=gold.is_binary), count, unused, skipped, gold.values)
+    table = OwnTable(
+        columns, _kind_of(columns, is_binary=gold.is_binary), count, unused, skipped, gold.values
+    )
     if not members:
         check_unread_texts(path, table)
     return table
@@ -240,7 +296,12 @@ class _Roles:
 
 
 def _find_roles(
-    path: Path, names: Sequence[str], members: Sequence[str] | None, gold: str | None, *, header: bool
+    path: Path,
+    names: Sequence[str],
+    members: Sequence[str] | None,
+    gold: str | None,
+    *,
+    header: bool,
 ) -> _Roles:
     """Return which columns are read. members, gold: the columns that options name."""
     if members:
@@ -250,13 +311,17 @@ def _find_roles(
     else:
         return _roles_by_type(names, _word_columns(path, names), gold)
     if len(texts) > _TRIPLET:
-        raise _UnclearColumns(f"{len(texts)} columns of texts were named, expected one, two or three")
+        raise _UnclearColumns(
+            f"{len(texts)} columns of texts were named, expected one, two or three"
+        )
     if gold is None and header and len(texts) < _TRIPLET:
         others = [name for name in names if name not in texts]
         gold = gold_column(others, is_single=len(texts) == _SINGLE, is_given=bool(members))
         nameless = None if gold or members else _nameless_values(path)
         if nameless is not None:
-            raise _UnclearColumns(f"{nameless} has no name, and may be the gold, or nothing that is read")
+            raise _UnclearColumns(
+                f"{nameless} has no name, and may be the gold, or nothing that is read"
+            )
     return _Roles(texts, gold)
 
 
@@ -270,15 +335,21 @@ def text_columns(names: Sequence[str]) -> tuple[str, ...]:
     keys = {_key(name): name for name in names}
     negatives = [key for key in keys if key.rstrip("0123456789") in _NEGATIVES]
     if negatives:
-        triplet = [[key for key in keys if key in known] for known in (_ANCHORS, _POSITIVES)] + [negatives]
+        triplet = [[key for key in keys if key in known] for known in (_ANCHORS, _POSITIVES)] + [
+            negatives
+        ]
         if not all(len(found) == 1 for found in triplet):
-            raise _UnclearColumns("by their names there is not one anchor, one positive and one negative")
+            raise _UnclearColumns(
+                "by their names there is not one anchor, one positive and one negative"
+            )
         return tuple(keys[found[0]] for found in triplet)
     pairs = [pair for pair in _PAIRS if keys.keys() >= set(pair)]
     for *pair, third in _SERIES:
         if keys.keys() >= set(pair):
             if third in keys:
-                raise _UnclearColumns(f"{keys[pair[0]]}, {keys[pair[1]]} and {keys[third]} are more than a pair")
+                raise _UnclearColumns(
+                    f"{keys[pair[0]]}, {keys[pair[1]]} and {keys[third]} are more than a pair"
+                )
             pairs.append(tuple(pair))
     if len(pairs) == 1:
         return tuple(keys[key] for key in pairs[0])
@@ -296,7 +367,11 @@ def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str
     is_single: whether there is one text. is_given: whether options name the texts, so that others may be anything.
     """
     keys = {name: _key(name) for name in names}
-    for known in (_GOLD, _LABELS if is_single else _SCORES | _LABELS, _CLASSES if is_single else set[str]()):
+    for known in (
+        _GOLD,
+        _LABELS if is_single else _SCORES | _LABELS,
+        _CLASSES if is_single else set[str](),
+    ):
         found = [name for name, key in keys.items() if key in known]
         if len(found) > 1:
             raise _UnclearColumns(f"{', '.join(found)} may each be the gold")
@@ -330,7 +405,9 @@ def _word_columns(path: Path, names: Sequence[str]) -> set[str]:
     """Return the columns with a cell that is no number."""
     words: set[str] = set()
     for _, cells in read_table(path, names, header=False):
-        words |= {name for name, cell in zip(names, cells, strict=True) if math.isnan(_number(cell))}
+        words |= {
+            name for name, cell in zip(names, cells, strict=True) if math.isnan(_number(cell))
+        }
     return words
 
 
@@ -339,7 +416,9 @@ def _roles_by_type(names: Sequence[str], words: Container[str], gold: str | None
     texts = tuple(name for name in names if name in words and name != gold)
     numbers = [name for name in names if name not in words and name != gold]
     if len(texts) != _PAIR or (len(numbers) > 1 and gold is None):
-        raise _UnclearColumns("without a header, two columns of words and one of numbers are expected")
+        raise _UnclearColumns(
+            "without a header, two columns of words and one of numbers are expected"
+        )
     return _Roles(texts, gold or next(iter(numbers), None))
 
 
@@ -395,7 +474,9 @@ class _GoldCells:
         if any(map(math.isnan, numbers)):
             marks |= minus
         else:
-            are_classes = len(set(numbers)) > 2 and all(number >= 0 and number % 1 == 0 for number in numbers)
+            are_classes = len(set(numbers)) > 2 and all(
+                number >= 0 and number % 1 == 0 for number in numbers
+            )
             marks |= none | (minus if are_classes else set())
         marks = marks if len(others - marks) > 1 else set()
         return (*sorted(marks), *([""] if "" in self.values else []))
@@ -410,7 +491,9 @@ class _GoldCells:
         if _key(self.name) not in _LABELS:
             return True
         numbers = {_number(value) for value in self.values if value not in self.missing}
-        return numbers <= {0.0, 1.0} or (not any(map(math.isnan, numbers)) and any(n % 1 for n in numbers))
+        return numbers <= {0.0, 1.0} or (
+            not any(map(math.isnan, numbers)) and any(n % 1 for n in numbers)
+        )
 
 
 @dataclass(frozen=True)
@@ -480,7 +563,9 @@ def _range(
     inner = scores[0 if low is not None else few : len(scores) - (0 if high is not None else few)]
     first, last = _usual_range(float(scores[0]), float(scores[-1]))
     inner_low, inner_high = _usual_range(float(inner[0]), float(inner[-1]))
-    distances = numpy.nan_to_num(numpy.maximum(inner_low - gold.scores, gold.scores - inner_high), nan=-1.0)
+    distances = numpy.nan_to_num(
+        numpy.maximum(inner_low - gold.scores, gold.scores - inner_high), nan=-1.0
+    )
     is_wider = last - first >= 2 * (inner_high - inner_low) > 0
     is_unusual = (first, last) not in _RANGES and (inner_low, inner_high) in _RANGES
     if (is_wider or is_unusual) and distances.max() > 0:
@@ -499,7 +584,9 @@ def _usual_range(low: float, high: float) -> tuple[float, float]:
     return next((ends for ends in _RANGES if ends[0] <= low and high <= ends[1]), (low, high))
 
 
-def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool) -> tuple[int, int]:
+def _count(
+    path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
+) -> tuple[int, int]:
     """Return how many rows there are, and how many without gold. RAISES (ValueError): for a bad row."""
     count = skipped = 0
     numeric = set(columns.members)
@@ -508,11 +595,17 @@ def _count(path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
             skipped += 1
             continue
         count += 1
-        numeric -= {name for name, text in zip(columns.members, row.members, strict=True) if math.isnan(_number(text))}
+        numeric -= {
+            name
+            for name, text in zip(columns.members, row.members, strict=True)
+            if math.isnan(_number(text))
+        }
     if not count:
         raise _no_examples(path)
     if numeric and not is_given:
-        raise _unclear(path, names, f"by its name {sorted(numeric)[0]} is a text, but it holds numbers")
+        raise _unclear(
+            path, names, f"by its name {sorted(numeric)[0]} is a text, but it holds numbers"
+        )
     return count, skipped
 
 
@@ -544,7 +637,9 @@ def _members_option(names: Sequence[str]) -> str:
     return f"--members {shlex.quote(','.join(quoted))}"
 
 
-def find_texts(path: Path, names: Sequence[str], *, header: bool = True, limit: int | None = None) -> list[str]:
+def find_texts(
+    path: Path, names: Sequence[str], *, header: bool = True, limit: int | None = None
+) -> list[str]:
     """Return the columns that hold texts, by their values: many different ones, of several words.
 
     names: of the columns to look at. limit (int): how many rows to look at, None for all.
@@ -596,7 +691,9 @@ def _strings(cell: object) -> list[str]:
     if isinstance(cell, str):
         return [cell] if cell.strip() else []
     items = cell.values() if isinstance(cell, Mapping) else cell
-    return [text for item in items for text in _strings(item)] if isinstance(items, Iterable) else []
+    return (
+        [text for item in items for text in _strings(item)] if isinstance(items, Iterable) else []
+    )
 
 
 def _is_text(value: str) -> bool:

@@ -56,10 +56,14 @@ class ScannedRows:
         found = []
         if min(len(self.alike), len(self.unlike)) >= _FEWEST:
             alike, unlike = float(numpy.mean(self.alike)), float(numpy.mean(self.unlike))
-            error = numpy.sqrt(sum(numpy.var(scores) / len(scores) for scores in (self.alike, self.unlike)))
+            error = numpy.sqrt(
+                sum(numpy.var(scores) / len(scores) for scores in (self.alike, self.unlike))
+            )
             if unlike - alike > max(_LOWER, _ERRORS * error):
                 counts = {"n_alike": len(self.alike), "n_unlike": len(self.unlike)}
-                message = Warnings.SCORES_INVERTED.format(path=name, alike=alike, unlike=unlike, **counts)
+                message = Warnings.SCORES_INVERTED.format(
+                    path=name, alike=alike, unlike=unlike, **counts
+                )
                 found.append(Finding(message))
         for message, lines in (
             (Warnings.GOLD_CONTRADICTS, self.contradicting),
@@ -97,7 +101,9 @@ def scan_rows(rows: Iterable[Row | None]) -> ScannedRows:
     return scanned
 
 
-def find_leak(train: ScannedRows, dev: Iterable[Row | None], name: str, train_name: str) -> list[Finding]:
+def find_leak(
+    train: ScannedRows, dev: Iterable[Row | None], name: str, train_name: str
+) -> list[Finding]:
     """Return how many rows of the dev file have the texts of training examples. name, train_name: of both files."""
     lines = []
     count = 0
@@ -114,7 +120,9 @@ def odd_corpora(train: object, dev: object) -> list[Finding]:
     if not isinstance(train, PairCorpus) or not isinstance(dev, PairCorpus):
         return []
     scanned = scan_rows(train.rows())
-    findings = scanned.findings("The training corpus") + scan_rows(dev.rows()).findings("The dev corpus")
+    findings = scanned.findings("The training corpus") + scan_rows(dev.rows()).findings(
+        "The dev corpus"
+    )
     return findings + find_leak(scanned, dev.rows(), "The dev corpus", "the training corpus")
 
 

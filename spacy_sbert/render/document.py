@@ -42,12 +42,18 @@ class Table:
     @property
     def cells(self) -> list[list[Cell]]:
         """The rows; a plain text is a cell without notes."""
-        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+        return [
+            [cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows
+        ]
 
     def trimmed(self, absent: str) -> "Table":
         """Return the table without those numeric columns in which every cell is `absent`."""
         columns = enumerate(zip(*self.cells, strict=True))
-        kept = [place for place, cells in columns if place < self.texts or any(c.text != absent for c in cells)]
+        kept = [
+            place
+            for place, cells in columns
+            if place < self.texts or any(c.text != absent for c in cells)
+        ]
         rows = [[row[place] for place in kept] for row in self.rows]
         return replace(self, columns=[self.columns[place] for place in kept], rows=rows)
 
@@ -70,7 +76,12 @@ class Document:
     def notes(self) -> dict[str, int]:
         """The notes with their numbers, from 1."""
         cells = (cell for table in self.tables for row in table.cells for cell in row)
-        return {note: i for i, note in enumerate(dict.fromkeys(note for cell in cells for note in cell.notes), 1)}
+        return {
+            note: i
+            for i, note in enumerate(
+                dict.fromkeys(note for cell in cells for note in cell.notes), 1
+            )
+        }
 
     def marks(self, cell: Cell) -> list[int]:
         """Return the numbers of the notes on a cell."""
@@ -82,16 +93,16 @@ class Document:
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, without scripts, for a notebook."""
-        return (
-            f'<iframe srcdoc="{escape(self.html())}" sandbox="" style="width: 100%; height: 40em; border: 0"></iframe>'
-        )
+        return f'<iframe srcdoc="{escape(self.html())}" sandbox="" style="width: 100%; height: 40em; border: 0"></iframe>'
 
     def markdown(self) -> str:
         """Render the document in Markdown, without plots."""
         blocks = [f"# {escape_markdown(self.title)}", *map(escape_markdown, self.paragraphs)]
         blocks += self._sections(self.tables)
         if self.notes:
-            notes = (f"- \\[{number}\\] {escape_markdown(note)}" for note, number in self.notes.items())
+            notes = (
+                f"- \\[{number}\\] {escape_markdown(note)}" for note, number in self.notes.items()
+            )
             blocks += ["## Notes", "\n".join(notes)]
         if self.remarks:
             blocks += ["## How to read it", *map(escape_markdown, self.remarks)]
@@ -101,10 +112,20 @@ class Document:
         for table in tables:
             yield f"## {escape_markdown(table.title)}"
             rows = [list(map(escape_markdown, table.columns))]
-            rows.append(["---" if column < table.texts else "---:" for column in range(len(table.columns))])
+            rows.append(
+                ["---" if column < table.texts else "---:" for column in range(len(table.columns))]
+            )
             for row in table.cells:
-                marks = (f" \\[{', '.join(map(str, self.marks(cell)))}\\]" if cell.notes else "" for cell in row)
-                rows.append([escape_markdown(cell.text) + mark for cell, mark in zip(row, marks, strict=True)])
+                marks = (
+                    f" \\[{', '.join(map(str, self.marks(cell)))}\\]" if cell.notes else ""
+                    for cell in row
+                )
+                rows.append(
+                    [
+                        escape_markdown(cell.text) + mark
+                        for cell, mark in zip(row, marks, strict=True)
+                    ]
+                )
             yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
             if table.caption:
                 yield escape_markdown(table.caption)
@@ -126,13 +147,19 @@ class Document:
             blocks.append(headed(table.title, self._aligned(table, width)))
             blocks += [wrapped(table.caption)] if table.caption else []
         if self.notes:
-            blocks.append(headed("Notes", (wrapped(f"[{number}] {note}") for note, number in self.notes.items())))
+            blocks.append(
+                headed(
+                    "Notes", (wrapped(f"[{number}] {note}") for note, number in self.notes.items())
+                )
+            )
         return "\n\n".join(blocks) + "\n"
 
     def _aligned(self, table: Table, width: int) -> Iterator[str]:
         rows = [[clean(name) for name in table.columns]]
         for row in table.cells:
-            marks = (f" [{', '.join(map(str, self.marks(cell)))}]" if cell.notes else "" for cell in row)
+            marks = (
+                f" [{', '.join(map(str, self.marks(cell)))}]" if cell.notes else "" for cell in row
+            )
             rows.append([clean(cell.text) + mark for cell, mark in zip(row, marks, strict=True)])
         on_side, n_texts = [list(column) for column in zip(*rows, strict=True)], table.texts
         rules = [_GAP.join("-" * size for size in _widths(each)) for each in (rows, on_side)]
@@ -141,7 +168,10 @@ class Document:
         widths = _widths(rows)
         for number, texts in enumerate(rows):
             left = (text.ljust(size) for text, size in zip(texts[:n_texts], widths, strict=False))
-            right = (text.rjust(size) for text, size in zip(texts[n_texts:], widths[n_texts:], strict=True))
+            right = (
+                text.rjust(size)
+                for text, size in zip(texts[n_texts:], widths[n_texts:], strict=True)
+            )
             yield _GAP.join([*left, *right]).rstrip()
             if not number:
                 yield rules[0]
@@ -176,7 +206,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}  # of the filter tojson
+    environment.policies["json.dumps_kwargs"] = {
+        "allow_nan": False,
+        "separators": (",", ":"),
+    }  # of the filter tojson
     return environment
 
 

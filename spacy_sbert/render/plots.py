@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-_JOINERS = "\u200c\u200d"  # format characters without which Persian, Hindi and emoji are written wrongly
+_JOINERS = (
+    "\u200c\u200d"  # format characters without which Persian, Hindi and emoji are written wrongly
+)
 
 
 def clean(text: object) -> str:
@@ -16,7 +18,9 @@ def clean(text: object) -> str:
     text = str(text)
     if text.isprintable():  # most are, and this is fast
         return text
-    return "".join(" " if unicodedata.category(c)[0] == "C" and c not in _JOINERS else c for c in text)
+    return "".join(
+        " " if unicodedata.category(c)[0] == "C" and c not in _JOINERS else c for c in text
+    )
 
 
 _WIDTH = 420  # of every plot, so that text stays readable on a phone
@@ -40,7 +44,14 @@ class Axis:
 
     @classmethod
     def spanning(
-        cls, low: float, high: float, start: float, end: float, *, wanted: int = 6, inside: bool = False
+        cls,
+        low: float,
+        high: float,
+        start: float,
+        end: float,
+        *,
+        wanted: int = 6,
+        inside: bool = False,
     ) -> "Axis":
         """Return an axis with round marks.
 
@@ -109,7 +120,11 @@ def _line(points: Iterable[tuple[float, float]], kind: str) -> Markup:
 _LEFT, _RIGHT, _TOP, _BASE = 44, _WIDTH - 12, 34, 296  # of the field where values stand
 _HEIGHT = _BASE + 40
 _LAYERS = 4  # of points, each see-through: one path paints a place where points overlap but once
-_LABELS, _VALUES, _BAR = 132, 46, 22  # room for the names of bars and for their figures; height of a bar with its gap
+_LABELS, _VALUES, _BAR = (
+    132,
+    46,
+    22,
+)  # room for the names of bars and for their figures; height of a bar with its gap
 _MOST = 20  # characters of the name of a bar
 UNDEFINED = "undefined"  # in place of a figure that is not defined
 
@@ -135,11 +150,19 @@ def _plot(title: str, description: str, height: float, parts: Iterable[Markup]) 
     svg = Markup(
         '<svg viewBox="0 0 {} {}" role="img" aria-label="{title}. {description}"><title>{title}</title>'
         "<desc>{description}</desc>{}</svg>"
-    ).format(_WIDTH, number(height), Markup("").join(parts), title=clean(title), description=clean(description))
+    ).format(
+        _WIDTH,
+        number(height),
+        Markup("").join(parts),
+        title=clean(title),
+        description=clean(description),
+    )
     return Plot(f"{title}. {description}.", svg)
 
 
-def scatter(x: Sequence[float], y: Sequence[float], names: tuple[str, str], title: str, description: str) -> Plot:
+def scatter(
+    x: Sequence[float], y: Sequence[float], names: tuple[str, str], title: str, description: str
+) -> Plot:
     """Draw a scatter plot.
 
     x, y (n numbers each). names: of both axes. title, description: of the caption, and for screen readers.
@@ -152,13 +175,21 @@ def scatter(x: Sequence[float], y: Sequence[float], names: tuple[str, str], titl
     return _plot(title, description, _HEIGHT, [*axes, *layers])
 
 
-def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tuple[float, float] = (0.0, 1.0)) -> Plot:
+def bars(
+    rows: Sequence[Bar],
+    name: str,
+    title: str,
+    description: str,
+    reach: tuple[float, float] = (0.0, 1.0),
+) -> Plot:
     """Draw bars from 0, with intervals across their ends.
 
     rows (Sequence of Bar): from top to bottom; values are shown x 100. name: of the axis. reach: what the axis shows at
         least.
     """
-    values = [value for row in rows for value in (row.value, *(row.ends or ())) if value is not None]
+    values = [
+        value for row in rows for value in (row.value, *(row.ends or ())) if value is not None
+    ]
     low, high = 100.0 * min(*values, *reach), 100.0 * max(*values, *reach)
     across = Axis.spanning(low, high, _LABELS, _WIDTH - _VALUES, wanted=5)
     base = 8 + _BAR * len(rows)
@@ -176,7 +207,10 @@ def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tu
         if row.ends is not None:
             low, high = (across(100.0 * value) for value in row.ends)
             parts.append(_line([(low, middle - 2), (high, middle - 2)], "whisker"))
-            parts += [_line([(place, middle - 6), (place, middle + 2)], "whisker") for place in (low, high)]
+            parts += [
+                _line([(place, middle - 6), (place, middle + 2)], "whisker")
+                for place in (low, high)
+            ]
         parts.append(_text(_WIDTH - 4, middle + 2, f"{100.0 * row.value:.2f}", "end"))
     parts.append(_line([(across(0), 4), (across(0), base)], "edge"))
     return _plot(title, description, base + 40, parts)

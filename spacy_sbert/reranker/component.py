@@ -68,7 +68,9 @@ class _PairTruncation(TruncationCounter):
 
     @property
     def message(self) -> str:
-        return Warnings.RERANKER_TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
+        return Warnings.RERANKER_TRUNCATED.format(
+            count=self.count, total=self.total, limit=self.limit
+        )
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,11 @@ class SentenceReranker(ChecksummedPipe):
 
     def __repr__(self) -> str:
         shim = self.model.shim
-        state = f"{shim.precision} on {shim.device}" if shim.is_loaded else f"{shim.precision}, not loaded yet"
+        state = (
+            f"{shim.precision} on {shim.device}"
+            if shim.is_loaded
+            else f"{shim.precision}, not loaded yet"
+        )
         return f"SentenceReranker('{self.name}': {shim.name}, {self.objective}, {state})"
 
     def load(self) -> None:
@@ -159,7 +165,9 @@ class SentenceReranker(ChecksummedPipe):
         self._check_docs(docs)
         pairs = [self._pair(doc) for doc in docs]
         known = list(filter(None, pairs))
-        scores = iter(self._score_window(known) if known else [])  # else the weights need not be loaded
+        scores = iter(
+            self._score_window(known) if known else []
+        )  # else the weights need not be loaded
         return [next(scores) if pair else None for pair in pairs]
 
     def _check_docs(self, docs: list[Doc]) -> None:
@@ -239,7 +247,9 @@ class SentenceReranker(ChecksummedPipe):
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         if prompt_name is not None:
             if prompt is not None:
-                raise ValueError(f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them.")
+                raise ValueError(
+                    f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them."
+                )
             prompt = self.model.prompt(prompt_name)
         is_single = _is_pair(pairs)
         given = [pairs] if is_single else _several_pairs(pairs)
@@ -249,9 +259,15 @@ class SentenceReranker(ChecksummedPipe):
         bar = progress_bar(total, shown=progress or bool(show_progress_bar), unit="pairs")
         with self._notices.one_for_cuts(), bar as shown:
             for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
-                parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax, prompt=prompt))
+                parts.append(
+                    self._score_window(
+                        window, activation_fn, apply_softmax=apply_softmax, prompt=prompt
+                    )
+                )
                 shown.update(len(window))
-        scores = numpy.concatenate(parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)])
+        scores = numpy.concatenate(
+            parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)]
+        )
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
         found = torch.from_numpy(scores) if convert_to_tensor else scores
         return found[0] if is_single else found
@@ -287,10 +303,14 @@ class SentenceReranker(ChecksummedPipe):
         """
         check_device(device, self.model.ops)
         if k is not None and top_k is not None:
-            raise ValueError(f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out.")
+            raise ValueError(
+                f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out."
+            )
         texts = list(one_column(texts))
         if k is not None and not 1 <= k <= len(texts):
-            raise ValueError(f"Cannot rank with k = {k}: expected at least 1 and at most {len(texts)}, the texts.")
+            raise ValueError(
+                f"Cannot rank with k = {k}: expected at least 1 and at most {len(texts)}, the texts."
+            )
         self.model.shim.load()
         if (n_outputs := self.model.shim.n_logits) > 1:
             raise ValueError(
@@ -328,7 +348,9 @@ class SentenceReranker(ChecksummedPipe):
                 f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Train again."
             )
         logits = predicted.logits
-        scores = self.model.scores(logits) if activation_fn is None else _apply(activation_fn, logits)
+        scores = (
+            self.model.scores(logits) if activation_fn is None else _apply(activation_fn, logits)
+        )
         if apply_softmax and scores.shape[1] == 1:
             raise ValueError(SOFTMAX_OF_ONE)
         return to_numpy(softmax(scores) if apply_softmax else scores)
@@ -374,9 +396,13 @@ class SentenceReranker(ChecksummedPipe):
             self._start_from(checkpoint)
         self.model.initialize()
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
-        first = next(pairs, None)  # reading all of them is left to an objective that needs their labels
+        first = next(
+            pairs, None
+        )  # reading all of them is left to an objective that needs their labels
         if labels and not classifies:
-            raise ValueError(f'The labels do not fit: the objective "{self.objective}" learns scores. Leave them out.')
+            raise ValueError(
+                f'The labels do not fit: the objective "{self.objective}" learns scores. Leave them out.'
+            )
         if labels is None and classifies and first is not None:
             labels = sorted(set(labels_of([first, *pairs], self.spans_key)))
         labels = labels or ()
@@ -426,7 +452,11 @@ class SentenceReranker(ChecksummedPipe):
         learning = self._pairs_among(examples)
         if not learning:
             on_reference = any(members(example.reference, self.spans_key) for example in examples)
-            where = " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
+            where = (
+                " (example.reference has them: make the predicted Doc by reference.copy())"
+                if on_reference
+                else ""
+            )
             message = Warnings.RERANKER_NOTHING_TO_LEARN
             self._notices.once(message.format(name=self.name, key=self.spans_key, found=where))
             return losses
@@ -434,7 +464,9 @@ class SentenceReranker(ChecksummedPipe):
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
         predicted, backprop = self.model.begin_update(self.model.prompted(pairs))
         if predicted.n_cut:
-            self._notices.once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
+            self._notices.once(
+                Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit)
+            )
         loss, d_logits = self.get_loss(learning, predicted)
         with whole_update(self.model):
             backprop(cast(PairLogits, d_logits))
@@ -511,7 +543,11 @@ def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
     """Return whether this is a pair of texts, or an array of two."""
     if isinstance(given, numpy.ndarray):
         given = given.tolist()
-    return isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(text, Text) for text in given)
+    return (
+        isinstance(given, tuple | list)
+        and len(given) == 2
+        and all(isinstance(text, Text) for text in given)
+    )
 
 
 def _several_pairs(pairs: Any) -> Iterable[object]:  # noqa: ANN401 (a table of any package)
@@ -527,7 +563,9 @@ def _several_pairs(pairs: Any) -> Iterable[object]:  # noqa: ANN401 (a table of 
     if isinstance(pairs, numpy.ndarray) and pairs.ndim:
         return pairs.tolist()
     if not isinstance(pairs, Iterable) or isinstance(pairs, (numpy.ndarray, *NOT_SEVERAL)):
-        raise TypeError(f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)].")
+        raise TypeError(
+            f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)]."
+        )
     return pairs
 
 
@@ -568,7 +606,9 @@ def _binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floa
     return float(losses.mean()), ((sigmoid(scores) - gold) / len(gold))[:, None]
 
 
-def _mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "identity") -> tuple[float, Floats2d]:
+def _mean_squared_error(
+    logits: Floats2d, gold: Floats1d, activation: str = "identity"
+) -> tuple[float, Floats2d]:
     """Return the mean squared error of the score of the one output, and its derivative by s, float (n, 1).
 
     loss = 1/n sum_i (f(s_i) - y_i)^2

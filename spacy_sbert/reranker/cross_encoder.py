@@ -22,7 +22,14 @@ from ..models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
 from ..models.engine.training import autocast
 from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
 from ..models.heads import sigmoid
-from ..models.loading import Network, Source, embedding_rows, load_weights, position_limit, prepare_training
+from ..models.loading import (
+    Network,
+    Source,
+    embedding_rows,
+    load_weights,
+    position_limit,
+    prepare_training,
+)
 from ..models.sbert_config import (
     MODEL_FILE,
     MODULES_FILE,
@@ -35,17 +42,35 @@ from ..models.sbert_config import (
 )
 from ..models.shim import SETTINGS_FILE, TransformerShim
 from ..models.surroundings import check_data, check_draws, undisturbed
-from ..models.tokenization import PROBED_LENGTH, PROBES, BatchTokenizer, Prompts, TokenizedBatch, flat
-from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
+from ..models.tokenization import (
+    PROBED_LENGTH,
+    PROBES,
+    BatchTokenizer,
+    Prompts,
+    TokenizedBatch,
+    flat,
+)
+from ..validation import (
+    MAX_OUTPUTS,
+    ConfiguredModel,
+    Name,
+    NonNegative,
+    NonNegativeFloat,
+    validated,
+)
 
 SOFTMAX_OF_ONE = "Softmax of a single output is always 1. Leave apply_softmax or activation out, or raise n_outputs."
 
 Pair = tuple[str, str]
-_Pass = tuple[torch.Tensor, torch.Tensor]  # the indices of the pairs in it, int64 (k,), and their logits (k, outputs)
+_Pass = tuple[
+    torch.Tensor, torch.Tensor
+]  # the indices of the pairs in it, int64 (k,), and their logits (k, outputs)
 CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
 _MIN_LENGTH = 8  # up to four special tokens, and some text of both
 _NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
-_Precision = Literal["float32", "bfloat16", "float16", "auto"]  # pairs are not rounded, nor batched as "reference"
+_Precision = Literal[
+    "float32", "bfloat16", "float16", "auto"
+]  # pairs are not rounded, nor batched as "reference"
 # From logits to scores, float (n, k) each; softmax is over the k.
 ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
     "sigmoid": sigmoid,
@@ -73,7 +98,9 @@ class _PairTokenizer(BatchTokenizer):
         *,
         n_embeddings: int | None = None,
     ):
-        super().__init__(tokenizer, replace(settings, max_length=None), "truncate", n_embeddings=n_embeddings)
+        super().__init__(
+            tokenizer, replace(settings, max_length=None), "truncate", n_embeddings=n_embeddings
+        )
         self.limit = limit
 
     def check(self) -> None:
@@ -83,7 +110,9 @@ class _PairTokenizer(BatchTokenizer):
         pairs = list(zip(texts, texts[::-1], strict=True))
         for limit in (called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH, None):
             given = self._pairs(pairs, limit)
-            expected = called(texts, texts[::-1], truncation=limit is not None, max_length=limit, verbose=False)
+            expected = called(
+                texts, texts[::-1], truncation=limit is not None, max_length=limit, verbose=False
+            )
             self._compare(pairs, given, expected)
 
     def tokenize_pairs(self, pairs: Sequence[Pair]) -> TokenizedBatch:
@@ -96,7 +125,10 @@ class _PairTokenizer(BatchTokenizer):
         if self._slow is not None:
             rows = [self._slow_row(pair, limit) for pair in pairs]
         else:
-            rows = [self._fast_row(encoding, limit) for encoding in self._fast.encode_batch_fast(list(pairs))]
+            rows = [
+                self._fast_row(encoding, limit)
+                for encoding in self._fast.encode_batch_fast(list(pairs))
+            ]
         ids, types, n_cut = zip(*rows, strict=True)
         lengths = numpy.array([len(row) for row in ids])
         return TokenizedBatch(
@@ -121,7 +153,9 @@ class _PairTokenizer(BatchTokenizer):
         lengths = _truncated_lengths(first, second, limit - int(kept.sum()))
         for places, length in zip(members, lengths, strict=True):
             kept[places[self._part(len(places), length)]] = True
-        ids, types = (numpy.array(values)[kept].tolist() for values in (encoding.ids, encoding.type_ids))
+        ids, types = (
+            numpy.array(values)[kept].tolist() for values in (encoding.ids, encoding.type_ids)
+        )
         return ids, types, len(encoding) - len(ids)
 
     def _slow_row(self, pair: Pair, limit: int | None) -> tuple[list[int], list[int], int]:
@@ -134,14 +168,20 @@ class _PairTokenizer(BatchTokenizer):
         kept_second = second[self._part(len(second), lengths[1])]
         window = self._slow.prepare_for_model(kept_first, kept_second)
         ids = window["input_ids"]
-        return ids, window.get("token_type_ids", [0] * len(ids)), len(first) + len(second) - sum(lengths)
+        return (
+            ids,
+            window.get("token_type_ids", [0] * len(ids)),
+            len(first) + len(second) - sum(lengths),
+        )
 
     def _part(self, n_pieces: int, n_kept: int) -> slice:
         """Return which wordpieces of a text are kept: its beginning, or its end if the tokenizer cuts on the left."""
         return slice(n_pieces - n_kept, n_pieces) if self.cuts_left else slice(n_kept)
 
 
-def _truncated_lengths(first: int, second: int, room: int, *, odd_to_first: bool = False) -> tuple[int, int]:
+def _truncated_lengths(
+    first: int, second: int, room: int, *, odd_to_first: bool = False
+) -> tuple[int, int]:
     """Return how many wordpieces of each text fit: the longer is cut, or both to half, as by "longest_first".
 
     odd_to_first (bool): whether the first of two halves is the larger one, as in slow tokenizers; else the longer text.
@@ -165,7 +205,9 @@ def _read_activation(folder: Path) -> str | None:
     check_keys(config_file, block, ACTIVATION_KEYS)
     found = block.get("activation_fn") or config.get(_OLD_KEY)
     is_cross_encoder = read_object(model_file).get("model_type") == CROSS_ENCODER
-    if is_cross_encoder and (folder / MODULES_FILE).is_file():  # without modules.json that file is not read
+    if (
+        is_cross_encoder and (folder / MODULES_FILE).is_file()
+    ):  # without modules.json that file is not read
         found = read_keys(model_file, MODEL_KEYS[CROSS_ENCODER]).activation_fn or found
     if found is not None and not isinstance(found, str):
         raise unexpected(config_file, "activation_fn", found, TEXT)
@@ -217,10 +259,16 @@ class _ClassifierShim(TransformerShim):
     def logits(self, wordpieces: TokenizedBatch) -> torch.Tensor:
         """Return the logits of pairs without dropout, float32 (n, outputs)."""
         budget = self.max_batch_items or (CPU_BUDGET if self.device.type == "cpu" else GPU_BUDGET)
-        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+        with (
+            self._using() as model,
+            torch.no_grad(),
+            autocast(self.device, self._inference_precision),
+        ):
             return self._gathered(wordpieces, self._passes(model, wordpieces, budget))
 
-    def begin_logits(self, wordpieces: TokenizedBatch) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
+    def begin_logits(
+        self, wordpieces: TokenizedBatch
+    ) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
         """Return logits with dropout, and a callback that backpropagates their gradient to the parameters."""
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
         with self._begin_step() as step, autocast(self.device, self.precision):
@@ -228,16 +276,25 @@ class _ClassifierShim(TransformerShim):
 
         def backward(gradients: list[torch.Tensor]) -> None:
             (d_logits,) = gradients
-            outputs = [logits for _, logits in parts if logits.requires_grad]  # none if every parameter is frozen
+            outputs = [
+                logits for _, logits in parts if logits.requires_grad
+            ]  # none if every parameter is frozen
             if outputs:
                 torch.autograd.backward(outputs, [d_logits[indices] for indices, _ in parts])
 
-        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(step, backward, [d_logits])
+        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(
+            step, backward, [d_logits]
+        )
 
-    def _passes(self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int) -> list[_Pass]:
+    def _passes(
+        self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int
+    ) -> list[_Pass]:
         batches = padded_batches(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
         indices = [torch.from_numpy(rows.windows).to(self.device) for rows in batches]
-        logits = [model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float() for rows in batches]
+        logits = [
+            model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
+            for rows in batches
+        ]
         return list(zip(indices, logits, strict=True))
 
     def _gathered(self, wordpieces: TokenizedBatch, parts: list[_Pass]) -> torch.Tensor:
@@ -253,7 +310,9 @@ class _ClassifierShim(TransformerShim):
 
     def _load_transformer(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
         folder = source.folder
-        has_head = any(str(name).endswith("ForSequenceClassification") for name in config.architectures or ())
+        has_head = any(
+            str(name).endswith("ForSequenceClassification") for name in config.architectures or ()
+        )
         if not has_head:
             config.num_labels = self.n_outputs or 1  # else Hugging Face makes it 2
         activation = _read_activation(folder)
@@ -264,18 +323,26 @@ class _ClassifierShim(TransformerShim):
             keeps_head = has_head and self.n_outputs in (0, config.num_labels)
             if not keeps_head:
                 check_draws("a new head")
-            model, missing = load_weights(source, "AutoModelForSequenceClassification", config, keeps_head=keeps_head)
+            model, missing = load_weights(
+                source, "AutoModelForSequenceClassification", config, keeps_head=keeps_head
+            )
         for weight in model.parameters():
-            weight.data = weight.data.clone()  # alignment in the file changes the last bit of products
+            weight.data = (
+                weight.data.clone()
+            )  # alignment in the file changes the last bit of products
         if missing:
             model.config.has_new_head = True
-        is_saved = (folder / SETTINGS_FILE).is_file()  # with its trained head, whatever n_outputs is
+        is_saved = (
+            folder / SETTINGS_FILE
+        ).is_file()  # with its trained head, whatever n_outputs is
         if is_saved or self.n_outputs in (0, config.num_labels):
             return model
         return _with_new_head(model, self.n_outputs, (), 0)
 
 
-def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str], seed: int) -> Network:
+def _with_new_head(
+    model: PreTrainedModel, n_outputs: int, labels: Sequence[str], seed: int
+) -> Network:
     """Return the same encoder with a new head, and without the activation of the old one."""
     config = deepcopy(model.config)
     config.num_labels = n_outputs
@@ -305,7 +372,9 @@ class PairLogits(NamedTuple):
     n_cut: int
 
 
-class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[list[Pair], PairLogits]):
+class CrossEncoder(
+    ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[list[Pair], PairLogits]
+):
     """Read pairs of texts with a sequence classifier that is loaded on first use.
 
     For the arguments see cross_encoder and _ClassifierShim.
@@ -316,7 +385,9 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
         self._activation = activation
         self._max_length = max_length
         self._tokenizer: tuple[object, _PairTokenizer] | None = None
-        super().__init__("cross_encoder", _forward, init=_init, shims=[_ClassifierShim(name, **shim_config)])
+        super().__init__(
+            "cross_encoder", _forward, init=_init, shims=[_ClassifierShim(name, **shim_config)]
+        )
 
     @property
     def shim(self) -> _ClassifierShim:
@@ -330,8 +401,13 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
         """
         self.shim.load()
         config = self.shim.config
-        saved = _saved_activation(config) or f"torch.nn.{'Sigmoid' if config.num_labels == 1 else 'Identity'}"
-        activation = _ACTIVATION_NAMES.get(saved) if self._activation == "auto" else self._activation
+        saved = (
+            _saved_activation(config)
+            or f"torch.nn.{'Sigmoid' if config.num_labels == 1 else 'Identity'}"
+        )
+        activation = (
+            _ACTIVATION_NAMES.get(saved) if self._activation == "auto" else self._activation
+        )
         if activation is None:
             raise ValueError(
                 f"The folder names activation_fn = '{saved}', which is not supported: set activation in the config of "
@@ -366,9 +442,13 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
             most, limit = position_limit(self.shim.network), self._max_length or settings.max_length
             if limit is not None and (limit < _MIN_LENGTH or (most is not None and limit > most)):
                 expected = f"{_MIN_LENGTH} to {most}" if most else f"{_MIN_LENGTH} or more"
-                raise ValueError(f"Cannot read pairs of max_length = {limit} wordpieces: expected {expected}.")
+                raise ValueError(
+                    f"Cannot read pairs of max_length = {limit} wordpieces: expected {expected}."
+                )
             rows = embedding_rows(self.shim.weights)
-            with LOADING:  # the check calls Hugging Face's tokenizer, which is not made for several threads
+            with (
+                LOADING
+            ):  # the check calls Hugging Face's tokenizer, which is not made for several threads
                 pair_tokenizer = _PairTokenizer(tokenizer, settings, limit, n_embeddings=rows)
                 pair_tokenizer.check()
             made = self._tokenizer = tokenizer, pair_tokenizer
@@ -433,7 +513,9 @@ def _init(model: Model, X: None = None, Y: None = None) -> None:
 
 
 @undisturbed()
-def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
+def _forward(
+    model: Model, pairs: list[Pair], is_train: bool
+) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
     encoder = cast(CrossEncoder, model)
     shim = encoder.shim
     shim.load()
@@ -442,7 +524,9 @@ def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogit
     wordpieces = encoder.pair_tokenizer.tokenize_pairs(pairs)
     n_cut = int((wordpieces.n_cut > 0).sum())
     if not is_train:
-        return PairLogits(cast(Floats2d, torch2xp(shim.logits(wordpieces))), n_cut), lambda d_logits: pairs
+        return PairLogits(
+            cast(Floats2d, torch2xp(shim.logits(wordpieces))), n_cut
+        ), lambda d_logits: pairs
     logits, backward = shim.begin_logits(wordpieces)
 
     def backprop(d_logits: Floats2d) -> list[Pair]:

@@ -1,7 +1,15 @@
 """Search among sentence vectors by cosine similarity: exact in bounded memory, or through a saved index; clusters."""
 
 from .clustering import hierarchical_clusters, kmeans_clusters
-from .exact import communities, most_similar_pairs, nearest, nearest_stored, pairs_above, recall, similar_groups
+from .exact import (
+    communities,
+    most_similar_pairs,
+    nearest,
+    nearest_stored,
+    pairs_above,
+    recall,
+    similar_groups,
+)
 from .index import EncoderIdentity, VectorIndex, identify
 from .ivfpq import build_ivfpq
 from .quantization import BinaryVectors, Int8Vectors

@@ -47,10 +47,14 @@ def hierarchical_clusters(
     if n_clusters is not None:
         check_count(n_clusters, n, f"clusters of {n} vectors", "n_clusters")
     if threshold is not None and not 0 <= threshold <= 2:
-        raise ValueError(f"Cannot merge clusters up to threshold = {threshold}: expected a distance from 0 to 2.")
+        raise ValueError(
+            f"Cannot merge clusters up to threshold = {threshold}: expected a distance from 0 to 2."
+        )
     if n == 1:
         return numpy.zeros(1, dtype="int64")
-    merges = merge(_distances(rows), method=linkage)  # (n - 1, 4), by distance, which is in the third column
+    merges = merge(
+        _distances(rows), method=linkage
+    )  # (n - 1, 4), by distance, which is in the third column
     if n_clusters is not None:
         if n_clusters > 1 and merges[n - n_clusters, 2] == 0:  # the first merge that is not made
             distinct = n - int(numpy.count_nonzero(merges[:, 2] == 0))
@@ -58,7 +62,9 @@ def hierarchical_clusters(
                 f"Cannot find n_clusters = {n_clusters} among {distinct} different vectors, of which equal "
                 f"ones belong together. Give at most {distinct}."
             )
-        merges[:, 2] = numpy.arange(1, n)  # merges are counted, for equal distances would give fewer clusters
+        merges[:, 2] = numpy.arange(
+            1, n
+        )  # merges are counted, for equal distances would give fewer clusters
         threshold = n - n_clusters
     return _by_appearance(fcluster(merges, threshold, criterion="distance"))
 
@@ -79,7 +85,9 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
             above = distances[filled : filled + len(row) - i]
             numpy.subtract(1, row[i:], out=above)
             filled += len(above)
-    distances[distances < rows.shape[1] * numpy.finfo("float64").eps] = 0  # rounding of equal vectors
+    distances[distances < rows.shape[1] * numpy.finfo("float64").eps] = (
+        0  # rounding of equal vectors
+    )
     return distances
 
 
@@ -90,7 +98,11 @@ def import_kmeans() -> type:
 
 @validated
 def kmeans_clusters(
-    vectors: ArrayLike, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Field(ge=1, le=_MAX_INITS)] = 10
+    vectors: ArrayLike,
+    *,
+    n_clusters: int,
+    seed: Seed = 0,
+    n_init: Annotated[int, Field(ge=1, le=_MAX_INITS)] = 10,
 ) -> numpy.ndarray:
     """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
 

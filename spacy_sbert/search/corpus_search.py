@@ -18,8 +18,26 @@ from ..progress import progress_bar, progress_of, ticking
 from ..similarity import checked, cosine
 from ..validation import Cosine, Positive, check, short_repr, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
-from .exact import communities, least, most_similar_pairs, nearest, nearest_stored, pairs_above, similar_groups, slices
-from .index import MANIFEST, BuiltKind, EncoderIdentity, IndexRow, VectorIndex, check_encoder, identify, import_faiss
+from .exact import (
+    communities,
+    least,
+    most_similar_pairs,
+    nearest,
+    nearest_stored,
+    pairs_above,
+    similar_groups,
+    slices,
+)
+from .index import (
+    MANIFEST,
+    BuiltKind,
+    EncoderIdentity,
+    IndexRow,
+    VectorIndex,
+    check_encoder,
+    identify,
+    import_faiss,
+)
 
 TEXT = "text"  # the default column
 NO_CLUSTER = -1
@@ -76,10 +94,14 @@ def read_corpus(
             texts.append(row.text)
             numbers.append(number)
             ids.append(row.id)
-            kept.append({name: value for name, value in own.items() if name not in (column, id_column)})
+            kept.append(
+                {name: value for name, value in own.items() if name not in (column, id_column)}
+            )
     if not texts:
         raise ValueError(f"{path} holds no text: expected one a line, or .jsonl with text.")
-    return Corpus(texts, numbers, ids if id_column is not None else None, kept if has_others else None)
+    return Corpus(
+        texts, numbers, ids if id_column is not None else None, kept if has_others else None
+    )
 
 
 def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
@@ -87,7 +109,9 @@ def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
     rows = index.rows or []
     texts = [row.text for row in rows if row.text is not None]
     if len(texts) < len(index):
-        raise ValueError(f"The index in {folder} was saved without texts. Give the corpus that it was built of.")
+        raise ValueError(
+            f"The index in {folder} was saved without texts. Give the corpus that it was built of."
+        )
     numbers = [place if row.row is None else row.row for place, row in enumerate(rows)]
     ids = ["" if row.id is None else row.id for row in rows]
     return Corpus(texts, numbers, ids if any(row.id is not None for row in rows) else None)
@@ -108,14 +132,19 @@ class _FoundText(NamedTuple):
 
 
 def _encode_texts(
-    pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | TextVectors | None, progress: bool
+    pipe: SentenceBert,
+    texts: Sequence[str],
+    vectors: ArrayLike | TextVectors | None,
+    progress: bool,
 ) -> numpy.ndarray:
     """Return the given vectors of texts, or new ones, float32 (n, width). RAISES (ValueError): see _check_order."""
     if vectors is None:
         return pipe.encode(texts, progress=progress)
     rows = checked(vectors.rows if isinstance(vectors, TextVectors) else vectors, "vectors")
     if len(rows) != len(texts):
-        raise ValueError(f"Given {len(texts)} texts for {len(rows)} vectors: expected one for each.")
+        raise ValueError(
+            f"Given {len(texts)} texts for {len(rows)} vectors: expected one for each."
+        )
     if not isinstance(vectors, TextVectors):
         _check_order(pipe, texts, rows)
     return rows
@@ -143,13 +172,19 @@ def _check_order(pipe: SentenceBert, texts: Sequence[str], vectors: numpy.ndarra
         )
 
 
-def _encode_queries(pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool) -> numpy.ndarray:
+def _encode_queries(
+    pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool
+) -> numpy.ndarray:
     """Return the vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
     vectors = pipe.encode(queries, prompt_name=prompt, progress=progress)
     empty = numpy.flatnonzero(~vectors.any(axis=1))
     if len(empty):
         first = int(empty[0])
-        raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query=f"query number {first + 1}, {queries[first][:50]!r}"))
+        raise ValueError(
+            Errors.SEARCH_EMPTY_QUERY.format(
+                query=f"query number {first + 1}, {queries[first][:50]!r}"
+            )
+        )
     return vectors
 
 
@@ -168,7 +203,9 @@ def _open_index(
         rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress)
 
         def blocks() -> Iterator[numpy.ndarray]:
-            with progress_bar(len(read.texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
+            with progress_bar(
+                len(read.texts), shown=progress, unit="texts"
+            ) as bar:  # until they are in the index, too
                 for part in slices(len(read.texts), _WINDOW):
                     yield pipe.encode(read.texts[part]) if rows is None else rows[part]
                     bar.update(part.stop - part.start)
@@ -181,10 +218,14 @@ def _open_index(
         return index
     index = VectorIndex.load(folder, encoder=identify(pipe))
     if kind is not None and index.kind != kind:
-        raise ValueError(f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit --kind.")
+        raise ValueError(
+            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit --kind."
+        )
     theirs = _corpus_of(index, folder)
     if theirs.texts != read.texts or (theirs.ids and read.ids and theirs.ids != read.ids):
-        raise ValueError(f"The index in {folder} was built of other texts than those of {corpus}. Delete it first.")
+        raise ValueError(
+            f"The index in {folder} was built of other texts than those of {corpus}. Delete it first."
+        )
     return index
 
 
@@ -231,14 +272,23 @@ def search_texts(
     else:
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
         if index is not None:
-            opened = _open_index(pipe, corpus, Path(index), texts, kind=kind, vectors=vectors, progress=progress)
+            opened = _open_index(
+                pipe, corpus, Path(index), texts, kind=kind, vectors=vectors, progress=progress
+            )
     rows = _encode_texts(pipe, texts.texts, vectors, progress) if opened is None else None
     with ticking("Searching", shown=progress):
         k = min(k, len(texts.texts))
-        found = nearest(encoded, cast(numpy.ndarray, rows), k=k) if opened is None else opened.search(encoded, k=k)
+        found = (
+            nearest(encoded, cast(numpy.ndarray, rows), k=k)
+            if opened is None
+            else opened.search(encoded, k=k)
+        )
     ids: Sequence[str | int | None] = texts.ids or [None] * len(texts.texts)
     return [
-        [_FoundText(score, texts.rows[i], texts.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
+        [
+            _FoundText(score, texts.rows[i], texts.texts[i], ids[i])
+            for score, i in zip(*best, strict=True)
+        ]
         for best in zip(*(part.tolist() for part in found), strict=True)
     ]
 
@@ -274,7 +324,11 @@ def mine_texts(
         n_pairs = len(texts) * (len(texts) - 1) // 2
         scores, pairs = most_similar_pairs(rows, k=min(k, n_pairs), progress=progress)
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
-    return [(score, numbers[i], numbers[j], texts[i], texts[j]) for score, (i, j) in found if score >= least(min_score)]
+    return [
+        (score, numbers[i], numbers[j], texts[i], texts[j])
+        for score, (i, j) in found
+        if score >= least(min_score)
+    ]
 
 
 @validated
@@ -299,7 +353,11 @@ def group_texts(
     read = read or read_corpus(corpus, column, header=header, progress=progress)
     rows = _encode_texts(pipe, read.texts, vectors, progress)
     groups = similar_groups(rows, min_score, progress=progress)
-    return [(number, read.rows[i], read.texts[i]) for number, group in enumerate(groups) for i in group.tolist()]
+    return [
+        (number, read.rows[i], read.texts[i])
+        for number, group in enumerate(groups)
+        for i in group.tolist()
+    ]
 
 
 @validated
@@ -341,11 +399,15 @@ def check_method(method: str, options: Collection[str]) -> None:
     check("method", method, Literal["communities", "hierarchical", "kmeans"])
     known = _METHODS[method][1]
     if unknown := ", ".join(sorted(set(options) - set(known))):
-        raise ValueError(f"The method '{method}' takes no {unknown}: expected some of {', '.join(known)}.")
+        raise ValueError(
+            f"The method '{method}' takes no {unknown}: expected some of {', '.join(known)}."
+        )
     if method == "kmeans":
         import_kmeans()
         if "n_clusters" not in options:
-            raise ValueError("k-means needs to know how many clusters to find: give n_clusters (--n-clusters).")
+            raise ValueError(
+                "k-means needs to know how many clusters to find: give n_clusters (--n-clusters)."
+            )
 
 
 def _label_communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:  # noqa: ANN401 (of different types)
@@ -386,11 +448,20 @@ def search_folder(
     index = None if (folder / JOB).is_file() else VectorIndex.load(folder, encoder=encoder)
     stored = PartVectors(vectors or (index and index.folder) or str(folder))
     check_encoder(EncoderIdentity.of(stored), encoder, stored.name)
-    encoded, k = _encode_queries(pipe, queries, query_prompt, progress=progress), min(k, len(stored))
+    encoded, k = (
+        _encode_queries(pipe, queries, query_prompt, progress=progress),
+        min(k, len(stored)),
+    )
     if index is None:
         scores, rows = nearest_stored(encoded, stored, k=k, progress=progress)
     else:
         with ticking("Searching", shown=progress):
             scores, rows = index.search(encoded, k=k, vectors=stored)
-    hits = (zip(own.tolist(), stored.where(found), strict=True) for own, found in zip(scores, rows, strict=True))
-    return [[_FoundText(score, row, text, row_id, file) for score, (file, row, row_id, text) in own] for own in hits]
+    hits = (
+        zip(own.tolist(), stored.where(found), strict=True)
+        for own, found in zip(scores, rows, strict=True)
+    )
+    return [
+        [_FoundText(score, row, text, row_id, file) for score, (file, row, row_id, text) in own]
+        for own in hits
+    ]

@@ -21,7 +21,9 @@ BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little
 MAX_PAIRS = 4_000_000  # above a score: with their texts a list of them takes about 1 GB
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 _PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
-_EQUAL = 1 - 2**-21  # the cosine of equal vectors, but for rounding: they are found by min_score = 1
+_EQUAL = (
+    1 - 2**-21
+)  # the cosine of equal vectors, but for rounding: they are found by min_score = 1
 _FLOAT32 = numpy.finfo("float32")
 
 
@@ -67,7 +69,9 @@ def recall(found: ArrayLike, exact: ArrayLike) -> float:
 
 
 @validated
-def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
+def nearest(
+    queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES
+) -> Best:
     """Find the k vectors most similar to each query, exactly: the best first, the lower index first of equal ones.
 
     argsort_j (-cos(q_i, v_j), j), its first k
@@ -85,12 +89,17 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     """
     right = as_rows(vectors, "vectors")
     left = unit_length(checked_queries(queries, right.shape, k))
-    blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), isqrt(block_bytes // 4))]
+    blocks = [
+        _nearest(left[block], right, k, block_bytes)
+        for block in slices(len(left), isqrt(block_bytes // 4))
+    ]
     scores, indices = map(numpy.concatenate, zip(*blocks, strict=True))
     return scores, indices
 
 
-def nearest_stored(queries: ArrayLike, vectors: PartVectors, *, k: int, progress: bool = False) -> Best:
+def nearest_stored(
+    queries: ArrayLike, vectors: PartVectors, *, k: int, progress: bool = False
+) -> Best:
     """Find the k vectors most similar to each query as `nearest`, of stored vectors, which are read once.
 
     vectors (PartVectors): what to search in. progress (bool): whether to show a progress bar. Others: see nearest.
@@ -126,7 +135,9 @@ def _best_of(best: Best, more: Best, k: int) -> Best:
     """Return the k best of two results, of which the first has the lower indices."""
     scores, indices = (numpy.concatenate(both, axis=1) for both in zip(best, more, strict=True))
     order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(indices, order, axis=1)
+    return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(
+        indices, order, axis=1
+    )
 
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:
@@ -138,7 +149,9 @@ def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
         i, j = _candidates(_cosines(queries, vectors, block), best[0], k, margin)
         j += block.start
-        best = _best_of(best, _by_query(len(queries), i, j, _scores(queries, vectors, i, j, block_bytes)), k)
+        best = _best_of(
+            best, _by_query(len(queries), i, j, _scores(queries, vectors, i, j, block_bytes)), k
+        )
     return best
 
 
@@ -154,7 +167,9 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
     with numpy.errstate(all="ignore"):  # unusual lengths are computed again
         for part in parts:
             rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
-            squares[part] = (rows[:, None] @ rows[:, :, None])[:, 0, 0]  # first, for it streams memory best
+            squares[part] = (rows[:, None] @ rows[:, :, None])[
+                :, 0, 0
+            ]  # first, for it streams memory best
             numpy.matmul(queries, rows.T, out=cosines[:, part])
         cosines /= numpy.sqrt(squares)
     usual = (squares >= _FLOAT32.tiny / _FLOAT32.eps) & (squares <= _FLOAT32.max)
@@ -166,7 +181,11 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
 
 
 def _scores(
-    queries: numpy.ndarray, vectors: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
+    queries: numpy.ndarray,
+    vectors: numpy.ndarray,
+    i: numpy.ndarray,
+    j: numpy.ndarray,
+    block_bytes: int,
 ) -> numpy.ndarray:
     """Return _unit_scores of vectors of any length."""
     scores = numpy.empty(len(i), dtype="float32")
@@ -181,7 +200,11 @@ def _scores(
 
 def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: float) -> Best:
     """Return the rows and columns of the products that may be among the k best of their row."""
-    floor = numpy.full((len(products), 1), -numpy.inf, dtype="float32") if scores.shape[1] < k else scores[:, -1:]
+    floor = (
+        numpy.full((len(products), 1), -numpy.inf, dtype="float32")
+        if scores.shape[1] < k
+        else scores[:, -1:]
+    )
     if products.shape[1] > k:
         floor = numpy.maximum(floor, numpy.partition(products, -k, axis=1)[:, [-k]])
     return numpy.divmod(numpy.flatnonzero(products > floor - margin), products.shape[1])
@@ -191,7 +214,10 @@ def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray)
     """Return the candidates of each query in a row, padded with the score -inf."""
     counts = numpy.bincount(i, minlength=n)
     place = numpy.arange(len(i)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
-    found = numpy.full((n, counts.max()), -numpy.inf, dtype="float32"), numpy.zeros((n, counts.max()), dtype="int64")
+    found = (
+        numpy.full((n, counts.max()), -numpy.inf, dtype="float32"),
+        numpy.zeros((n, counts.max()), dtype="int64"),
+    )
     found[0][i, place], found[1][i, place] = scores, j
     return found
 
@@ -244,7 +270,9 @@ def most_similar_pairs(
     margin = _rounding(width)
     scores, pairs = numpy.empty(0, dtype="float32"), numpy.empty((0, 2), dtype="int64")
     for left, right, products in _upper_products(rows, block_bytes, progress):
-        candidates = numpy.flatnonzero(products > (scores[-1] if len(scores) == k else -numpy.inf) - margin)
+        candidates = numpy.flatnonzero(
+            products > (scores[-1] if len(scores) == k else -numpy.inf) - margin
+        )
         if len(candidates) > k:
             above = products.ravel()[candidates]
             candidates = candidates[above > numpy.partition(above, -k)[-k] - margin]
@@ -257,7 +285,11 @@ def most_similar_pairs(
 
 @validated
 def pairs_above(
-    vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
+    vectors: ArrayLike,
+    min_score: Cosine,
+    *,
+    block_bytes: BlockBytes = BLOCK_BYTES,
+    progress: bool = False,
 ) -> Best:
     """Find all pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
 
@@ -269,7 +301,11 @@ def pairs_above(
     RAISES (ValueError): if the array is of another shape, a number is not finite, or there are more than MAX_PAIRS.
     """
     rows = unit_length(checked(vectors, "vectors"))
-    scores, pairs, count = [numpy.empty(0, dtype="float32")], [numpy.empty((0, 2), dtype="int64")], 0
+    scores, pairs, count = (
+        [numpy.empty(0, dtype="float32")],
+        [numpy.empty((0, 2), dtype="int64")],
+        0,
+    )
     for own, i, j in _blocks_above(rows, min_score, block_bytes, progress):
         scores.append(own)
         pairs.append(numpy.stack([i, j], axis=1))
@@ -283,26 +319,38 @@ def pairs_above(
 
 
 def _blocks_above(
-    rows: numpy.ndarray, min_score: float, block_bytes: int, progress: bool, groups: numpy.ndarray | None = None
+    rows: numpy.ndarray,
+    min_score: float,
+    block_bytes: int,
+    progress: bool,
+    groups: numpy.ndarray | None = None,
 ) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
     """Yield the pairs of pairs_above block by block: scores, rows i, rows j > i; without pairs of one of the groups."""
     for left, right, products in _upper_products(rows, block_bytes, progress):
-        i, j = numpy.divmod(numpy.flatnonzero(products >= min_score - _rounding(rows.shape[1])), products.shape[1])
+        i, j = numpy.divmod(
+            numpy.flatnonzero(products >= min_score - _rounding(rows.shape[1])), products.shape[1]
+        )
         i, j = i + left.start, j + right.start
         if groups is not None:
             apart = groups[i] != groups[j]
             i, j = i[apart], j[apart]
         own = _unit_scores(rows, rows, i, j, block_bytes)
-        kept = own.astype("float64") >= least(min_score)  # as Python compares the scores that are written
+        kept = own.astype("float64") >= least(
+            min_score
+        )  # as Python compares the scores that are written
         yield own[kept], i[kept], j[kept]
 
 
-def _upper_blocks(n: int, block_bytes: int, progress: bool = False) -> Iterator[tuple[slice, slice]]:
+def _upper_blocks(
+    n: int, block_bytes: int, progress: bool = False
+) -> Iterator[tuple[slice, slice]]:
     """Yield the square blocks of n by n float32 products on and above the diagonal."""
     size = isqrt(block_bytes // 4)
     along = -(-n // size)
     blocks = ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
-    return progress_of(blocks, total=along * (along + 1) // 2, shown=progress, unit="blocks", desc="Comparing")
+    return progress_of(
+        blocks, total=along * (along + 1) // 2, shown=progress, unit="blocks", desc="Comparing"
+    )
 
 
 def _upper_products(
@@ -323,7 +371,11 @@ def _ordered(scores: numpy.ndarray, pairs: numpy.ndarray, k: int | None = None) 
 
 @validated
 def similar_groups(
-    vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
+    vectors: ArrayLike,
+    min_score: Cosine,
+    *,
+    block_bytes: BlockBytes = BLOCK_BYTES,
+    progress: bool = False,
 ) -> list[numpy.ndarray]:
     """Find groups of similar vectors, exactly: the connected components over the pairs of pairs_above.
 
@@ -338,7 +390,10 @@ def similar_groups(
     groups = numpy.arange(len(rows))
     for _, i, j in _blocks_above(rows, min_score, block_bytes, progress, groups):
         if len(i):
-            edges = coo_array((numpy.ones(len(i), dtype=bool), (groups[i], groups[j])), shape=(len(rows), len(rows)))
+            edges = coo_array(
+                (numpy.ones(len(i), dtype=bool), (groups[i], groups[j])),
+                shape=(len(rows), len(rows)),
+            )
             groups[:] = connected_components(edges, directed=False)[1][groups]
     order = numpy.argsort(groups, kind="stable")
     parts = numpy.split(order, numpy.flatnonzero(numpy.diff(groups[order])) + 1)
@@ -347,7 +402,11 @@ def similar_groups(
 
 @validated
 def communities(
-    vectors: ArrayLike, *, threshold: float = 0.75, min_size: Positive = 10, block_bytes: BlockBytes = BLOCK_BYTES
+    vectors: ArrayLike,
+    *,
+    threshold: float = 0.75,
+    min_size: Positive = 10,
+    block_bytes: BlockBytes = BLOCK_BYTES,
 ) -> list[numpy.ndarray]:
     """Find groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
 
@@ -366,7 +425,9 @@ def communities(
     """
     rows = unit_length(checked(vectors, "vectors"))
     if not -1 <= threshold <= 1:
-        raise ValueError(f"Cannot use the threshold {threshold}: expected a cosine similarity from -1 to 1.")
+        raise ValueError(
+            f"Cannot use the threshold {threshold}: expected a cosine similarity from -1 to 1."
+        )
     threshold = least(threshold)
     counts = numpy.zeros(len(rows), dtype="int64")  # |N(i)|, with i itself
     for first, second in _upper_blocks(len(rows), block_bytes):
@@ -388,8 +449,12 @@ def communities(
             if free[centre] and len(group) >= min_size:
                 free[group] = False
                 others = group[group != centre]
-                scores = _unit_scores(rows, rows, numpy.full(len(others), centre), others, block_bytes)
-                groups.append(numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]]))
+                scores = _unit_scores(
+                    rows, rows, numpy.full(len(others), centre), others, block_bytes
+                )
+                groups.append(
+                    numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]])
+                )
     return sorted(groups, key=len, reverse=True)
 
 

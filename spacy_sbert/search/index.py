@@ -40,10 +40,17 @@ _CHANGED = (
 )
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
 BuiltKind = Literal["flat", "hnsw", "ivf"]  # by VectorIndex.build; "ivfpq" by build_ivfpq
-_CLASSES = {"flat": "IndexFlat", "hnsw": "IndexHNSWFlat", "ivf": "IndexIVFFlat", "ivfpq": "IndexIVFPQ"}  # of FAISS
+_CLASSES = {
+    "flat": "IndexFlat",
+    "hnsw": "IndexHNSWFlat",
+    "ivf": "IndexIVFFlat",
+    "ivfpq": "IndexIVFPQ",
+}  # of FAISS
 _NAME = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|places-[0-9a-f]{32}\.npz)"
 # The files of an index, and those that a killed process left.
-_OWN = re.compile(rf"{_NAME}|building-[0-9a-f]{{32}}-\w+\.faiss|\.(index|rows|places|building)[-.][^/]*\.\d+")
+_OWN = re.compile(
+    rf"{_NAME}|building-[0-9a-f]{{32}}-\w+\.faiss|\.(index|rows|places|building)[-.][^/]*\.\d+"
+)
 _BLOCK_ROWS = 2**14
 _HNSW_LINKS = 32  # of a vector to others, in each layer
 _HNSW_BUILD = 80  # candidates for them
@@ -86,7 +93,11 @@ def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: 
             f"The index in {where} does not say which encoder made its vectors. Build it with encoder=identify(pipe)."
         )
     if (theirs.width, theirs.digest) != (ours.width, ours.digest):
-        differing = f"width {theirs.width} and {ours.width}" if theirs.width != ours.width else "weights or settings"
+        differing = (
+            f"width {theirs.width} and {ours.width}"
+            if theirs.width != ours.width
+            else "weights or settings"
+        )
         raise ValueError(
             f"The index in {where} was built with another encoder, '{theirs.name}', than '{ours.name}' (other "
             f"{differing}). Search it with that pipeline, or build it again."
@@ -101,7 +112,9 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or foreign.
     """
     if not isinstance(pipe, SentenceBert):
-        raise TypeError(f"Cannot identify the encoder of {short_repr(pipe)}: expected an 'sbert' pipe.")
+        raise TypeError(
+            f"Cannot identify the encoder of {short_repr(pipe)}: expected an 'sbert' pipe."
+        )
     encoder = pipe.text_encoder()
     return EncoderIdentity(encoder.name, encoder.width, encoder.digest())
 
@@ -147,7 +160,9 @@ class Manifest(BaseModel, frozen=True):
         except ValueError as error:
             raise _damaged(path, str(error)[:200]) from error
         if manifest.encoder is not None and manifest.encoder.width != manifest.width:
-            raise _damaged(path, f"the width is {manifest.width}, that of the encoder {manifest.encoder.width}")
+            raise _damaged(
+                path, f"the width is {manifest.width}, that of the encoder {manifest.encoder.width}"
+            )
         return manifest
 
 
@@ -211,7 +226,9 @@ class VectorIndex:
         self.folder = folder
         if encoder is not None:
             check_widths(self.width, encoder.width)
-        self._digest: str | None = None  # of the vectors that the rows are of, once `index` was handed out
+        self._digest: str | None = (
+            None  # of the vectors that the rows are of, once `index` was handed out
+        )
         self._was_lent = False  # since the vectors were checked
         self._lent = _Lent()
         self.rows = rows
@@ -261,7 +278,9 @@ class VectorIndex:
         if rows is not None and len(rows) != len(self):
             raise ValueError(ROW_COUNT.format(given=len(rows), expected=len(self)))
         self._rows = (
-            None if rows is None else tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
+            None
+            if rows is None
+            else tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
         )
         self._digest = None  # they are of the vectors that the index has now
         if self._lent() is not None:
@@ -276,7 +295,9 @@ class VectorIndex:
         return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
 
     def _repr_html_(self) -> str:
-        return index_html(self, (str(row.id) if row.text is None else row.text for row in self.rows or ()))
+        return index_html(
+            self, (str(row.id) if row.text is None else row.text for row in self.rows or ())
+        )
 
     @property
     def width(self) -> int:
@@ -331,7 +352,13 @@ class VectorIndex:
         for block in blocks:
             index.add(block)
         has_copies = len(places) > index.ntotal
-        return cls(_Own(index), kind, encoder=encoder, rows=rows, places=numpy.array(places) if has_copies else None)
+        return cls(
+            _Own(index),
+            kind,
+            encoder=encoder,
+            rows=rows,
+            places=numpy.array(places) if has_copies else None,
+        )
 
     @validated
     def search(
@@ -361,7 +388,9 @@ class VectorIndex:
             return self._search(unit_length(rows), k)
         if vectors.digest != self.vectors:
             where = f"those that the index was built of, in {self.folder}"
-            raise ValueError(f"The vectors in {vectors.name} are not {where}. Give these, or build the index again.")
+            raise ValueError(
+                f"The vectors in {vectors.name} are not {where}. Give these, or build the index again."
+            )
         _, candidates = self._search(unit_length(rows), min(rescore * k, len(self)))
         wanted, places = numpy.unique(candidates, return_inverse=True)
         read, scores, found = vectors[wanted], list[numpy.ndarray](), list[numpy.ndarray]()
@@ -376,7 +405,10 @@ class VectorIndex:
             return self._search_places(rows, k)
         scores, found = self._search_places(rows, min(k, self._index.ntotal))
         by_place, ends = self._of_places
-        best = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
+        best = (
+            numpy.empty((len(rows), k), dtype="float32"),
+            numpy.empty((len(rows), k), dtype="int64"),
+        )
         for i, own in enumerate(found):
             copies = [by_place[ends[place] : ends[place + 1]] for place in own]
             best[0][i] = numpy.repeat(scores[i], list(map(len, copies)))[:k]
@@ -397,7 +429,9 @@ class VectorIndex:
             if self.kind == "hnsw":
                 found = faiss.downcast_index(self._index.storage).search(rows[short], k)
             else:
-                found = self._index.search(rows[short], k, params=faiss.SearchParametersIVF(nprobe=self._index.nlist))
+                found = self._index.search(
+                    rows[short], k, params=faiss.SearchParametersIVF(nprobe=self._index.nlist)
+                )
             scores[short], indices[short] = found
         return scores, indices
 
@@ -411,9 +445,13 @@ class VectorIndex:
             expected = int(self.places.max()) + 1
         count = self._index.ntotal
         if not count or count != expected:
-            raise ValueError(_CHANGED.format(reason=f"holds {count} vectors, expected {expected or 'some'}"))
+            raise ValueError(
+                _CHANGED.format(reason=f"holds {count} vectors, expected {expected or 'some'}")
+            )
         if self._was_lent or (is_lent and self._digest is not None):
-            belongs = self._digest is not None and (self.rows is not None or self.places is not None)
+            belongs = self._digest is not None and (
+                self.rows is not None or self.places is not None
+            )
             if belongs and _digest_of_vectors(self._index) != self._digest:
                 raise ValueError(_CHANGED.format(reason="holds other vectors than before"))
             _check_lengths(self._index, self.kind)
@@ -426,9 +464,13 @@ class VectorIndex:
         """
         self._check_unchanged()
         if self.kind == "ivfpq":
-            raise ValueError("An index of the kind ivfpq is of stored vectors: search it with theirs (vectors=).")
+            raise ValueError(
+                "An index of the kind ivfpq is of stored vectors: search it with theirs (vectors=)."
+            )
         check_widths(self.width, vectors.shape[1])
-        reason = f"it holds {len(self)} vectors, not {len(vectors)}" if len(self) != len(vectors) else ""
+        reason = (
+            f"it holds {len(self)} vectors, not {len(vectors)}" if len(self) != len(vectors) else ""
+        )
         for place, (row, text) in enumerate(zip(self.rows or (), texts, strict=False)):
             if not reason and row.text not in (None, text):
                 reason = f"its text {place} is {row.text[:50]!r}, not {text[:50]!r}"
@@ -436,7 +478,11 @@ class VectorIndex:
             stored = self._index.reconstruct_n(0, self._index.ntotal)
             scores = cosine(stored if self.places is None else stored[self.places], vectors)
             first = int((scores < _SAME).argmax())
-            reason = f"its vector {first} has the cosine {scores[first]:.3f} to it" if scores.min() < _SAME else ""
+            reason = (
+                f"its vector {first} has the cosine {scores[first]:.3f} to it"
+                if scores.min() < _SAME
+                else ""
+            )
         if reason:
             raise ValueError(
                 f"The index is of others than these, or in another order: {reason}. Build it again of these."
@@ -459,7 +505,9 @@ class VectorIndex:
 
     @classmethod
     @validated
-    def load(cls, folder: str | Path, *, encoder: EncoderIdentity | SentenceBert | None = None) -> "VectorIndex":
+    def load(
+        cls, folder: str | Path, *, encoder: EncoderIdentity | SentenceBert | None = None
+    ) -> "VectorIndex":
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 
         encoder (EncoderIdentity or SentenceBert): what will make the queries; None not to check.
@@ -473,7 +521,9 @@ class VectorIndex:
         rows, places = _read_rows(folder, saved), _read_places(folder, saved)
         index = _read_index(folder, saved, saved.count if places is None else int(places.max()) + 1)
         stored = {"vectors": saved.vectors, "folder": saved.folder}
-        return cls(_Own(index), saved.kind, encoder=saved.encoder, rows=rows, places=places, **stored)
+        return cls(
+            _Own(index), saved.kind, encoder=saved.encoder, rows=rows, places=places, **stored
+        )
 
 
 def _copied(index: Any, kind: Kind) -> Any:  # noqa: ANN401 (FAISS has no types)
@@ -516,7 +566,9 @@ def _blocks_of(index: Any) -> Iterator[numpy.ndarray]:  # noqa: ANN401 (FAISS ha
         yield index.reconstruct_n(part.start, len(rows), rows)
 
 
-def _same_encoder(given: EncoderIdentity | None, of_vectors: EncoderIdentity, where: str) -> EncoderIdentity:
+def _same_encoder(
+    given: EncoderIdentity | None, of_vectors: EncoderIdentity, where: str
+) -> EncoderIdentity:
     """Return the encoder of stored vectors. RAISES (ValueError): if another one was given."""
     if given is not None:
         check_encoder(of_vectors, given, where)
@@ -525,7 +577,11 @@ def _same_encoder(given: EncoderIdentity | None, of_vectors: EncoderIdentity, wh
 
 def _unit_blocks(vectors: Rows | Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
     """Yield blocks of vectors of length 1, float32 (b, width)."""
-    blocks = vectors if isinstance(vectors, Iterator) else (vectors[part] for part in slices(len(vectors), _BLOCK_ROWS))
+    blocks = (
+        vectors
+        if isinstance(vectors, Iterator)
+        else (vectors[part] for part in slices(len(vectors), _BLOCK_ROWS))
+    )
     start = width = 0
     for block in blocks:
         rows = unit_length(checked(block, f"vectors from row {start} on"))
@@ -562,9 +618,13 @@ def _trained_ivf(
             held.append(block)
         training, blocks = numpy.concatenate(held), chain(held, blocks)
     n = len(training) if isinstance(vectors, Iterator) else len(vectors)
-    n_lists = max(1, min(int(4 * n**0.5), n // _IVF_TRAINING))  # 4 sqrt(n), as FAISS advises, if they can be trained
+    n_lists = max(
+        1, min(int(4 * n**0.5), n // _IVF_TRAINING)
+    )  # 4 sqrt(n), as FAISS advises, if they can be trained
     if not isinstance(vectors, Iterator):
-        drawn = numpy.random.default_rng(0).choice(n, min(n, _IVF_TRAINING * n_lists), replace=False)
+        drawn = numpy.random.default_rng(0).choice(
+            n, min(n, _IVF_TRAINING * n_lists), replace=False
+        )
         training = unit_length(checked(vectors[numpy.sort(drawn)], "vectors"))
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_lists, faiss.METRIC_INNER_PRODUCT)
     index.train(training)
@@ -577,7 +637,9 @@ def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[
         return None
     columns = {"texts": _column("texts", texts, str), "ids": _column("ids", ids, str | int)}
     if texts is not None and ids is not None and len(columns["texts"]) != len(columns["ids"]):
-        raise ValueError(ROW_COUNT.format(given=len(columns["ids"]), expected=len(columns["texts"])))
+        raise ValueError(
+            ROW_COUNT.format(given=len(columns["ids"]), expected=len(columns["texts"]))
+        )
     return [IndexRow(*pair) for pair in zip_longest(*columns.values())]
 
 
@@ -590,7 +652,9 @@ def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) ->
     for place, item in enumerate(column):
         if not isinstance(item, kinds) or isinstance(item, bool):
             expected = "a str" if kinds is str else "a str or a whole number"
-            raise TypeError(f"Cannot index {name}[{place}] = {short_repr(item)}: expected {expected} for each vector.")
+            raise TypeError(
+                f"Cannot index {name}[{place}] = {short_repr(item)}: expected {expected} for each vector."
+            )
     return column
 
 
@@ -608,7 +672,11 @@ def write_folder(
     with rewrite_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     build = uuid.uuid4().hex
-    made = [folder / f"index-{build}.faiss", folder / f"index-{build}.lists", folder / f"rows-{build}.jsonl"]
+    made = [
+        folder / f"index-{build}.faiss",
+        folder / f"index-{build}.lists",
+        folder / f"rows-{build}.jsonl",
+    ]
     made += [folder / f"places-{build}.npz"]
     lock = Lock(folder / "lock")
     try:
@@ -620,7 +688,10 @@ def write_folder(
             with atomic_write(made[3]) as file:
                 numpy.savez(file, places=places)
         files = {path.name: file_digest(path) for path in made if path.exists()}
-        write_text(folder / MANIFEST, manifest.model_copy(update={"files": files}).model_dump_json(indent=2) + "\n")
+        write_text(
+            folder / MANIFEST,
+            manifest.model_copy(update={"files": files}).model_dump_json(indent=2) + "\n",
+        )
     except BaseException:
         for path in made:
             path.unlink(missing_ok=True)
@@ -665,9 +736,14 @@ def _read_index(folder: Path, manifest: Manifest, count: int) -> Any:  # noqa: A
     except RuntimeError as error:
         raise _damaged(path, str(error)[:200]) from error
     if not _is_of_kind(index, manifest.kind) or (index.d, index.ntotal) != (manifest.width, count):
-        raise _damaged(path, f"a {type(index).__name__} of {index.ntotal} vectors of width {index.d}")
+        raise _damaged(
+            path, f"a {type(index).__name__} of {index.ntotal} vectors of width {index.d}"
+        )
     if on_disk:
-        lists_path, lists = _checked_file(folder, manifest, ".lists"), faiss.downcast_InvertedLists(index.invlists)
+        lists_path, lists = (
+            _checked_file(folder, manifest, ".lists"),
+            faiss.downcast_InvertedLists(index.invlists),
+        )
         if lists.totsize != lists_path.stat().st_size or lists.compute_ntotal() != index.ntotal:
             raise _damaged(lists_path, f"expected {index.ntotal} vectors in {lists.totsize} bytes")
         lists.filename, lists.read_only = str(lists_path), True

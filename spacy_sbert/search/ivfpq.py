@@ -54,14 +54,22 @@ def build_ivfpq(
     folder, (n, width) = Path(folder), vectors.shape
     code_bytes = code_bytes or max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
     if n_lists is not None and n_lists > n // _TRAINING:
-        raise ValueError(f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most.")
+        raise ValueError(
+            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most."
+        )
     if width % code_bytes:
-        raise ValueError(f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor.")
+        raise ValueError(
+            f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor."
+        )
     if n < _MIN_ROWS:
-        raise ValueError(f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search without.")
+        raise ValueError(
+            f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search without."
+        )
     n_lists = n_lists or int(n**0.5 / 2)
     digest = digest_of_parts(vectors.digest, n_lists, code_bytes, faiss.__version__)
-    building = folder / f"building-{digest[:32]}"  # an interrupted build of the same finds its files by this name
+    building = (
+        folder / f"building-{digest[:32]}"
+    )  # an interrupted build of the same finds its files by this name
 
     def make(lists: Path) -> Any:  # noqa: ANN401 (FAISS has no types)
         with ticking("Training", shown=progress):
@@ -72,7 +80,9 @@ def build_ivfpq(
         return index
 
     encoder, stored, name = EncoderIdentity.of(vectors), vectors.digest, vectors.name
-    manifest = Manifest(kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name)
+    manifest = Manifest(
+        kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name
+    )
     write_folder(folder, manifest, make)
     return VectorIndex.load(folder)
 
@@ -81,7 +91,9 @@ def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) ->
     """Return an empty index, trained on vectors drawn from all."""
     faiss, (n, width) = import_faiss(), vectors.shape
     if not path.exists():
-        drawn = numpy.random.default_rng(0).choice(n, min(n, max(_MIN_ROWS, _TRAINING * n_lists)), replace=False)
+        drawn = numpy.random.default_rng(0).choice(
+            n, min(n, max(_MIN_ROWS, _TRAINING * n_lists)), replace=False
+        )
         sample = checked(vectors[numpy.sort(drawn)], "vectors")
         for rows in slices(len(sample), _MIN_ROWS):
             sample[rows] = unit_length(sample[rows])
@@ -116,9 +128,13 @@ def _write_blocks(vectors: PartVectors, index: Any, building: Path, progress: bo
 def _merge(index: Any, paths: list[Path], path: Path) -> None:  # noqa: ANN401 (FAISS has no types)
     """Move the lists of all blocks to a file beside the index: of each list its codes, then its rows."""
     faiss = import_faiss()
-    indexes = [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in paths]  # which own their lists
+    indexes = [
+        faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in paths
+    ]  # which own their lists
     blocks = [faiss.downcast_InvertedLists(each.invlists) for each in indexes]
-    sizes = numpy.array([[block.list_size(i) for i in range(index.nlist)] for block in blocks], dtype="uint64")
+    sizes = numpy.array(
+        [[block.list_size(i) for i in range(index.nlist)] for block in blocks], dtype="uint64"
+    )
     with atomic_write(path) as file:
         for i, own in enumerate(sizes.T.tolist()):
             filled = [(block, n) for block, n in zip(blocks, own, strict=True) if n]
@@ -128,7 +144,12 @@ def _merge(index: Any, paths: list[Path], path: Path) -> None:  # noqa: ANN401 (
                 file.write(faiss.rev_swig_ptr(block.get_ids(i), n).data)
         total = file.tell()
     lists = faiss.OnDiskInvertedLists()
-    lists.nlist, lists.code_size, lists.totsize, lists.filename = index.nlist, index.code_size, total, path.name
+    lists.nlist, lists.code_size, lists.totsize, lists.filename = (
+        index.nlist,
+        index.code_size,
+        total,
+        path.name,
+    )
     lists.lists.resize(index.nlist)
     of_lists = sizes.sum(axis=0)  # which must live until it is read
     lists.set_all_lists_sizes(faiss.swig_ptr(of_lists))

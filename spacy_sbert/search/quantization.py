@@ -13,7 +13,16 @@ from ..files.atomic import atomic_write
 from ..files.serialization import read_arrays
 from ..similarity import as_rows, checked, unit_length
 from ..validation import NonNegative, validated
-from .exact import BLOCK_BYTES, Best, BlockBytes, check_widths, checked_queries, nearest, nearest_in_blocks, slices
+from .exact import (
+    BLOCK_BYTES,
+    Best,
+    BlockBytes,
+    check_widths,
+    checked_queries,
+    nearest,
+    nearest_in_blocks,
+    slices,
+)
 
 _LEVELS = 255  # steps between the 256 codes of a byte
 _RESCORED = 4  # candidates for each vector wanted
@@ -46,7 +55,11 @@ class Int8Vectors:
         rows = _unit_rows(sample, "sample")
         low, high = rows.min(axis=0), rows.max(axis=0)
         step = (high - low) / numpy.float32(_LEVELS)
-        return cls(numpy.zeros((0, rows.shape[1]), dtype="int8"), low, numpy.where(step > 0, step, numpy.float32(1)))
+        return cls(
+            numpy.zeros((0, rows.shape[1]), dtype="int8"),
+            low,
+            numpy.where(step > 0, step, numpy.float32(1)),
+        )
 
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
         """Return vectors, float (n, width), quantised by these ranges; numbers outside are clipped. Errors: see fit."""
@@ -76,10 +89,14 @@ class Int8Vectors:
     @validated
     def load(cls, path: str | Path) -> "Int8Vectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
-        arrays = read_arrays(Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)})
+        arrays = read_arrays(
+            Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)}
+        )
         widths = {array.shape[-1] for array in arrays.values()}
         if len(widths) > 1:
-            raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=f"they have the widths {widths}"))
+            raise ValueError(
+                Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=f"they have the widths {widths}")
+            )
         return cls(**arrays)
 
 
@@ -111,7 +128,12 @@ class BinaryVectors:
 
     @validated
     def search(
-        self, queries: ArrayLike, *, k: int, rescore: NonNegative = _RESCORED, vectors: ArrayLike | None = None
+        self,
+        queries: ArrayLike,
+        *,
+        k: int,
+        rescore: NonNegative = _RESCORED,
+        vectors: ArrayLike | None = None,
     ) -> Best:
         """Find the k vectors most similar to each query: the nearest by Hamming distance, ordered by the query itself.
 
@@ -133,9 +155,16 @@ class BinaryVectors:
             raise ValueError(
                 f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
             )
-        at = self.decode if vectors is None else partial(self._stored, vectors)  # reads only candidates
-        words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
-        scores, indices = numpy.empty((len(rows), k), dtype="float32"), numpy.empty((len(rows), k), dtype="int64")
+        at = (
+            self.decode if vectors is None else partial(self._stored, vectors)
+        )  # reads only candidates
+        words = numpy.ascontiguousarray(
+            _words(self.bits).T
+        )  # (words, n): a pass over each word of all vectors
+        scores, indices = (
+            numpy.empty((len(rows), k), dtype="float32"),
+            numpy.empty((len(rows), k), dtype="int64"),
+        )
         for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):
             distances, near = _nearest_by_hamming(words, query, min(n, max(1, rescore) * k))
             if rescore:
@@ -149,7 +178,9 @@ class BinaryVectors:
     def _stored(self, vectors: numpy.ndarray | StoredVectors, rows: numpy.ndarray) -> numpy.ndarray:
         """Return some of the vectors. RAISES (ValueError): if their signs are others than those that are stored."""
         read = vectors[rows]
-        differing = numpy.unpackbits(numpy.packbits(read > 0, axis=1) ^ self.bits[rows], axis=1).sum(axis=1)
+        differing = numpy.unpackbits(
+            numpy.packbits(read > 0, axis=1) ^ self.bits[rows], axis=1
+        ).sum(axis=1)
         if (differing > _ROUNDED * self.width).any():
             place = rows[int(differing.argmax())]
             raise ValueError(
@@ -167,7 +198,9 @@ class BinaryVectors:
     @validated
     def load(cls, path: str | Path) -> "BinaryVectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
-        bits, widths = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)}).values()
+        bits, widths = read_arrays(
+            Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)}
+        ).values()
         width = int(widths[0]) if len(widths) == 1 else 0
         if width < 1 or bits.shape[1] != -(-width // 8):
             reason = f"bits of shape {bits.shape} and the width {widths.tolist()}"
@@ -179,7 +212,9 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     rows = unit_length(checked(vectors, name))
     zero = ~rows.any(axis=1)
     if zero.any():
-        raise ValueError(f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero. Leave it out.")
+        raise ValueError(
+            f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero. Leave it out."
+        )
     return rows
 
 
@@ -197,7 +232,9 @@ def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> B
         if hasattr(numpy, "bitwise_count"):  # from NumPy 2
             distances += numpy.bitwise_count(differing)
         else:
-            distances += numpy.unpackbits(differing.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")
+            distances += numpy.unpackbits(differing.view("uint8").reshape(-1, 8), axis=1).sum(
+                axis=1, dtype="uint8"
+            )
     near = numpy.flatnonzero(distances <= numpy.partition(distances, k - 1)[k - 1])
     near = near[numpy.argsort(distances[near], kind="stable")[:k]]
     return distances[near], near

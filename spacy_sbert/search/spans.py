@@ -37,7 +37,9 @@ def collect_spans(
     spans_of = _UNITS[unit] if isinstance(unit, str) else unit
     for doc in [docs] if isinstance(docs, Doc) else docs:
         if not isinstance(doc, Doc):
-            raise TypeError(f"Cannot take Spans of {short_repr(doc)}: expected Docs, nlp.pipe(texts).")
+            raise TypeError(
+                f"Cannot take Spans of {short_repr(doc)}: expected Docs, nlp.pipe(texts)."
+            )
         if len(doc):
             yield from spans_of(doc)
 
@@ -54,14 +56,20 @@ class SpanSearch:
 
     @validated
     def __init__(
-        self, spans: Iterable[Span], *, kind: Literal["exact"] | BuiltKind = "exact", index: VectorIndex | None = None
+        self,
+        spans: Iterable[Span],
+        *,
+        kind: Literal["exact"] | BuiltKind = "exact",
+        index: VectorIndex | None = None,
     ):
         if index is None and kind != "exact":
             import_faiss()  # before Spans are made
         found, vectors = with_vectors(spans)
         self._spans = tuple(found)
         if not self.spans:
-            raise ValueError('There is no Span with a vector. Give other Docs, or another unit, such as unit = "doc".')
+            raise ValueError(
+                'There is no Span with a vector. Give other Docs, or another unit, such as unit = "doc".'
+            )
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
         self._vectors = numpy.stack(vectors)  # (spans, width)
@@ -122,10 +130,19 @@ class SpanSearch:
         if isinstance(query, numpy.ndarray):
             vector = query
         else:
-            vector = query_vector(query, self.spans[0], prompt_name, nlp=nlp, encoders=self._encoders)
+            vector = query_vector(
+                query, self.spans[0], prompt_name, nlp=nlp, encoders=self._encoders
+            )
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
-        best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
-        return [SimilarSpan(self._span(i), float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]
+        best = (
+            nearest(queries, self.vectors, k=k)
+            if self.index is None
+            else self.index.search(queries, k=k)
+        )
+        return [
+            SimilarSpan(self._span(i), float(score))
+            for score, i in zip(*(part[0] for part in best), strict=True)
+        ]
 
     def _span(self, place: int) -> Span:
         """Return a Span. RAISES (ValueError): if its Doc has other tokens than when the search was made."""

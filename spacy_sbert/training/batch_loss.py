@@ -80,10 +80,16 @@ def batch_loss(
     is_part, knows_batch, unlike = [], True, None
     for name, chosen in _by_objective(loss, batch.examples, spans_key).items():
         layer, group = objectives_of(loss)[name], [batch.examples[i] for i in chosen]
-        places = [batch.places(chosen, member) for member in range(_count_members(group, layer, spans_key))]
+        places = [
+            batch.places(chosen, member)
+            for member in range(_count_members(group, layer, spans_key))
+        ]
         gold = _gold_values(group, layer, ops, spans_key)
         unlike = _low_scored_pair(group, layer, spans_key) or unlike
-        sizes = [cast(int | None, attribute(example.reference, "batch_size", spans_key)) for example in group]
+        sizes = [
+            cast(int | None, attribute(example.reference, "batch_size", spans_key))
+            for example in group
+        ]
         knows_batch &= None not in sizes
         share = len(chosen) / (sizes[0] or len(chosen))
         if share < 1 and layer.whole_batch:
@@ -99,7 +105,9 @@ def batch_loss(
         layer.check_outputs(inputs[0], layer_value, d_members)
         values[name] = layer_value * factor * share
         if not math.isfinite(values[name]):
-            raise DivergedError(LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
+            raise DivergedError(
+                LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50])
+            )
         for place, d_member in zip(places, d_members, strict=True):
             batch.gradient[place] = d_member
     return BatchLoss(values, batch.doc_gradients(), is_part, knows_batch, unlike)
@@ -108,8 +116,18 @@ def batch_loss(
 class _MemberVectors:
     """The members of all examples of a batch: vectors, float32 (members, width), and their gradient, zeros at first."""
 
-    def __init__(self, ops: Ops, examples: Sequence[Example], scores: Sequence[EncodedDoc], spans_key: str, peers: Any):  # noqa: ANN401 (see batch_loss)
-        rows = [_member_rows(eg, encoded, spans_key) for eg, encoded in zip(examples, scores, strict=True)]
+    def __init__(
+        self,
+        ops: Ops,
+        examples: Sequence[Example],
+        scores: Sequence[EncodedDoc],
+        spans_key: str,
+        peers: Any,
+    ):  # noqa: ANN401 (see batch_loss)
+        rows = [
+            _member_rows(eg, encoded, spans_key)
+            for eg, encoded in zip(examples, scores, strict=True)
+        ]
         self._ops, self._peers = ops, peers
         self._borders = [0, *accumulate(len(encoded.vectors) for encoded in scores)]
         starts = zip(self._borders, rows, strict=False)
@@ -127,7 +145,9 @@ class _MemberVectors:
     def doc_gradients(self) -> list[Floats2d]:
         """Return the gradient of the rows of each Doc of this process, zeros for rows that are no members."""
         d_flat = self._ops.alloc2f(self._borders[-1], self.vectors.shape[1])
-        d_flat[self._rows] = self.gradient if self._peers is None else self._peers.own(self.gradient, self._counts)
+        d_flat[self._rows] = (
+            self.gradient if self._peers is None else self._peers.own(self.gradient, self._counts)
+        )
         return [d_flat[start:end] for start, end in pairwise(self._borders)]
 
 
@@ -159,22 +179,34 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
     if layer.gold == "vector":
         return ops.asarray2f(cast(Floats2d, teacher_vectors(examples, spans_key)))
     if layer.gold == "text":
-        texts = [[span.text for span in members(example.predicted, spans_key)] for example in examples]
+        texts = [
+            [span.text for span in members(example.predicted, spans_key)] for example in examples
+        ]
         return [list(of_member) for of_member in zip(*texts, strict=True)]
     return None
 
 
-def _low_scored_pair(examples: Sequence[Example], layer: LossLayer, spans_key: str) -> tuple[str, str, float] | None:
+def _low_scored_pair(
+    examples: Sequence[Example], layer: LossLayer, spans_key: str
+) -> tuple[str, str, float] | None:
     """Return the loss, and the texts and the score of a pair of low score that it takes as alike; None if none is."""
     for example in examples if layer.gold in ("text", None) else ():
-        score, pair = attribute(example.reference, "score", spans_key), members(example.predicted, spans_key)
+        score, pair = (
+            attribute(example.reference, "score", spans_key),
+            members(example.predicted, spans_key),
+        )
         if len(pair) == 2 and isinstance(score, int | float | numpy.number) and score < _LOW_SCORE:
             return layer.name, " / ".join(span.text[:50] for span in pair), float(score)
     return None
 
 
 def initialize_objectives(
-    loss: Model, ops: Ops, width: int, examples: Sequence[Example], spans_key: str, labels: Labels | None
+    loss: Model,
+    ops: Ops,
+    width: int,
+    examples: Sequence[Example],
+    spans_key: str,
+    labels: Labels | None,
 ) -> None:
     """Initialize every classifier for its width and labels, and every projection for the width of its teacher.
 
@@ -208,7 +240,11 @@ def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> d
     for i, example in enumerate(examples):
         if not members(example.predicted, spans_key):
             continue
-        name = "" if "" in names else cast(str, attribute(example.reference, OBJECTIVE, spans_key) or "")
+        name = (
+            ""
+            if "" in names
+            else cast(str, attribute(example.reference, OBJECTIVE, spans_key) or "")
+        )
         if name not in names:
             raise ValueError(
                 f"The example '{example.reference.text[:50]}' is of the objective '{name}', but the loss has "
@@ -231,7 +267,9 @@ def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str
     return first
 
 
-def score_pairs(pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object) -> Scores:  # noqa: ANN401 (a pipe of this package)
+def score_pairs(
+    pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object
+) -> Scores:  # noqa: ANN401 (a pipe of this package)
     """Score the pairs among the examples with the pipe's scorer.
 
     is_default (bool): whether the scores are named without the pipe's name, see SentenceBert.set_hooks.

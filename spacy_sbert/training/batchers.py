@@ -56,7 +56,9 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     size, spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
     make = partial(_filled, kind=lambda doc, spans_key: None)
-    return Batcher(size, spans_key, make, lambda counts, size: _count_by_objective([sum(counts)], size))
+    return Batcher(
+        size, spans_key, make, lambda counts, size: _count_by_objective([sum(counts)], size)
+    )
 
 
 @registry.batchers("spacy-sbert.batch_in_turn.v1")
@@ -72,9 +74,13 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     return Batcher(size, spans_key, _in_turn, _count_in_turn)
 
 
-def _filled(examples: Iterable[Example], size: int, spans_key: str, *, kind: Callable[..., str | None]) -> _Batches:
+def _filled(
+    examples: Iterable[Example], size: int, spans_key: str, *, kind: Callable[..., str | None]
+) -> _Batches:
     """Yield batches of one kind each; a single example that is left over joins the batch before it."""
-    held: dict[str | None, list[Example]] = {}  # of each kind up to two batches, in case one example is left over
+    held: dict[
+        str | None, list[Example]
+    ] = {}  # of each kind up to two batches, in case one example is left over
     for example in examples:
         batch = held.setdefault(kind(example.reference, spans_key), [])
         if len(batch) == 2 * size:
@@ -95,20 +101,36 @@ def _count_by_objective(counts: Sequence[int], size: int) -> int:
 
 
 def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
-    known = examples if isinstance(examples, Sequence) else ()  # in memory: what comes late has its turn, too
-    n_batches = {kind_of(example.reference, spans_key): 0 for example in known}  # of each objective so far
+    known = (
+        examples if isinstance(examples, Sequence) else ()
+    )  # in memory: what comes late has its turn, too
+    n_batches = {
+        kind_of(example.reference, spans_key): 0 for example in known
+    }  # of each objective so far
     waiting: dict[str | None, list[Example]] = {}
     for example in examples:
         kind = kind_of(example.reference, spans_key)
         waiting.setdefault(kind, []).append(example)
         n_batches.setdefault(kind, 0)
-        for ready in [k for k in sorted(n_batches, key=lambda k: n_batches[k]) if len(waiting.get(k, ())) >= size]:
+        for ready in [
+            k
+            for k in sorted(n_batches, key=lambda k: n_batches[k])
+            if len(waiting.get(k, ())) >= size
+        ]:
             if n_batches[ready] == min(n_batches.values()):
                 batch, waiting[ready] = waiting[ready][:size], waiting[ready][size:]
                 n_batches[ready] += 1
                 yield batch
-    for name in (name for name, n in n_batches.items() if not n):  # it would not have one in another epoch either
-        kind = "without members" if name is None else f"of the objective '{name}'" if name else "in all"
+    for name in (
+        name for name, n in n_batches.items() if not n
+    ):  # it would not have one in another epoch either
+        kind = (
+            "without members"
+            if name is None
+            else f"of the objective '{name}'"
+            if name
+            else "in all"
+        )
         raise ValueError(
             f"spacy-sbert.batch_in_turn.v1 with size = {size} found only {len(waiting[name])} examples {kind}. Set "
             f"size to {len(waiting[name])} or less in [training.batcher]."

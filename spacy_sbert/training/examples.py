@@ -25,7 +25,11 @@ def check_rows(rows: list[tuple[int, int]] | str, doc: Doc, spans_key: str) -> N
     """Raise ValueError if the rows that were encoded (start and end tokens, or what they are) are not the members."""
     expected = sorted((span.start, span.end) for span in members(doc, spans_key))
     if rows != expected:
-        raise ValueError(Errors.WRONG_ROWS.format(text=doc.text[:50], given=rows, expected=expected, key=spans_key))
+        raise ValueError(
+            Errors.WRONG_ROWS.format(
+                text=doc.text[:50], given=rows, expected=expected, key=spans_key
+            )
+        )
 
 
 def attribute(doc: Doc, name: str, spans_key: str) -> object:
@@ -93,4 +97,6 @@ def count_objectives(corpus: Reader, spans_key: str, nlp: Language | None = None
     """Return how many examples of each objective, by kind_of, a reader has, by its method counts if it has one."""
     if hasattr(corpus, "counts"):
         return corpus.counts(spans_key)
-    return Counter(kind_of(example.reference, spans_key) for example in corpus(nlp or spacy.blank("xx")))
+    return Counter(
+        kind_of(example.reference, spans_key) for example in corpus(nlp or spacy.blank("xx"))
+    )

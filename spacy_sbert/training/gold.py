@@ -24,7 +24,10 @@ _OF_BINARY_PAIRS = (
     "pair_mcc",
 )
 MEASURES = (*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS, "nli_acc", "triplet_acc", "knn_acc")
-_THRESHOLDS = ("pair_acc_threshold", "pair_f1_threshold")  # compared with a score, and none themselves
+_THRESHOLDS = (
+    "pair_acc_threshold",
+    "pair_f1_threshold",
+)  # compared with a score, and none themselves
 _MAX_LABELS = 10  # labels that a message lists
 
 
@@ -57,7 +60,9 @@ class GoldFacts:
         if n_members == 2 and score is not None:
             self.scores[score] += 1
         if label is not None and n_members == 2:
-            self.objective_labels.setdefault(group.attrs.get(OBJECTIVE) or "", Counter())[label] += 1
+            self.objective_labels.setdefault(group.attrs.get(OBJECTIVE) or "", Counter())[
+                label
+            ] += 1
         elif label is not None and n_members < 2:
             self.text_labels[label] += 1
 
@@ -90,7 +95,11 @@ class GoldFacts:
 
     def relevant(self, reasons: Mapping[str, str]) -> list[str]:
         """Return those of some reasons, by measure, that concern gold which is present, without repetition."""
-        present = {"nli_acc": self.pair_labels, "knn_acc": self.text_labels, "triplet_acc": self.triplets}
+        present = {
+            "nli_acc": self.pair_labels,
+            "knn_acc": self.text_labels,
+            "triplet_acc": self.triplets,
+        }
         present |= {name: self.scores for name in _OF_GRADED_PAIRS}
         return list(dict.fromkeys(reason for name, reason in reasons.items() if present.get(name)))
 
@@ -146,12 +155,18 @@ def check_dev_corpus(nlp: Language) -> None:
             gold.add(example.reference, key)
     for pipe in pipes:
         labels = getattr(pipe, "label_data", None) or {}
-        _check_labels(labels if isinstance(labels, Mapping) else {"": labels}, facts[pipe.spans_key], name)
+        _check_labels(
+            labels if isinstance(labels, Mapping) else {"": labels}, facts[pipe.spans_key], name
+        )
     undefined = [gold.undefined() for gold in facts.values()]
     # also the measures of one objective, such as sts_spearman_sick, or pipe
     measures = {score: measure_of(score) or "" for score, weight in weights.items() if weight}
-    if measures and all(measure in reasons for reasons in undefined for measure in measures.values()):
-        listed = "; ".join(f"{score}: {undefined[0][measure]}" for score, measure in measures.items())
+    if measures and all(
+        measure in reasons for reasons in undefined for measure in measures.values()
+    ):
+        listed = "; ".join(
+            f"{score}: {undefined[0][measure]}" for score, measure in measures.items()
+        )
         raise ValueError(
             f"Training cannot tell better weights from worse: on [{name}] no score of [training.score_weights] is "
             f"defined. {listed}."
@@ -171,5 +186,10 @@ def _check_labels(classifiers: Mapping[str, list[str]], gold: GoldFacts, dev_cor
                 f"[{dev_corpus}] has the labels {given}, and the training examples have none of them: {expected}. "
                 "Spell them alike, or give another dev corpus."
             )
-        named = {"count": sum(unknown.values()), "corpus": dev_corpus, "given": given, "known": expected}
+        named = {
+            "count": sum(unknown.values()),
+            "corpus": dev_corpus,
+            "given": given,
+            "known": expected,
+        }
         warn(Warnings.UNKNOWN_DEV_LABELS.format(**named))

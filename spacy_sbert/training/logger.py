@@ -25,10 +25,14 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
     if output_file is not None:
         check_output(Path(output_file))
 
-    def setup(nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr) -> tuple[Callable, Callable]:
+    def setup(
+        nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
+    ) -> tuple[Callable, Callable]:
         from .training_log import TrainingLog  # noqa: PLC0415 (spaCy imports all loggers with the first pipe)
 
-        log = TrainingLog(nlp, stdout, stderr, progress_bar, None if output_file is None else Path(output_file))
+        log = TrainingLog(
+            nlp, stdout, stderr, progress_bar, None if output_file is None else Path(output_file)
+        )
         return log.step, log.close
 
     return setup

@@ -12,17 +12,31 @@ from thinc.api import Config
 from ..validation import Name, Positive, validated
 
 _COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
-_CONTRASTIVE = {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1", "distance": "cosine", "margin": 0.5}
+_CONTRASTIVE = {
+    "@layers": "spacy-sbert.OnlineContrastiveLoss.v1",
+    "distance": "cosine",
+    "margin": 0.5,
+}
 _RANKING = {"@layers": "spacy-sbert.MultipleNegativesRankingLoss.v1", "scale": 20.0}
 _SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 50.0}
-_BATCH_HARD = {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "distance": "euclidean", "margin": 1.0}
-_OBJECTIVES: dict[str, tuple[dict[str, Any], str, int]] = {  # by the kind of table: loss, measure and batch size
+_BATCH_HARD = {
+    "@layers": "spacy-sbert.BatchHardTripletLoss.v1",
+    "distance": "euclidean",
+    "margin": 1.0,
+}
+_OBJECTIVES: dict[
+    str, tuple[dict[str, Any], str, int]
+] = {  # by the kind of table: loss, measure and batch size
     "graded": (_COSINE, "sts_spearman", 16),
     "binary": (_CONTRASTIVE, "pair_ap", 32),
     "labelled": (_SOFTMAX, "nli_acc", 16),
     "positives": (_RANKING, "pair_ap", 32),
     "triplets": (_RANKING, "triplet_acc", 32),
-    "classes": (_BATCH_HARD, "knn_acc", 64),  # large batches, as several texts of a class must meet in one
+    "classes": (
+        _BATCH_HARD,
+        "knn_acc",
+        64,
+    ),  # large batches, as several texts of a class must meet in one
 }
 _RATE = {  # with the other settings, the optimizer of configs/sts.cfg
     "@schedules": "spacy-sbert.linear_warmup.v2",
@@ -33,7 +47,14 @@ _RATE = {  # with the other settings, the optimizer of configs/sts.cfg
     "batcher": "${training.batcher}",
     "warmup": 0.1,
 }
-_ADAM = {"@optimizers": "Adam.v1", "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "L2": 0.0, "grad_clip": 1.0}
+_ADAM = {
+    "@optimizers": "Adam.v1",
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "L2": 0.0,
+    "grad_clip": 1.0,
+}
 _PATIENCE = 4  # epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
@@ -62,7 +83,12 @@ def quickstart_config(
     epochs (int): None for 4, or 1 of 20,000 examples or more.
     """
     for table in (train, dev):
-        for value in (table["path"], *(table.get("members") or ()), table.get("score"), table.get("label")):
+        for value in (
+            table["path"],
+            *(table.get("members") or ()),
+            table.get("score"),
+            table.get("label"),
+        ):
             _check_value(str(value or ""))
     _check_value(encoder or "")
     (loss, _, batch_size), (_, measure, _) = _OBJECTIVES[kind], _OBJECTIVES[scored or kind]
@@ -90,12 +116,17 @@ def quickstart_config(
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
         "optimizer": _ADAM | {"use_averages": False, "learn_rate": dict(_RATE)},
         # those of the component, which spaCy would add, are none
-        "score_weights": dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {}) | {measure: 1.0},
+        "score_weights": dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {})
+        | {measure: 1.0},
     }
     return config
 
 
-_SCHEMAS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
+_SCHEMAS: dict[str, Any] = {
+    "nlp": ConfigSchemaNlp,
+    "training": ConfigSchemaTraining,
+    "initialize": ConfigSchemaInit,
+}
 _FREE_SECTIONS = ("paths", "system", "corpora", "components")  # a config chooses the names in them
 
 
@@ -116,8 +147,14 @@ def check_config(config: Mapping[str, Any], file: Mapping[str, Any]) -> None:
             is_used = any(f"${{{section}.{key}{end}" in str(file) for end in "}.")
             if key not in known and not is_used:
                 expected = ", ".join(get_close_matches(key, known, n=1) or known or ["none"])
-                raise ValueError(f"[{section}] has no setting '{key}', which would be ignored: expected {expected}.")
-    components = {name: block for name, block in config.get("components", {}).items() if isinstance(block, Mapping)}
+                raise ValueError(
+                    f"[{section}] has no setting '{key}', which would be ignored: expected {expected}."
+                )
+    components = {
+        name: block
+        for name, block in config.get("components", {}).items()
+        if isinstance(block, Mapping)
+    }
     for name, block in components.items():
         if "name" in block:
             raise ValueError(

@@ -22,7 +22,9 @@ def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
         once, in the order of the examples: spacy.batch_by_words.v1 may make a few more or less in another order.
     """
     if isinstance(batcher, Batcher):
-        steps = batcher.count(list(count_objectives(corpus, batcher.spans_key).values()), batcher.size)
+        steps = batcher.count(
+            list(count_objectives(corpus, batcher.spans_key).values()), batcher.size
+        )
     else:
         steps = sum(1 for _ in batcher(corpus(spacy.blank("xx"))))
     if not steps:
@@ -35,7 +37,10 @@ def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
 @registry.schedules("spacy-sbert.linear_warmup.v1")
 @validated
 def linear_warmup(
-    initial_rate: NonNegativeFloat, total_steps: Positive, warmup: float = 0.1, start_step: NonNegative = 0
+    initial_rate: NonNegativeFloat,
+    total_steps: Positive,
+    warmup: float = 0.1,
+    start_step: NonNegative = 0,
 ) -> Iterator[float]:
     """Rise linearly from zero over a fraction of the steps, then fall linearly to zero.
 
@@ -55,7 +60,9 @@ def linear_warmup(
     rising = int(warmup * total_steps)
     # Thinc's warmup_linear counts from zero, which takes minutes for a step far away
     return (
-        initial_rate * t / rising if t < rising else initial_rate * max(total_steps - t, 0) / (total_steps - rising)
+        initial_rate * t / rising
+        if t < rising
+        else initial_rate * max(total_steps - t, 0) / (total_steps - rising)
         for t in count(start_step)
     )
 
@@ -86,7 +93,12 @@ def linear_warmup_of_epochs(
     RAISES (ValueError): also if neither epochs nor max_steps are given, or the corpus makes no batch.
     SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
     """
-    if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
+    if (
+        isinstance(epochs, str)
+        or isinstance(max_steps, str)
+        or isinstance(corpus, str)
+        or isinstance(batcher, str)
+    ):
         return repeat(initial_rate)
     if epochs < 1 and not max_steps:
         raise ValueError(

@@ -8,11 +8,22 @@ from pydantic import Field
 from spacy.language import Language
 from spacy.util import dot_to_object
 
-from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Seed, check, short_repr
+from ..validation import (
+    Epochs,
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Seed,
+    check,
+    short_repr,
+)
 from .gold import MEASURES, measure_of
 
 _Fraction = Annotated[float, Field(ge=0, lt=1)]
-_MOST_PARTS = 10_000  # of a batch: spaCy counts to this number at each step, whatever the size of the batch
+_MOST_PARTS = (
+    10_000  # of a batch: spaCy counts to this number at each step, whatever the size of the batch
+)
 _SETTINGS: dict[str, Any] = {  # of [training]
     "patience": NonNegative,
     "max_epochs": Epochs,
@@ -28,11 +39,24 @@ _SETTINGS: dict[str, Any] = {  # of [training]
 }
 # Of batchers, optimizers and schedules, whatever their names; every other number must not be negative.
 _POSITIVE = {"size", "buffer", "eps", "total_steps", "period", "t_max", "cut_frac", "ratio"}
-_POSITIVE |= {"learn_rate", "rate", "initial_rate", "base_rate", "max_rate", "max_lr"}  # of 0 nothing would be learned
+_POSITIVE |= {
+    "learn_rate",
+    "rate",
+    "initial_rate",
+    "base_rate",
+    "max_rate",
+    "max_lr",
+}  # of 0 nothing would be learned
 _FRACTIONS = {"beta1", "beta2", "warmup"}
 # These learn what the components after them do.
 _UPSTREAM = {"tok2vec", "sbert_transformer", "transformer", "curated_transformer"}
-_OF_EVERY_PIPELINE = {"speed", "token_acc", "token_p", "token_r", "token_f"}  # scores of Language.evaluate
+_OF_EVERY_PIPELINE = {
+    "speed",
+    "token_acc",
+    "token_p",
+    "token_r",
+    "token_f",
+}  # scores of Language.evaluate
 
 
 def check_training(config: Mapping[str, Any]) -> None:
@@ -58,7 +82,9 @@ def check_training(config: Mapping[str, Any]) -> None:
     for name in ("frozen_components", "annotating_components"):
         _check_components(name, training.get(name, []), pipeline)
     if pipeline and set(pipeline) <= {*training.get("frozen_components", [])}:
-        raise ValueError("All components are in frozen_components: nothing would be trained. Leave one of them out.")
+        raise ValueError(
+            "All components are in frozen_components: nothing would be trained. Leave one of them out."
+        )
     _check_losses(training, config)
     _check_scores(training, config)
 
@@ -90,7 +116,9 @@ def _check_number(name: str, value: float) -> None:
 
 def _check_end(training: Mapping[str, Any]) -> None:
     """Refuse a training without an end."""
-    max_epochs, max_steps, patience = (training.get(name, 1) for name in ("max_epochs", "max_steps", "patience"))
+    max_epochs, max_steps, patience = (
+        training.get(name, 1) for name in ("max_epochs", "max_steps", "patience")
+    )
     if max_epochs < 1 and not max_steps and not patience:
         raise ValueError(
             f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience = 0. Set one of "
@@ -105,8 +133,13 @@ def _check_corpus(name: str, value: object, config: Mapping[str, Any]) -> None:
     except (KeyError, TypeError):
         block = None
     if block is None:
-        known = ", ".join(f"corpora.{key}" for key in config.get("corpora", {})) or "a block of [corpora]"
-        raise ValueError(f"Cannot use {name} = {short_repr(value)}: there is no such block. Expected {known}.")
+        known = (
+            ", ".join(f"corpora.{key}" for key in config.get("corpora", {}))
+            or "a block of [corpora]"
+        )
+        raise ValueError(
+            f"Cannot use {name} = {short_repr(value)}: there is no such block. Expected {known}."
+        )
 
 
 def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) -> None:
@@ -139,14 +172,18 @@ def _has_loss(factory: str | None) -> bool:
     """Return whether a component learns from examples by a loss of its own; true of one that is not known."""
     if factory is None or not Language.has_factory(factory):
         return True
-    return factory not in _UPSTREAM and "model" in (Language.get_factory_meta(factory).default_config or {})
+    return factory not in _UPSTREAM and "model" in (
+        Language.get_factory_meta(factory).default_config or {}
+    )
 
 
 def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Refuse scores that no component of the pipeline has, and those of which none has a weight."""
     weights: Mapping[str, float | None] = training.get("score_weights", {})
     weighted = [name for name, weight in weights.items() if weight]
-    chooses = bool(training.get("patience")) or any(weight is not None for weight in weights.values())
+    chooses = bool(training.get("patience")) or any(
+        weight is not None for weight in weights.values()
+    )
     if weights and not weighted and chooses:
         raise ValueError(
             "All of [training.score_weights] are 0 or null, so no score would be better than that before training. "

@@ -22,14 +22,20 @@ from .settings import check_training
 class TrainingLog:
     """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
 
-    def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
+    def __init__(
+        self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None
+    ):
         check_training(nlp.config.interpolate())
         check_dev_corpus(nlp)
-        trained = [(name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
+        trained = [
+            (name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)
+        ]
         # The loss that a shared encoder reports is the size of the gradient that it received.
         self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
         self.pipes = [name for name, _ in trained if name not in self.sources]
-        self.counters: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")]
+        self.counters: list[Any] = [
+            pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")
+        ]
         self.score_weights = nlp.config.interpolate()["training"]["score_weights"]
         self.stdout, self.stderr, self.output_file = stdout, stderr, output_file
         if output_file is not None:
@@ -37,14 +43,24 @@ class TrainingLog:
                 output_file.parent.mkdir(parents=True, exist_ok=True)
         self.columns: list[str] = []
         self.results: list[tuple[float, int]] = []  # the score and the step of each evaluation
-        self.is_summarized = False  # whether the best of them is reported at the end, as `spacy sbert train` does
+        self.is_summarized = (
+            False  # whether the best of them is reported at the end, as `spacy sbert train` does
+        )
         self.seen_before = max((pipe.examples_seen for pipe in self.counters), default=0)
         self.started = perf_counter()
         self.taken = self.unscored = 0  # steps since then, and since the last evaluation
-        self.done = 0  # all steps; of a training that resumes, only known from the first evaluation on
+        self.done = (
+            0  # all steps; of a training that resumes, only known from the first evaluation on
+        )
         self.total = _total_steps(nlp) if progress_bar else None
         # disable=None: no bar if the output is not a terminal
-        self.bar = tqdm(total=self.total, disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
+        self.bar = tqdm(
+            total=self.total,
+            disable=None if progress_bar else True,
+            leave=False,
+            file=stderr,
+            unit="step",
+        )
         self.has_lines = progress_bar and self.bar.disable
         self._reset_line()
 
@@ -53,7 +69,9 @@ class TrainingLog:
         self.taken += 1
         self.done = self.done + 1 if info is None else info["step"] + 1
         self.unscored = self.unscored + 1 if info is None else 0
-        self.bar.update(min(self.done, self.total or self.done) - self.bar.n)  # spaCy takes one more than max_steps
+        self.bar.update(
+            min(self.done, self.total or self.done) - self.bar.n
+        )  # spaCy takes one more than max_steps
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         if info is not None:
@@ -78,12 +96,18 @@ class TrainingLog:
     def _write_evaluation(self, info: dict[str, Any]) -> None:
         check_scored(self.score_weights, info["other_scores"])
         losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
-        losses |= {key: float(loss) for key, loss in info["losses"].items() if key not in self.sources}
+        losses |= {
+            key: float(loss) for key, loss in info["losses"].items() if key not in self.sources
+        }
         shown = [name for name, weight in self.score_weights.items() if weight is not None]
         scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in shown}
         score, rate = 100 * float(info["score"]), self._rate()
         has_speed = self.taken > 1  # most of the time of a single step was the evaluation
-        row: dict[str, Any] = {"E": info["epoch"], "#": info["step"], "ex/s": rate if has_speed else "-"}
+        row: dict[str, Any] = {
+            "E": info["epoch"],
+            "#": info["step"],
+            "ex/s": rate if has_speed else "-",
+        }
         if self.total is not None:
             row["left"] = self._left(self.total - info["step"]) if has_speed else "-"
         row |= {f"loss {name}": loss for name, loss in losses.items()} | scores | {"score": score}
@@ -91,14 +115,23 @@ class TrainingLog:
         widths = [max(len(name), 12 if " " in name else 6) for name in row]
         if list(row) != self.columns:  # a new objective has a new column
             self.columns = list(row)
-            lines += [printer.row(self.columns, widths=widths), printer.row(["-" * width for width in widths])]
-        cells = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
+            lines += [
+                printer.row(self.columns, widths=widths),
+                printer.row(["-" * width for width in widths]),
+            ]
+        cells = [
+            f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()
+        ]
         lines.append(printer.row(cells, widths=widths, aligns=["r"] * len(cells)))
         with self.bar.external_write_mode(file=self.stdout):
             print(*lines, sep="\n", file=self.stdout, flush=True)
         self._reset_line()
         if self.output_file is not None:
-            line = {"epoch": info["epoch"], "step": info["step"], "examples_per_second": round(rate, 2)}
+            line = {
+                "epoch": info["epoch"],
+                "step": info["step"],
+                "examples_per_second": round(rate, 2),
+            }
             _append(self.output_file, line | {"losses": losses, "scores": scores, "score": score})
 
     def _write_line(self) -> None:
@@ -146,13 +179,19 @@ def _append(path: Path, line: dict[str, Any]) -> None:
                 file.write(srsly.json_dumps(line) + "\n")
             return
         row = {key: value for key, value in line.items() if not isinstance(value, dict)}
-        row |= {f"{part}.{key}": value for part in ("losses", "scores") for key, value in line[part].items()}
+        row |= {
+            f"{part}.{key}": value
+            for part in ("losses", "scores")
+            for key, value in line[part].items()
+        }
         rows: list[dict[str, Any]] = []
         if path.is_file():
             with path.open(encoding="utf8", newline="") as file:
                 rows = list(csv.DictReader(file))
         table = StringIO(newline="")
-        writer = csv.DictWriter(table, list(dict.fromkeys([*(rows or [{}])[0], *row])), lineterminator="\n")
+        writer = csv.DictWriter(
+            table, list(dict.fromkeys([*(rows or [{}])[0], *row])), lineterminator="\n"
+        )
         writer.writeheader()
         writer.writerows([*rows, row])
         write_text(path, table.getvalue())

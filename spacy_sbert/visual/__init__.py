@@ -28,11 +28,21 @@ _Options = Mapping[str, object] | None
 
 @overload
 def render(
-    docs: _Texts, style: Style = ..., *, page: bool = ..., jupyter: Literal[False], options: _Options = ...
+    docs: _Texts,
+    style: Style = ...,
+    *,
+    page: bool = ...,
+    jupyter: Literal[False],
+    options: _Options = ...,
 ) -> str: ...
 @overload
 def render(
-    docs: _Texts, style: Style = ..., *, page: bool = ..., jupyter: bool | None = ..., options: _Options = ...
+    docs: _Texts,
+    style: Style = ...,
+    *,
+    page: bool = ...,
+    jupyter: bool | None = ...,
+    options: _Options = ...,
 ) -> str | None: ...
 @validated
 def render(
@@ -63,7 +73,9 @@ def render(
     try:
         from IPython.display import HTML, display  # noqa: PLC0415 (not a dependency: every notebook has it)
     except ImportError as error:
-        raise ImportError("A notebook's picture needs IPython. Install it, or set jupyter = False.") from error
+        raise ImportError(
+            "A notebook's picture needs IPython. Install it, or set jupyter = False."
+        ) from error
     display(HTML(picture.fragment()))
     return None
 
@@ -75,11 +87,15 @@ def check_options(style: str, options: Mapping[str, object], *, n_texts: int | N
         (ImportError): if an option needs a package that is not installed.
     """
     if style not in _STYLES:
-        raise ValueError(f"Unknown style '{style}' of a picture: expected one of {', '.join(_STYLES)}.")
+        raise ValueError(
+            f"Unknown style '{style}' of a picture: expected one of {', '.join(_STYLES)}."
+        )
     known = list(signature(_STYLES[style]).parameters)[1:]  # the first is the texts
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise ValueError(f"The style '{style}' has no option '{unknown[0]}': expected some of {', '.join(known)}.")
+        raise ValueError(
+            f"The style '{style}' has no option '{unknown[0]}': expected some of {', '.join(known)}."
+        )
     check("projection", options.get("projection"), scatter.Projection | None)
     if options.get("projection") == "tsne":
         import_tsne()

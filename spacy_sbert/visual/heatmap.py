@@ -16,7 +16,9 @@ from ..validation import validated
 from .page import STEPS, Picture, Text, as_rows, check_count, row_vector, token_vectors, unit_rows
 
 Order = Literal["similarity", "given"]
-_Head = Mapping[str, object]  # of a row or column: its place, its number ("" for none) and its label
+_Head = Mapping[
+    str, object
+]  # of a row or column: its place, its number ("" for none) and its label
 MAX_TEXTS = 64  # on a side: more cells than can be read
 _MAX_TOKENS = 128  # of a text
 _MAX_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
@@ -58,7 +60,9 @@ def heatmap(
         missing, of unequal widths or not finite.
     """
     square = columns is None
-    by_similarity = order == "similarity" or (order is None and square and not isinstance(docs, (Doc, Span)))
+    by_similarity = order == "similarity" or (
+        order is None and square and not isinstance(docs, (Doc, Span))
+    )
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
     for side in (rows, others):
@@ -67,18 +71,34 @@ def heatmap(
     v = u if square else unit_rows(map(row_vector, others, count()))
     check_one_encoder(*map(encoders_of_vector, [*rows, *others]))
     cosines = _cosines(u, v)
-    numbers = sum(map(len, rows)) * len(others) + (0 if square else sum(map(len, others)) * len(rows))
+    numbers = sum(map(len, rows)) * len(others) + (
+        0 if square else sum(map(len, others)) * len(rows)
+    )
     if tokens and numbers > _MAX_NUMBERS:
         raise ValueError(
             f"The tokens of the texts have {numbers} similarities to the other side: expected at most {_MAX_NUMBERS}. "
             'Draw fewer texts, or set options = {"tokens": False}.'
         )
     data: dict[str, Any] = {"rows": [_shown_text(row, v if tokens else None) for row in rows]}
-    data["columns"] = None if square else [_shown_text(other, u if tokens else None) for other in others]
-    of_tokens = [row for text in data["rows"] + (data["columns"] or []) for row in text["cosines"] or () if row]
-    ends = _range(numpy.array([cosine for row in of_tokens for cosine in row], dtype="float64") / 100, low, high)
+    data["columns"] = (
+        None if square else [_shown_text(other, u if tokens else None) for other in others]
+    )
+    of_tokens = [
+        row
+        for text in data["rows"] + (data["columns"] or [])
+        for row in text["cosines"] or ()
+        if row
+    ]
+    ends = _range(
+        numpy.array([cosine for row in of_tokens for cosine in row], dtype="float64") / 100,
+        low,
+        high,
+    )
     data |= {"steps": _steps(*ends), "range": " to ".join(f"{end:g}" for end in ends)}
-    down, across = (_similarity_order(_cosines(side, side)) if by_similarity else range(len(side)) for side in (u, v))
+    down, across = (
+        _similarity_order(_cosines(side, side)) if by_similarity else range(len(side))
+        for side in (u, v)
+    )
     counts = f"{len(rows)}" if square else f"{len(rows)} and {len(others)}"
     ends = _range(cosines[~numpy.eye(len(rows), dtype=bool)] if square else cosines, low, high)
     return Picture(
@@ -86,14 +106,20 @@ def heatmap(
         title=title or f"Cosine similarity of {counts} texts",
         note=f"{_ORDERED} {_HINT}" if by_similarity else _HINT,
         lang=doc_of(rows[0]).lang_,
-        drawn=_table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], *ends),
+        drawn=_table(
+            _heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], *ends
+        ),
         data=data,
     )
 
 
 @validated
 def tokens(
-    docs: Text | Iterable[Text], *, low: float | None = None, high: float | None = None, title: str | None = None
+    docs: Text | Iterable[Text],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    title: str | None = None,
 ) -> Picture:
     """Draw the cosine similarity of each token of a text to each token of another, by their vectors in their texts.
 
@@ -116,10 +142,18 @@ def tokens(
     check_one_encoder(*map(encoders_of_vector, texts))
     cosines = _cosines(u, v)
     low, high = _range(cosines, low, high)
-    whole = cosine(*(row_vector(text, number)[None].astype("float64") for number, text in enumerate(texts)))
-    note = f"Cosine similarity of tokens; that of the texts is {float(whole[0]):.4f}. {_TOKENS_HINT}"
+    whole = cosine(
+        *(row_vector(text, number)[None].astype("float64") for number, text in enumerate(texts))
+    )
+    note = (
+        f"Cosine similarity of tokens; that of the texts is {float(whole[0]):.4f}. {_TOKENS_HINT}"
+    )
     if left_out := sum(map(len, texts)) - len(rows) - len(columns):
-        counted = "1 token without a vector is" if left_out == 1 else f"{left_out} tokens without a vector are"
+        counted = (
+            "1 token without a vector is"
+            if left_out == 1
+            else f"{left_out} tokens without a vector are"
+        )
         note += f" {counted} left out: white space, or beyond the encoder's limit."
     down, across = (
         [{"place": place, "number": "", "label": text[place].text} for place in places]
@@ -147,7 +181,10 @@ def tokens(
 def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
     """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
     if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
-        lowest, highest = numpy.floor(100 * cosines.min() + 1e-6), numpy.ceil(100 * cosines.max() - 1e-6)
+        lowest, highest = (
+            numpy.floor(100 * cosines.min() + 1e-6),
+            numpy.ceil(100 * cosines.max() - 1e-6),
+        )
         return float(lowest) / 100, float(highest) / 100
     low, high = -1.0 if low is None else low, 1.0 if high is None else high
     if not (low < high and high > 0):
@@ -184,18 +221,36 @@ def _similarity_order(cosines: numpy.ndarray) -> list[int]:
 
 def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[_Head]:
     """Return the headers of rows or columns: the position of each text in the given order, and the text on one line."""
-    return [{"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())} for place in order]
+    return [
+        {"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())}
+        for place in order
+    ]
 
 
 def _table(
-    heads: Sequence[_Head], columns: Sequence[_Head], cosines: numpy.ndarray, low: float, high: float
+    heads: Sequence[_Head],
+    columns: Sequence[_Head],
+    cosines: numpy.ndarray,
+    low: float,
+    high: float,
 ) -> dict[str, object]:
     """Return the variables of visual/heatmap.html, for cosines float64 (n, m)."""
     inner = 0.0 if low < 0 < high else (low + high) / 2
     share = (inner - low) / (high - low)
-    marks = [(low, 0.0), *([(inner, share)] if _MIN_GAP <= share <= 1 - _MIN_GAP else []), (high, 1.0)]
+    marks = [
+        (low, 0.0),
+        *([(inner, share)] if _MIN_GAP <= share <= 1 - _MIN_GAP else []),
+        (high, 1.0),
+    ]
     rows = [
-        [{"kind": _kind(_step(value, low, high)), "exact": f"{value:z.4f}", "short": f"{value:z.2f}"} for value in row]
+        [
+            {
+                "kind": _kind(_step(value, low, high)),
+                "exact": f"{value:z.4f}",
+                "short": f"{value:z.2f}",
+            }
+            for value in row
+        ]
         for row in cosines.tolist()
     ]
     return {
@@ -237,14 +292,18 @@ def _shown_text(text: Text, others: numpy.ndarray | None) -> dict[str, object]:
 
 def _with_cosines(text: Text, places: Sequence[int], cosines: numpy.ndarray) -> dict[str, object]:
     """Return the tokens of a text, each with the space after it, and the cosines x 100 of those at these places."""
-    hundredths = dict(zip(places, numpy.rint(100 * cosines).astype("int64").tolist(), strict=True))  # a smaller page
+    hundredths = dict(
+        zip(places, numpy.rint(100 * cosines).astype("int64").tolist(), strict=True)
+    )  # a smaller page
     tokens = [clean(token.text_with_ws) for token in text]
     return {"tokens": tokens, "cosines": [hundredths.get(place) for place in range(len(tokens))]}
 
 
 def _drawn_tokens(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
     """Return the indices of the tokens that have a vector, and these vectors, of length 1: float64 (n, width)."""
-    vectors = {place: vector for place, vector in token_vectors(text).items() if not text[place].is_space}
+    vectors = {
+        place: vector for place, vector in token_vectors(text).items() if not text[place].is_space
+    }
     if not vectors:
         raise ValueError(
             f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors of tokens. Process it "

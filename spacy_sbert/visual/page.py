@@ -89,8 +89,26 @@ STEPS = 20  # colours on either side of zero
 LIGHT = ("#7a2e00", "#e39246", "#f4f4f2", "#74acdb", "#0b2f6b")
 DARK = ("#ffd0a1", "#b0611c", "#2a2f38", "#2f76b8", "#bfe0ff")
 # Of labels.
-LIGHT_LABELS = ("#0b66b0", "#c04f00", "#007d5c", "#a8437f", "#7a6200", "#5b4bb5", "#b3261e", "#4a5563")
-DARK_LABELS = ("#6fb7f2", "#ff9f5a", "#4fd0a5", "#ee9bcb", "#e6cf5c", "#b7a9ff", "#ff8d85", "#b5c0ce")
+LIGHT_LABELS = (
+    "#0b66b0",
+    "#c04f00",
+    "#007d5c",
+    "#a8437f",
+    "#7a6200",
+    "#5b4bb5",
+    "#b3261e",
+    "#4a5563",
+)
+DARK_LABELS = (
+    "#6fb7f2",
+    "#ff9f5a",
+    "#4fd0a5",
+    "#ee9bcb",
+    "#e6cf5c",
+    "#b7a9ff",
+    "#ff8d85",
+    "#b5c0ce",
+)
 _EQUAL_CONTRAST = 0.179  # the relative luminance that contrasts as much with black as with white
 
 
@@ -149,4 +167,6 @@ class Picture:
     def _render(self, template: str, *, in_page: bool) -> str:
         themes = {"light": _variables(LIGHT, LIGHT_LABELS), "dark": _variables(DARK, DARK_LABELS)}
         name = f"spacy-sbert-{uuid4().hex}"
-        return render(template, **vars(self), **self.drawn, **themes, steps=STEPS, id=name, in_page=in_page)
+        return render(
+            template, **vars(self), **self.drawn, **themes, steps=STEPS, id=name, in_page=in_page
+        )

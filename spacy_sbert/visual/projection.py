@@ -29,7 +29,9 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     rows = unit_length(checked(vectors, "vectors", "float64"))
     mean, (axes, variances, rank) = principal_components(rows)
     if not rank:
-        raise ValueError(f"All {len(rows)} vectors have the same direction: there is nothing to map. Draw others.")
+        raise ValueError(
+            f"All {len(rows)} vectors have the same direction: there is nothing to map. Draw others."
+        )
     points, shares, known = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES), min(AXES, rank)
     points[:, :known] = (rows - mean) @ flip_signs(axes[:known]).T
     shares[:known] = variances[:known] / variances.sum()
@@ -73,6 +75,8 @@ def _from_sample(rows: numpy.ndarray, seed: int) -> numpy.ndarray:
     points[chosen] = tsne(rows[chosen], seed=seed)
     for start in range(0, len(others), BLOCK):
         block = others[start : start + BLOCK]
-        nearest = numpy.argpartition(-(rows[block] @ rows[chosen].T), NEIGHBOURS - 1, axis=1)[:, :NEIGHBOURS]
+        nearest = numpy.argpartition(-(rows[block] @ rows[chosen].T), NEIGHBOURS - 1, axis=1)[
+            :, :NEIGHBOURS
+        ]
         points[block] = numpy.median(points[chosen[nearest]], axis=1)
     return points

@@ -84,7 +84,11 @@ def scatter(
             "drawing": axes_drawn + _points(places, group, size),
             "opacity": _opacity(len(places)),
             "labels": [  # whose buttons show only their points
-                {"name": name, "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)), "count": group.count(place)}
+                {
+                    "name": name,
+                    "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)),
+                    "count": group.count(place),
+                }
                 for place, name in enumerate(names)
             ],
         },
@@ -96,7 +100,8 @@ def scatter(
                 for place, x, y in (_compact_groups(group, places) if names else ())
             ],
             "outlines": [
-                [_outline(place, size), _outline(place, SMALL_SCREEN * size)] for place in range(max(1, len(names)))
+                [_outline(place, size), _outline(place, SMALL_SCREEN * size)]
+                for place in range(max(1, len(names)))
             ],
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
             "texts": texts,
@@ -125,7 +130,9 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
     return texts, words, unit_rows(vectors), lang
 
 
-def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.ndarray, list[str], str]:
+def _project(
+    vectors: numpy.ndarray, projection: str, seed: int
+) -> tuple[numpy.ndarray, list[str], str]:
     """Return the points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
     if projection == "tsne":
         note = (
@@ -133,12 +140,13 @@ def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.
             "nothing."
         )
         if len(vectors) > MAX_TSNE:
-            note += (
-                f" t-SNE placed {MAX_TSNE} texts, chosen at random; each other one stands among its nearest of these."
-            )
+            note += f" t-SNE placed {MAX_TSNE} texts, chosen at random; each other one stands among its nearest of these."
         return tsne(vectors, seed=seed), [], note
     points, shares = pca(vectors)
-    axes = [f"principal component {axis}, {100 * share:.1f} % of the variance" for axis, share in enumerate(shares, 1)]
+    axes = [
+        f"principal component {axis}, {100 * share:.1f} % of the variance"
+        for axis, share in enumerate(shares, 1)
+    ]
     note = (
         f"Projection: principal components (PCA). The two axes hold {100 * shares.sum():.1f} % of the variance of the "
         "vectors: texts that lie close together here may be far apart along the other axes."
@@ -170,9 +178,13 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     is_dense, labels = len(places) > DENSE, max(group) + 1
     paths: list[list[str]] = [[] for _ in range(labels * (LAYERS if is_dense else 1))]
     for at, ((x, y), place) in enumerate(zip(places, group, strict=True)):
-        paths[(at * labels + place) % len(paths)].append(f"M{number(x)} {number(y)}{_outline(place, size)}")
+        paths[(at * labels + place) % len(paths)].append(
+            f"M{number(x)} {number(y)}{_outline(place, size)}"
+        )
     dense = " dense" if is_dense else ""
-    return Markup("").join(shape("".join(path), f"points{dense} {_kind(at % labels)}") for at, path in enumerate(paths))
+    return Markup("").join(
+        shape("".join(path), f"points{dense} {_kind(at % labels)}") for at, path in enumerate(paths)
+    )
 
 
 def _opacity(count: int) -> float:
@@ -183,7 +195,11 @@ def _opacity(count: int) -> float:
 def _shortened(text: str) -> str:
     """Return a text on one line; a long one is cut, and its length is given."""
     line = clean(" ".join(text.split()))
-    return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
+    return (
+        line
+        if len(line) <= MOST_CHARACTERS
+        else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
+    )
 
 
 def _cut(name: str) -> str:
@@ -191,7 +207,14 @@ def _cut(name: str) -> str:
 
 
 # Corners around (0, 0), of about the same area as the circle of radius 1, which has none.
-_PLUS_CORNERS = ((-0.42, -1.3), (0.42, -1.3), (0.42, -0.42), (1.3, -0.42), (1.3, 0.42), (0.42, 0.42))
+_PLUS_CORNERS = (
+    (-0.42, -1.3),
+    (0.42, -1.3),
+    (0.42, -0.42),
+    (1.3, -0.42),
+    (1.3, 0.42),
+    (0.42, 0.42),
+)
 _PLUS = (*_PLUS_CORNERS, *((-x, -y) for x, y in _PLUS_CORNERS))
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),  # circle
@@ -201,7 +224,10 @@ _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     ((0.0, 1.3), (-1.25, -0.9), (1.25, -0.9)),  # triangle upside down
     _PLUS,
     ((-1.5, -0.55), (1.5, -0.55), (1.5, 0.55), (-1.5, 0.55)),  # wide rectangle
-    tuple((r * sin(pi * corner / 5), -r * cos(pi * corner / 5)) for corner, r in enumerate((1.55, 0.65) * 5)),  # star
+    tuple(
+        (r * sin(pi * corner / 5), -r * cos(pi * corner / 5))
+        for corner, r in enumerate((1.55, 0.65) * 5)
+    ),  # star
     tuple(((x - y) / 2**0.5, (x + y) / 2**0.5) for x, y in _PLUS),  # cross
     ((-0.55, -1.5), (0.55, -1.5), (0.55, 1.5), (-0.55, 1.5)),  # high rectangle
 )
@@ -218,12 +244,18 @@ def _outline(place: int, size: float) -> str:
     corners = _SHAPES[place % len(_SHAPES)]
     if not corners:
         radius, across = number(size), number(2 * size)
-        return f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
-    steps = [(x - a, y - b) for (x, y), (a, b) in zip(corners, ((0.0, 0.0), *corners), strict=False)]
+        return (
+            f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
+        )
+    steps = [
+        (x - a, y - b) for (x, y), (a, b) in zip(corners, ((0.0, 0.0), *corners), strict=False)
+    ]
     return "m" + "l".join(f"{number(size * x)} {number(size * y)}" for x, y in steps) + "z"
 
 
-def _compact_groups(group: Sequence[int], places: Sequence[tuple[float, float]]) -> Iterable[tuple[int, float, float]]:
+def _compact_groups(
+    group: Sequence[int], places: Sequence[tuple[float, float]]
+) -> Iterable[tuple[int, float, float]]:
     """Yield the groups that keep together, the largest first, and their middles, in pixels.
 
     More than half of the points within the median distance of a group's points from its middle are its own.
@@ -240,7 +272,9 @@ def _compact_groups(group: Sequence[int], places: Sequence[tuple[float, float]])
 
 def words_of(text: Text) -> list[str]:
     """Return the words of a text that can name it, in lower case: two or more letters, no stop words."""
-    return [token.lower_ for token in text if token.is_alpha and not token.is_stop and len(token) > 1]
+    return [
+        token.lower_ for token in text if token.is_alpha and not token.is_stop and len(token) > 1
+    ]
 
 
 def class_terms(
@@ -285,11 +319,15 @@ def _named(
     """
     if labels is None:
         if terms:
-            raise ValueError('Cannot name labels by their terms: none are given. Set options = {"labels": ...}.')
+            raise ValueError(
+                'Cannot name labels by their terms: none are given. Set options = {"labels": ...}.'
+            )
         return [], [0] * len(words)
     labels = list(labels)
     if len(labels) != len(words):
-        raise ValueError(f"Given {len(labels)} labels, expected one for each of the {len(words)} texts.")
+        raise ValueError(
+            f"Given {len(labels)} labels, expected one for each of the {len(words)} texts."
+        )
     for place, label in enumerate(labels):
         if not isinstance(label, str) and str(label) in _MISSING:
             raise ValueError(
@@ -297,16 +335,28 @@ def _named(
                 'labels.fillna("none") of pandas.'
             )
     counts = Counter(map(str, labels))
-    largest = {label for label, _ in counts.most_common(None if len(counts) <= MOST_LABELS else MOST_LABELS - 1)}
+    largest = {
+        label
+        for label, _ in counts.most_common(None if len(counts) <= MOST_LABELS else MOST_LABELS - 1)
+    }
     names = [label for label in counts if label in largest]
     places = {label: place for place, label in enumerate(names)}
     group = [places.get(label, len(names)) for label in map(str, labels)]
-    are_clusters = all(isinstance(label, Integral) and not isinstance(label, bool) for label in labels)
+    are_clusters = all(
+        isinstance(label, Integral) and not isinstance(label, bool) for label in labels
+    )
     if terms or (terms is None and are_clusters):
-        are_clusters = are_clusters or all(re.fullmatch(r"-1|\d+", label) for label in counts)  # as read from a table
-        described = [", ".join(own) for own in class_terms(words, group, len(names) + 1)[: len(names)]]
+        are_clusters = are_clusters or all(
+            re.fullmatch(r"-1|\d+", label) for label in counts
+        )  # as read from a table
+        described = [
+            ", ".join(own) for own in class_terms(words, group, len(names) + 1)[: len(names)]
+        ]
         if are_clusters and "-1" in places:  # the number of texts that are in no cluster
             described[places["-1"]] = "no cluster"
-        names = [f"{name}: {words}" if words else name for name, words in zip(names, described, strict=True)]
+        names = [
+            f"{name}: {words}" if words else name
+            for name, words in zip(names, described, strict=True)
+        ]
     smaller = len(counts) - len(largest)
     return names + ([f"other: {smaller} more labels"] if smaller else []), group

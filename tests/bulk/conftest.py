@@ -11,7 +11,16 @@ from spacy_sbert.bulk import load_pipe
 from spacy_sbert.pipeline.sbert import SentenceBert
 
 # Empty ones, equal ones, quotes, commas, and what str.splitlines takes for the end of a line.
-TEXTS = ["A man is eating food.", "", 'the "cat", sat', "on\u2028the\x85mat", "A man is eating food.", " ", "dog", ""]
+TEXTS = [
+    "A man is eating food.",
+    "",
+    'the "cat", sat',
+    "on\u2028the\x85mat",
+    "A man is eating food.",
+    " ",
+    "dog",
+    "",
+]
 
 
 _loaded = cache(load_pipe)

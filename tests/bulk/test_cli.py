@@ -32,7 +32,9 @@ def pipeline(tiny_bert, tmp_path_factory):
 def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
     path, output = write_texts("a.csv", texts), tmp_path / "out.npy"
     options = ["--pipeline", pipeline, "--pipe", "encoder"]
-    said = encode(path, output, *options, "--column", 1, "--no-header", "--dtype", "float16", "--window", 3)
+    said = encode(
+        path, output, *options, "--column", 1, "--no-header", "--dtype", "float16", "--window", 3
+    )
     assert "Wrote 9 vectors of width 16" in said and "3 are zero: their texts are empty" in said
     assert "9/9" in said, "a bar"
     expected = sbert.encode(["text", *texts])
@@ -60,13 +62,18 @@ def test_refused(pipeline, texts, write_texts, tmp_path):
         (folder, "out", ["--engine", "ray", "--num-cpus", "0"], "num_cpus"),
         (folder, "out", ["--engine", "spark"], "spark"),
     ):
-        assert message in encode(source, tmp_path / target, "--pipeline", pipeline, *options, code=1)
+        assert message in encode(
+            source, tmp_path / target, "--pipeline", pipeline, *options, code=1
+        )
         assert not list(tmp_path.glob("out*"))
 
 
 def test_forms_of_the_command(pipeline, sbert, tmp_path):
     """`encode PIPELINE INPUT OUTPUT`, as the other commands have it, and `encode INPUT OUTPUT`."""
-    texts, paths = ["the cat sat", "a dog ran", "he"], (tmp_path / "texts.txt", tmp_path / "out.npy")
+    texts, paths = (
+        ["the cat sat", "a dog ran", "he"],
+        (tmp_path / "texts.txt", tmp_path / "out.npy"),
+    )
     paths[0].write_text("\n".join(texts) + "\n")
     for given, expected, message in (
         ([pipeline, *paths, "--pipeline", pipeline], 1, "--pipeline"),
@@ -74,7 +81,11 @@ def test_forms_of_the_command(pipeline, sbert, tmp_path):
         ([paths[0]], 2, "no OUTPUT"),
     ):
         assert message in encode(*given, code=expected) and not paths[1].exists()
-    for form in [(pipeline, *paths, "--pipe", "encoder"), (*paths, "-p", pipeline), (pipeline, *paths, "--gpu-id", -1)]:
+    for form in [
+        (pipeline, *paths, "--pipe", "encoder"),
+        (*paths, "-p", pipeline),
+        (pipeline, *paths, "--gpu-id", -1),
+    ]:
         assert "Wrote 3 vectors" in encode(*form, "--overwrite", "--gpu-ids", "")
         assert numpy.allclose(numpy.load(paths[1]), sbert.encode(texts), atol=1e-6)
 
@@ -98,7 +109,11 @@ def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch
 
 def test_loaded_pipes(pipeline):
     """The precision is that of the config unless it is given; without a pipeline it is the default encoder."""
-    for given, expected in ((None, "float32"), ("bfloat16", "bfloat16"), ("auto", resolve_precision("auto", "cpu"))):
+    for given, expected in (
+        (None, "float32"),
+        ("bfloat16", "bfloat16"),
+        ("auto", resolve_precision("auto", "cpu")),
+    ):
         pipe = load_pipe(str(pipeline), name="encoder", precision=given)
         assert find_transformer("encoder", pipe.model).shim.precision == expected
     pipe = load_pipe(name="mini")
@@ -108,9 +123,13 @@ def test_loaded_pipes(pipeline):
 def test_members_of_a_combination(pipeline, tiny_bert):
     """Its vectors are not those of the pipeline's Docs."""
     nlp = spacy.load(pipeline)
-    nlp.add_pipe("sbert", name="second", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.add_pipe(
+        "sbert", name="second", config={"model": {"name": str(tiny_bert), "pooling": "max"}}
+    )
     nlp.add_pipe("sbert_meta", config={"method": "conc"})
-    with pytest.raises(ValueError, match=r"combined by 'sbert_meta' from those of: encoder, second\..*--pipe"):
+    with pytest.raises(
+        ValueError, match=r"combined by 'sbert_meta' from those of: encoder, second\..*--pipe"
+    ):
         find_pipe(nlp)
     assert find_pipe(nlp, "encoder").name == "encoder"
 
@@ -140,7 +159,17 @@ QUERY = " ".join(list(islice(permutations(WORDS, 5), ROW + 1))[-1])
 def search(tmp_path):
     def found(folder, *options, code=0):
         output = tmp_path / "found.jsonl"
-        arguments = (tmp_path / "nlp", folder, QUERY, "-k", 3, "--output", output, "--overwrite", *options)
+        arguments = (
+            tmp_path / "nlp",
+            folder,
+            QUERY,
+            "-k",
+            3,
+            "--output",
+            output,
+            "--overwrite",
+            *options,
+        )
         said = run("search", *arguments, code=code)
         return said if code else [json.loads(line) for line in output.read_text().splitlines()]
 
@@ -157,10 +186,17 @@ def test_encode_index_and_search(make_nlp, search, tmp_path, monkeypatch):
     options = ["--pipeline", tmp_path / "nlp", "--with-text", "--quiet"]
     run("encode", tmp_path / "texts", tmp_path / "vectors", *options, "--output-format", "parquet")
     exact = search(tmp_path / "vectors")
-    assert (exact[0]["file"], exact[0]["row"], exact[0]["text"], exact[0]["id"]) == ("1.txt.parquet", ROW, QUERY, None)
+    assert (exact[0]["file"], exact[0]["row"], exact[0]["text"], exact[0]["id"]) == (
+        "1.txt.parquet",
+        ROW,
+        QUERY,
+        None,
+    )
     assert exact[0]["score"] == pytest.approx(1, abs=1e-6)
 
-    said = run("index", tmp_path / "vectors", tmp_path / "index", "--lists", 8, "--bytes", 16, "--quiet")
+    said = run(
+        "index", tmp_path / "vectors", tmp_path / "index", "--lists", 8, "--bytes", 16, "--quiet"
+    )
     assert "Wrote an index of 600 vectors" in said
     found = search(tmp_path / "index")
     assert found[0] == exact[0] and all(one["score"] > 0.9 for one in found)

@@ -9,7 +9,14 @@ from made_tables import write_texts
 from pipelines import one_pipe
 
 from spacy_sbert.bulk import encode_dataset, encode_file
-from spacy_sbert.bulk.dataset_encoding import Index, Job, ShardEncoder, ShardManifest, ShardResult, WorkerConfig
+from spacy_sbert.bulk.dataset_encoding import (
+    Index,
+    Job,
+    ShardEncoder,
+    ShardManifest,
+    ShardResult,
+    WorkerConfig,
+)
 from spacy_sbert.bulk.dataset_folder import RemoteFolder
 from spacy_sbert.bulk.file_encoding import Encoding
 from spacy_sbert.ray import _Worker
@@ -37,7 +44,9 @@ def source(tmp_path):
 @pytest.fixture
 def encode(pipeline, source, tmp_path):
     def run(target="out", **options):
-        return encode_dataset(source, tmp_path / target, **{"pipeline": pipeline, "window": WINDOW, **options})
+        return encode_dataset(
+            source, tmp_path / target, **{"pipeline": pipeline, "window": WINDOW, **options}
+        )
 
     return run
 
@@ -60,9 +69,14 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
         manifest = RemoteFolder(str(tmp_path / "out")).read_json(f"{name}.npy.json", ShardManifest)
-        assert manifest.made.rows == len(numpy.load(single)) and manifest.bytes == single.stat().st_size
+        assert (
+            manifest.made.rows == len(numpy.load(single))
+            and manifest.bytes == single.stat().st_size
+        )
     index = RemoteFolder(str(tmp_path / "out")).read_json("index.json", Index)
-    assert sum(part.made.rows for part in index.parts) == N_ROWS and index.parts[-1].made.width == 16
+    assert (
+        sum(part.made.rows for part in index.parts) == N_ROWS and index.parts[-1].made.width == 16
+    )
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
     assert {part.vectors for part in index.parts} == {
         str(p.relative_to(source)) + ".npy" for p in source.rglob("part*")
@@ -76,11 +90,17 @@ def test_second_run(encode, tmp_path):
     (out / "part1.txt.npy.json").unlink()
     (out / "deep" / "part3.txt.npy").write_bytes(b"half")
     manifest = (out / "part5.txt.npy.json").read_text()
-    (out / "part5.txt.npy.json").write_text(manifest.replace('"rows": 5', '"rows": 6'))  # its checksum is wrong
+    (out / "part5.txt.npy.json").write_text(
+        manifest.replace('"rows": 5', '"rows": 6')
+    )  # its checksum is wrong
     report = encode()
     assert (report.done, report.parts, report.rows) == (N_FILES - 3, N_FILES, N_ROWS)
     assert contents(out) == expected
-    again = {path.name.split(".")[0] for path in out.rglob("part*") if path.stat().st_mtime_ns != before.get(path)}
+    again = {
+        path.name.split(".")[0]
+        for path in out.rglob("part*")
+        if path.stat().st_mtime_ns != before.get(path)
+    }
     assert again == {"part1", "part3", "part5"}
 
 
@@ -159,7 +179,10 @@ def test_row_groups(pipeline, tmp_path):
     found = pyarrow.concat_tables([read_table(tmp_path / "out" / name) for name in names])
     assert found["id"].to_pylist() == list(range(10)) and found["text"].to_pylist() == texts
     expected = read_table(tmp_path / "whole" / "big.parquet.parquet")
-    assert numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max() < 1e-6
+    assert (
+        numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max()
+        < 1e-6
+    )
     write_table(pyarrow.table({"text": ["one", "two", None, "four"]}), file, row_group_size=2)
     report = encode_dataset(tmp_path / "in", tmp_path / "bad", pipeline=pipeline, large=1)
     assert list(report.failed) == ["big.parquet.00001"]
@@ -180,7 +203,9 @@ def test_refused(source, pipeline, tmp_path, monkeypatch):
         (source, {"with_text": True}, ValueError, "text"),
     ):
         with pytest.raises(error, match=message):
-            encode_dataset(given, tmp_path / "out", pipeline="none" if options else pipeline, **options)
+            encode_dataset(
+                given, tmp_path / "out", pipeline="none" if options else pipeline, **options
+            )
     (source / "README.md").unlink()
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
@@ -221,7 +246,9 @@ def test_worker(source, pipeline, tmp_path):
         _Worker(config, Job(made_of={**made_of, "device": "NVIDIA H100"}).model_dump_json())
 
 
-@pytest.mark.parametrize("place", ["texts/vectors", "texts", "texts/sub/../vectors", "link/vectors", "texts/away"])
+@pytest.mark.parametrize(
+    "place", ["texts/vectors", "texts", "texts/sub/../vectors", "link/vectors", "texts/away"]
+)
 def test_a_target_in_the_source_is_refused(tmp_path, place):
     """Before anything is loaded, through a link, too; its vectors would be read as texts by the next call."""
     (tmp_path / "texts" / "sub").mkdir(parents=True)

@@ -12,7 +12,17 @@ from pyarrow import parquet
 from spacy_sbert.bulk import encode_file, file_encoding
 from spacy_sbert.files.tables import TextColumns, read_text_rows
 
-FORMATS = ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet"]
+FORMATS = [
+    "a.txt",
+    "a.txt.gz",
+    "a.jsonl",
+    "a.jsonl.gz",
+    "a.csv",
+    "a.csv.gz",
+    "a.tsv",
+    "a.tsv.gz",
+    "a.parquet",
+]
 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.csv", "a.parquet"])
@@ -51,7 +61,11 @@ def test_rows_with_ids(texts, write_texts, name):
         ("a.csv", b'text\none\n"two\n', r"a\.csv, line 3"),
         ("a.csv", b"id,text\n1,one\n2\n", r"line 3: .*'text'"),
         ("a.parquet", b"PAR1", r"a\.parquet, record 1"),
-        ("a.txt.gz", gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9], r"line \d+: the compressed file is damaged"),
+        (
+            "a.txt.gz",
+            gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9],
+            r"line \d+: the compressed file is damaged",
+        ),
         ("a.txt.gz", b"no gzip at all", "line 1: the compressed file is damaged"),
         ("a.docx", b"", r"\.csv, \.jsonl, \.parquet, \.tsv, \.txt"),
         ("a.parquet.gz", b"", r"\.parquet"),
@@ -71,7 +85,13 @@ def test_bad_rows(sbert, tmp_path, name, content, message):
 def test_bad_ids(sbert, tmp_path):
     path = tmp_path / "a.jsonl"
     number = str(2**63)
-    for given, message in (("1.5", "1.5"), ("null", "None"), ("true", "True"), (number, number), ('"b"', "'id'")):
+    for given, message in (
+        ("1.5", "1.5"),
+        ("null", "None"),
+        ("true", "True"),
+        (number, number),
+        ('"b"', "'id'"),
+    ):
         path.write_text(f'{{"text": "one", "id": 1}}\n{{"text": "two", "id": {given}}}\n')
         with pytest.raises(ValueError, match=message):
             encode_file(sbert, path, tmp_path / "out.parquet", id_column="id")
@@ -82,11 +102,18 @@ def test_parquet_equals_npy(sbert, texts, write_texts, tmp_path, dtype):
     path = write_texts("a.jsonl", texts)
     for output in (tmp_path / "out.npy", tmp_path / "out.parquet"):
         encode_file(sbert, path, output, window=3, dtype=dtype)
-    vectors, table = numpy.load(tmp_path / "out.npy", mmap_mode="r"), parquet.read_table(tmp_path / "out.parquet")
-    assert vectors.dtype == dtype and numpy.allclose(vectors, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5)
+    vectors, table = (
+        numpy.load(tmp_path / "out.npy", mmap_mode="r"),
+        parquet.read_table(tmp_path / "out.parquet"),
+    )
+    assert vectors.dtype == dtype and numpy.allclose(
+        vectors, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5
+    )
     numpy.save(tmp_path / "numpy.npy", vectors)
     assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()
-    assert table.column_names == ["row", "vector"] and str(table.schema.field("vector").type).startswith("fixed_size")
+    assert table.column_names == ["row", "vector"] and str(
+        table.schema.field("vector").type
+    ).startswith("fixed_size")
     assert table["row"].to_pylist() == list(range(8))
     assert numpy.array_equal(numpy.array(table["vector"].to_pylist(), dtype=dtype), vectors)
     assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 3
@@ -98,7 +125,10 @@ def test_parquet_with_ids_and_texts(sbert, texts, write_texts, tmp_path, name, k
     encode_file(sbert, write_texts(name, texts), output, window=3, id_column="id", with_text=True)
     table = parquet.read_table(output)
     assert table.column_names == ["id", "text", "vector"]
-    assert table["id"].to_pylist() == [kind(10 * i) for i in range(8)] and table["text"].to_pylist() == texts
+    assert (
+        table["id"].to_pylist() == [kind(10 * i) for i in range(8)]
+        and table["text"].to_pylist() == texts
+    )
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet"])
@@ -139,7 +169,9 @@ def test_options_are_checked(sbert, texts, write_texts, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=message):
             encode_file(sbert, path, tmp_path / output, **options)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"Writing .*out\.parquet needs pyarrow. .*spacy-sbert\[parquet\]"):
+    with pytest.raises(
+        ImportError, match=r"Writing .*out\.parquet needs pyarrow. .*spacy-sbert\[parquet\]"
+    ):
         encode_file(sbert, path, tmp_path / "out.parquet")
     assert not list(tmp_path.glob("out*"))
 
@@ -154,5 +186,12 @@ def test_vectors_that_are_not_finite(sbert, texts, write_texts, tmp_path, monkey
 
         monkeypatch.setattr(file_encoding, "encode_windows", broken)
         with pytest.raises(ValueError, match=f"vector of row 3 .from 0. is not finite in {dtype}"):
-            encode_file(sbert, write_texts("a.txt", texts), tmp_path / "out.npy", window=3, dtype=dtype, restart=True)
+            encode_file(
+                sbert,
+                write_texts("a.txt", texts),
+                tmp_path / "out.npy",
+                window=3,
+                dtype=dtype,
+                restart=True,
+            )
         assert not (tmp_path / "out.npy").exists()

@@ -26,7 +26,9 @@ PARTS, ROWS, WINDOW = 12, 400, 16
 def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     for number in range(PARTS):
-        texts = [f"The cat sat on {number} mats and {i} dogs ran fast.\n" for i in range(ROWS + number)]
+        texts = [
+            f"The cat sat on {number} mats and {i} dogs ran fast.\n" for i in range(ROWS + number)
+        ]
         (folder / f"part{number:02}.txt").write_text("".join(texts))
     return folder
 
@@ -69,7 +71,9 @@ print(report.parts, report.done, report.failed, report.rows)
 def driver(*arguments, **options):
     """The arguments: source, target, pipeline, scratch, address, fewest and most workers."""
     command = [sys.executable, "-c", CODE, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **{"stderr": subprocess.PIPE, **options})
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, **{"stderr": subprocess.PIPE, **options}
+    )
 
 
 def test_killed_node(source, pipeline, expected, tmp_path):
@@ -90,7 +94,9 @@ def test_killed_node(source, pipeline, expected, tmp_path):
         nodes.shutdown()
     assert killed, "no part was being worked on when the node was killed"
     assert process.returncode == 0, errors
-    assert said.splitlines()[-1] == f"{PARTS} 0 {{}} {sum(ROWS + number for number in range(PARTS))}"
+    assert (
+        said.splitlines()[-1] == f"{PARTS} 0 {{}} {sum(ROWS + number for number in range(PARTS))}"
+    )
     assert contents(tmp_path / "out") == expected
 
 
@@ -148,13 +154,20 @@ def test_killed_driver(source, pipeline, expected, tmp_path):
 def times(folder):
     """When each manifest and its vectors were written."""
     manifests = sorted(folder.glob("part*.json"))
-    return {path: (path.stat().st_mtime_ns, path.with_suffix("").stat().st_mtime_ns) for path in manifests}
+    return {
+        path: (path.stat().st_mtime_ns, path.with_suffix("").stat().st_mtime_ns)
+        for path in manifests
+    }
 
 
 def wait_for_a_part(driver, folder, n):
     """Until one more is done than there were, or all are, or the driver has ended."""
     end = time.monotonic() + 120
-    while driver.poll() is None and time.monotonic() < end and len(list(folder.glob("part*.json"))) in range(n + 1):
+    while (
+        driver.poll() is None
+        and time.monotonic() < end
+        and len(list(folder.glob("part*.json"))) in range(n + 1)
+    ):
         if n == PARTS:
             return
         time.sleep(0.02)
@@ -174,20 +187,30 @@ def test_s3(source, pipeline, expected, tmp_path, monkeypatch):
         places = f"s3://texts/in{address}", f"s3://texts/out{address}"
         files, bucket = FileSystem.from_uri(places[0])
         files.create_dir("texts", recursive=True)
-        copy_files(str(source), bucket, source_filesystem=LocalFileSystem(), destination_filesystem=files)
+        copy_files(
+            str(source), bucket, source_filesystem=LocalFileSystem(), destination_filesystem=files
+        )
         report = encode_dataset(*places, pipeline=pipeline, window=WINDOW)
         assert (report.parts, report.failed) == (PARTS, {})
         (tmp_path / "out").mkdir()
         copy_files("texts/out", str(tmp_path / "out"), source_filesystem=files)
         made = contents(tmp_path / "out")
         arrays = [name for name in expected if name.endswith(".npy")]
-        assert made.keys() == expected.keys() and all(made[name] == expected[name] for name in arrays)
+        assert made.keys() == expected.keys() and all(
+            made[name] == expected[name] for name in arrays
+        )
         each = [json.loads(found["index.json"])["parts"] for found in (made, expected)]
-        theirs, ours = ([(part["vectors"], part["digest"], part["made"]) for part in parts] for parts in each)
+        theirs, ours = (
+            [(part["vectors"], part["digest"], part["made"]) for part in parts] for parts in each
+        )
         assert theirs == ours
         there, here = PartVectors(places[1]), PartVectors(tmp_path / "out")
-        assert there.digest == here.digest and numpy.array_equal(there[numpy.arange(20)], here[numpy.arange(20)])
-        assert all(numpy.array_equal(*blocks) for blocks in zip(there.blocks(), here.blocks(), strict=True))
+        assert there.digest == here.digest and numpy.array_equal(
+            there[numpy.arange(20)], here[numpy.arange(20)]
+        )
+        assert all(
+            numpy.array_equal(*blocks) for blocks in zip(there.blocks(), here.blocks(), strict=True)
+        )
         assert encode_dataset(*places, pipeline=pipeline, window=WINDOW).done == PARTS
     finally:
         store.stop()
@@ -197,9 +220,14 @@ def test_batches_of_a_dataset(source, pipeline):
     texts = (source / "part00.txt").read_text().splitlines()
     ray.init(num_cpus=1, log_to_driver=False)
     try:
-        rows = ray.data.from_items([{"text": text, "number": i} for i, text in enumerate(texts[:40])])
+        rows = ray.data.from_items(
+            [{"text": text, "number": i} for i, text in enumerate(texts[:40])]
+        )
         found = rows.map_batches(
-            SbertBatches, fn_constructor_kwargs={"pipeline": str(pipeline)}, batch_size=8, concurrency=1
+            SbertBatches,
+            fn_constructor_kwargs={"pipeline": str(pipeline)},
+            batch_size=8,
+            concurrency=1,
         ).take_all()
     finally:
         ray.shutdown()

@@ -9,7 +9,9 @@ from spacy_sbert.bulk import PartVectors, encode_dataset
 from spacy_sbert.bulk.dataset_folder import RemoteFolder
 
 pytest.importorskip("pyarrow")
-TEXTS = [[f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)]  # of each file
+TEXTS = [
+    [f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)
+]  # of each file
 
 
 @pytest.fixture(scope="module", params=[".npy", ".parquet"])
@@ -31,22 +33,35 @@ def folder(made, tmp_path):
 
 
 def test_as_one_array(folder, sbert):
-    vectors, expected = PartVectors(folder), sbert.encode([text for texts in TEXTS for text in texts])
+    vectors, expected = (
+        PartVectors(folder),
+        sbert.encode([text for texts in TEXTS for text in texts]),
+    )
     assert vectors.shape == expected.shape == (11, 16) and len(vectors) == 11
-    assert repr(vectors) == f"PartVectors({folder}: 11 vectors of 16 numbers by {vectors.encoder[0]}, 4 parts)"
+    assert (
+        repr(vectors)
+        == f"PartVectors({folder}: 11 vectors of 16 numbers by {vectors.encoder[0]}, 4 parts)"
+    )
     assert vectors.encoder[1] == sbert.text_encoder().digest()
     assert numpy.allclose(numpy.concatenate(list(vectors.blocks())), expected, atol=1e-6)
     for start in range(12):
-        assert numpy.allclose(numpy.concatenate([expected[:0], *vectors.blocks(start)]), expected[start:], atol=1e-6)
+        assert numpy.allclose(
+            numpy.concatenate([expected[:0], *vectors.blocks(start)]), expected[start:], atol=1e-6
+        )
     rows = numpy.array([10, 0, 3, 9, 3, 5])
-    assert numpy.allclose(vectors[rows], expected[rows], atol=1e-6) and vectors[rows].dtype == "float32"
+    assert (
+        numpy.allclose(vectors[rows], expected[rows], atol=1e-6)
+        and vectors[rows].dtype == "float32"
+    )
 
 
 def test_where(folder):
     vectors = PartVectors(folder)
     found = vectors.where(numpy.array([10, 2, 3]))
     suffix = vectors.parts[0].vectors.removeprefix("part0.csv")
-    assert [row[:2] for row in found] == [(f"part{i}.csv{suffix}", row) for i, row in [(3, 0), (0, 2), (2, 0)]]
+    assert [row[:2] for row in found] == [
+        (f"part{i}.csv{suffix}", row) for i, row in [(3, 0), (0, 2), (2, 0)]
+    ]
     said = [("0", "The cat sat 1 0."), ("20", "The cat sat 3 2."), ("0", "The cat sat 7 0.")]
     assert [row[2:] for row in found] == (said if suffix == ".parquet" else [(None, None)] * 3)
 

@@ -26,7 +26,10 @@ def sentences(n):
     """Random ones, the last empty."""
     random = numpy.random.default_rng(0)
     words = ["man", "cat", "dog", "food", "meal", "mat", "fast", "ran", "cannot"]
-    return [*(" ".join(random.choice(words, size=random.integers(1, 12))) for _ in range(n - 1)), ""]
+    return [
+        *(" ".join(random.choice(words, size=random.integers(1, 12))) for _ in range(n - 1)),
+        "",
+    ]
 
 
 @pytest.fixture
@@ -151,8 +154,12 @@ def change_bit(window):
     window.write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", [change_bit, lambda path: os.truncate(path, path.stat().st_size - 1), os.remove])
-def test_damaged_windows_are_encoded_again(sbert, given, unbroken, interrupt, encoded, tmp_path, damage):
+@pytest.mark.parametrize(
+    "damage", [change_bit, lambda path: os.truncate(path, path.stat().st_size - 1), os.remove]
+)
+def test_damaged_windows_are_encoded_again(
+    sbert, given, unbroken, interrupt, encoded, tmp_path, damage
+):
     """And all behind them."""
     output = tmp_path / "out.npy"
     interrupt(output, 5)
@@ -172,7 +179,9 @@ def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
         with pytest.raises(ValueError, match=r"run\.json"):
             encode_file(sbert, given, output, window=WINDOW)
     encode_file(sbert, given, output, window=WINDOW, restart=True)
-    assert output.read_bytes() == unbroken and [path.name for path in kept.iterdir()] == ["notes.txt"]
+    assert output.read_bytes() == unbroken and [path.name for path in kept.iterdir()] == [
+        "notes.txt"
+    ]
 
 
 def change_weights(sbert):
@@ -204,7 +213,9 @@ def test_a_different_run_is_refused(make_nlp, sbert, given, interrupt, tmp_path)
             used = make_nlp().get_pipe("sbert")
             used.encode(["dog"])
             change(used)
-        with pytest.raises(ValueError, match=f"an interrupted run that was begun otherwise: {message}.*--restart"):
+        with pytest.raises(
+            ValueError, match=f"an interrupted run that was begun otherwise: {message}.*--restart"
+        ):
             encode_file(used, given, output, **{"window": WINDOW, **options})
         assert {path: path.read_bytes() for path in kept.iterdir()} == before
     given.write_text(given.read_text().replace("dog", "cat", 1))
@@ -251,8 +262,12 @@ def test_full_disk(sbert, given, interrupt, tmp_path, suffix):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     output = tmp_path / f"out{suffix}"
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2300, hard))  # a window has less, the output more
-        with pytest.raises(OSError, match=r"Cannot write .*File too large\. What was there before stays") as raised:
+        resource.setrlimit(
+            resource.RLIMIT_FSIZE, (2300, hard)
+        )  # a window has less, the output more
+        with pytest.raises(
+            OSError, match=r"Cannot write .*File too large\. What was there before stays"
+        ) as raised:
             encode_file(sbert, given, output, window=WINDOW, **options)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -268,6 +283,8 @@ def test_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match=r"Cannot write .*run\.json: No space left on device") as raised:
+        with pytest.raises(
+            OSError, match=r"Cannot write .*run\.json: No space left on device"
+        ) as raised:
             encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert raised.value.errno == errno.ENOSPC and not list(tmp_path.glob("out*"))

@@ -34,7 +34,10 @@ FORMS = {
     "mask of numbers": GRID,
     "True": True,
     "False": False,
-    **{f"rows {kind}": numpy.array([3, 0, 3], dtype=kind) for kind in ("i1", "u1", "<i2", ">i4", "u8", "i8")},
+    **{
+        f"rows {kind}": numpy.array([3, 0, 3], dtype=kind)
+        for kind in ("i1", "u1", "<i2", ">i4", "u8", "i8")
+    },
     "negative rows": numpy.array([-1, -N, 2]),
     "rows out of range": numpy.array([0, N]),
     "list": [5, 1, 5],
@@ -64,7 +67,11 @@ CLASSES = ["file.npy", "file.parquet", "parts.npy", "parts.parquet"]
 def stored(pipeline, sbert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored")
     (folder / "texts").mkdir()
-    for name, part in {"all.txt": TEXTS, "texts/a.txt": TEXTS[:5], "texts/b.txt": TEXTS[5:]}.items():
+    for name, part in {
+        "all.txt": TEXTS,
+        "texts/a.txt": TEXTS[:5],
+        "texts/b.txt": TEXTS[5:],
+    }.items():
         (folder / name).write_text("\n".join(part) + "\n", encoding="utf8")
     made = {}
     for suffix in (".npy", ".parquet"):
@@ -86,7 +93,9 @@ def test_as_numpy_or_refused(stored, kind, form):
         with pytest.raises(IndexError, match=r"Cannot take .*, vectors of shape \(12, 16\)"):
             vectors[index]
     else:
-        assert numpy.array_equal(vectors[index], expected) and vectors[index].shape == expected.shape
+        assert (
+            numpy.array_equal(vectors[index], expected) and vectors[index].shape == expected.shape
+        )
         assert vectors[index].dtype == "float32"
 
 
@@ -117,7 +126,11 @@ def test_where_takes_the_same_rows(stored):
 @pytest.mark.parametrize("kind", CLASSES)
 def test_a_replaced_file_is_refused(stored, kind):
     vectors = stored[kind]
-    path = vectors.path if kind.startswith("file") else vectors.place.address + "/" + vectors.parts[0].vectors
+    path = (
+        vectors.path
+        if kind.startswith("file")
+        else vectors.place.address + "/" + vectors.parts[0].vectors
+    )
     with open(path, "rb") as file:
         data = file.read()
     time = os.stat(path).st_mtime
@@ -136,16 +149,24 @@ def test_a_replaced_file_is_refused(stored, kind):
 @pytest.mark.parametrize("times", ["of the other file", "of the file"])
 def test_a_file_replaced_by_one_that_is_as_old_is_refused(stored, kind, times, tmp_path):
     vectors = stored[kind]
-    path = vectors.path if kind.startswith("file") else Path(vectors.place.address, vectors.parts[0].vectors)
+    path = (
+        vectors.path
+        if kind.startswith("file")
+        else Path(vectors.place.address, vectors.parts[0].vectors)
+    )
     other, stat = tmp_path / path.name, path.stat()
     other.write_bytes(path.read_bytes()[:-8] + b"\0" * 8)
-    os.utime(other, ns=(1, 1) if times == "of the other file" else (stat.st_atime_ns, stat.st_mtime_ns))
+    os.utime(
+        other, ns=(1, 1) if times == "of the other file" else (stat.st_atime_ns, stat.st_mtime_ns)
+    )
     shutil.move(path, tmp_path / "before")
     try:
         shutil.move(other, path)
         again = vectors if kind.startswith("file") else PartVectors(vectors.place.address)
         for opened in (vectors, again):
-            with pytest.raises(ValueError, match=r"was changed since|is not the file that was written"):
+            with pytest.raises(
+                ValueError, match=r"was changed since|is not the file that was written"
+            ):
                 opened[0]
     finally:
         shutil.move(tmp_path / "before", path)
@@ -158,7 +179,9 @@ def test_a_copied_folder_is_compared_once(stored, tmp_path, monkeypatch):
         path.touch()
     vectors, compared = PartVectors(tmp_path / "copy"), []
     digest = hashlib.file_digest
-    monkeypatch.setattr(hashlib, "file_digest", lambda *given: compared.append(given) or digest(*given))
+    monkeypatch.setattr(
+        hashlib, "file_digest", lambda *given: compared.append(given) or digest(*given)
+    )
     for _ in range(3):
         vectors[0]
     assert len(compared) == 1

@@ -8,7 +8,14 @@ from spacy.language import Language
 
 from spacy_sbert.bulk.loading import load_pipeline
 
-TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat", "he can"]
+TEXTS = [
+    "the cat sat on the mat",
+    "a dog ran",
+    "the dog ran",
+    "food for the man",
+    "the cat sat on a mat",
+    "he can",
+]
 LOADED: dict[tuple[object, ...], Language] = {}
 
 
@@ -37,7 +44,9 @@ def saved_nlp(make_nlp, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def nlp_folder(saved_nlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded_once: None) -> Path:
+def nlp_folder(
+    saved_nlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded_once: None
+) -> Path:
     """The working directory, with that pipeline as `nlp`."""
     shutil.copytree(saved_nlp, tmp_path / "nlp")
     monkeypatch.chdir(tmp_path)

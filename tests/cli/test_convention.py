@@ -32,7 +32,12 @@ SHORT = {  # letters with another meaning in one command
 
 
 def parameters():
-    return [(name, one) for name, command in COMMANDS.items() for one in command.params if one.name != "help"]
+    return [
+        (name, one)
+        for name, command in COMMANDS.items()
+        for one in command.params
+        if one.name != "help"
+    ]
 
 
 def with_option(option):
@@ -40,7 +45,11 @@ def with_option(option):
 
 
 def test_every_parameter_has_help_and_is_listed():
-    assert [(name, one.name) for name, one in parameters() if not one.help or getattr(one, "hidden", False)] == []
+    assert [
+        (name, one.name)
+        for name, one in parameters()
+        if not one.help or getattr(one, "hidden", False)
+    ] == []
     for name in COMMANDS:
         assert "--help" in invoke(name, "--help").output
 
@@ -62,17 +71,33 @@ def test_options_that_all_commands_share():
         *("compare", "convert", "convert-transformer", "index", "init-config", "train")
     }
     # most of these write new folders; index resumes; hub-card and train have other ways
-    folders = {"convert-transformer", "distill-static", "export", "import", "hub-card", "index", "train"}
+    folders = {
+        "convert-transformer",
+        "distill-static",
+        "export",
+        "import",
+        "hub-card",
+        "index",
+        "train",
+    }
     assert set(COMMANDS) - with_option("--overwrite") == folders
     loading = with_option("--pipe") - {"import"}  # which makes a pipe
-    assert loading <= with_option("--code") and loading - {"card", "export", "hub-card"} <= with_option("--gpu-id")
+    assert loading <= with_option("--code") and loading - {
+        "card",
+        "export",
+        "hub-card",
+    } <= with_option("--gpu-id")
     assert with_option("--id-column") == {"cluster", "encode", "mine", "search"}  # which keep rows
     assert with_option("--name") == {"card", "hub-card"} and with_option("--pipeline") == {"encode"}
 
 
 def test_pipeline_is_the_first_argument():
     for name, command in COMMANDS.items():
-        arguments = [(one.metavar or one.name).lower() for one in command.params if one.param_type_name == "argument"]
+        arguments = [
+            (one.metavar or one.name).lower()
+            for one in command.params
+            if one.param_type_name == "argument"
+        ]
         if "pipeline" in arguments and name != "hub-card":  # which begins with the repository
             assert arguments[0] == "pipeline", name
 
@@ -104,11 +129,15 @@ def folder(tiny_bert, tables, tmp_path_factory):
     at = shutil.copytree(tables, tmp_path_factory.mktemp("convention") / "at")
     nlp = spacy.blank("en")
     for name, pooling in (("first", "mean"), ("second", "max")):
-        nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert), "pooling": pooling}})
+        nlp.add_pipe(
+            "sbert", name=name, config={"model": {"name": str(tiny_bert), "pooling": pooling}}
+        )
     nlp.to_disk(at / "own")
     config = (at / "own" / "config.cfg").read_text(encoding="utf8")
     assert config.count("spacy-sbert.sentence_spans.v1") == 2
-    (at / "own" / "config.cfg").write_text(config.replace("spacy-sbert.sentence_spans.v1", "own.spans.v1"))
+    (at / "own" / "config.cfg").write_text(
+        config.replace("spacy-sbert.sentence_spans.v1", "own.spans.v1")
+    )
     (at / "code.py").write_text(CODE)
     cached = at / "hub" / "models--org--tiny-encoder"
     shutil.copytree(tiny_bert, cached / "snapshots" / ("0" * 40))
@@ -126,7 +155,9 @@ def inside(folder, monkeypatch):
 
 
 def run(command, pipeline, out, *options, code=0):
-    arguments, output = (text.format(out=f"{command}-{out}", pipeline=pipeline) for text in RUNS[command])
+    arguments, output = (
+        text.format(out=f"{command}-{out}", pipeline=pipeline) for text in RUNS[command]
+    )
     done = said(command, pipeline, *arguments.split(), "--quiet", *options, code=code)
     return result(command, output) if code == 0 else done
 
@@ -139,7 +170,9 @@ def result(command, output):
         return spacy.load(output)("the cat sat on the mat").vector.round(4).tolist()
     if command == "fit-meta":
         return spacy.load(output).pipe_names
-    text = Path(output, "1_Pooling/config.json" if command == "export" else "").read_text(encoding="utf8")
+    text = Path(output, "1_Pooling/config.json" if command == "export" else "").read_text(
+        encoding="utf8"
+    )
     if command == "card":
         return re.findall(r"Pooling .*", text), re.findall(r"print\(doc\S*vector", text)
     if command == "benchmark":
@@ -148,10 +181,14 @@ def result(command, output):
 
 
 LONG = ("benchmark", "cluster", "distill-static", "fit-meta", "mine", "visualize")
-LOADING = sorted(with_option("--pipe") - {"hub-card", "import"})  # which needs the hub, and which makes a pipe
+LOADING = sorted(
+    with_option("--pipe") - {"hub-card", "import"}
+)  # which needs the hub, and which makes a pipe
 
 
-@pytest.mark.parametrize("command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in LOADING])
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in LOADING]
+)
 def test_code_pipe_and_name(inside, command):
     """Code is imported before loading; the results of a pipe are those of its encoder, given by its name."""
     if command in ("card", "evaluate", "search"):  # all load by one function
@@ -169,7 +206,9 @@ def test_code_pipe_and_name(inside, command):
 
 def test_missing_pipe_and_encoder_names(inside):
     for command in ("card", "evaluate", "search"):
-        assert "third" in run(command, "own", "none", "--code", "code.py", "--pipe", "third", code=1)
+        assert "third" in run(
+            command, "own", "none", "--code", "code.py", "--pipe", "third", code=1
+        )
     assert "two members" in run("fit-meta", "org/tiny-encoder", "new", code=1)
     for command in (["card"], ["hub-card", "org/repo"]):
         assert "does not exist" in said(*command, "org/tiny-encoder", code=2)

@@ -33,7 +33,9 @@ def data(tmp_path_factory):
         patch.setattr(sys, "argv", ["evaluation_sample.py", str(folder), "--assets", str(SAMPLE)])
         runpy.run_path(str(ROOT / "scripts" / "evaluation_sample.py"), run_name="__main__")
     pairs = folder / "STSBenchmark" / "sts-dev.csv"
-    pairs.write_text("".join(pairs.read_text(encoding="utf8").splitlines(keepends=True)[:50]), encoding="utf8")
+    pairs.write_text(
+        "".join(pairs.read_text(encoding="utf8").splitlines(keepends=True)[:50]), encoding="utf8"
+    )
     return folder
 
 
@@ -45,14 +47,27 @@ def folder(nlp_folder, data):
 
 def test_benchmark_and_compare(folder):
     """A folder of data sets: results, reports, reuse, a baseline, and both side by side."""
-    settings = ["--suite", "sts,triplets,arguments", "--any-count", "--bootstrap", 20, "--code", PAPERS]
+    settings = [
+        "--suite",
+        "sts,triplets,arguments",
+        "--any-count",
+        "--bootstrap",
+        20,
+        "--code",
+        PAPERS,
+    ]
     (folder / "second").mkdir()
     for place in ("first", "second"):
         done = invoke("benchmark", "nlp", "data", *settings, "-o", f"{place}/tiny.json")
         results = json.loads((folder / place / "tiny.json").read_text())
-        assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and results["failed"] == {}
+        assert (
+            list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"]
+            and results["failed"] == {}
+        )
         assert "STS12" in results["skipped"] and "STS12-en-test" in done.stdout
-        spearman = results["tasks"]["STSb-dev"]["variants"][0]["scores"]["cosine"]["spearman"]["pooled"]
+        spearman = results["tasks"]["STSb-dev"]["variants"][0]["scores"]["cosine"]["spearman"][
+            "pooled"
+        ]
         report = (folder / place / "tiny.md").read_text(encoding="utf8")
         assert f"{100 * spearman:.2f}" in report and report.strip() in done.stdout
         assert "<svg" in (folder / place / "tiny.html").read_text(encoding="utf8")
@@ -77,7 +92,10 @@ def test_task_that_fails(folder):
     triplets.write_text(triplets.read_text(encoding="utf8") + "title,a,b,\n", encoding="utf8")
     invoke("benchmark", "nlp", "data", *FEW, "-o", "results.json", code=1)
     results = json.loads((folder / "results.json").read_text())
-    assert list(results["tasks"]) == ["STSb-dev"] and "test.csv, line 82" in results["failed"]["wikisec"]
+    assert (
+        list(results["tasks"]) == ["STSb-dev"]
+        and "test.csv, line 82" in results["failed"]["wikisec"]
+    )
     assert "Cannot compare 1 results" in said("compare", "results.json", code=1)
 
 
@@ -100,7 +118,11 @@ def test_plain_table_in_a_terminal(monkeypatch, capsys):
         (["evaluate", "no-such-thing", "data/STSBenchmark/sts-dev.csv"], 1, "no-such-thing"),
         (["evaluate", "nlp", "data"], 1, "data is a folder: give a file of examples"),
         (["benchmark", "nlp", "data", "-s", "sick"], 1, "SICK_trial.txt"),
-        (["benchmark", "nlp", "data", "-s", "unknown"], 1, "--code: benchmarks/papers/paper_tasks.py"),
+        (
+            ["benchmark", "nlp", "data", "-s", "unknown"],
+            1,
+            "--code: benchmarks/papers/paper_tasks.py",
+        ),
         (["benchmark", "nlp", "data", "-o", "a.md"], 1, "ends in .json"),
         (["compare", "data/STSBenchmark/sts-dev.csv"], 1, "sts-dev.csv"),
     ],
@@ -113,7 +135,19 @@ def test_refused(folder, arguments, code, message):
 
 def test_convert_a_table(folder):
     (folder / "pairs.tsv").write_text("4\tOne.\tTwo.\tx\n2\tThree.\tFour.\ty\n", encoding="utf8")
-    columns = ["--members", "2,1", "--score", 0, "--label", 3, "--min-score", 2, "--max-score", 4, "--no-header"]
+    columns = [
+        "--members",
+        "2,1",
+        "--score",
+        0,
+        "--label",
+        3,
+        "--min-score",
+        2,
+        "--max-score",
+        4,
+        "--no-header",
+    ]
     assert "Wrote 1 pairs" in said("convert", "pairs.tsv", "out.spacy", *columns, "--limit", 1)
     (doc,) = DocBin().from_disk(folder / "out.spacy").get_docs(spacy.blank("xx").vocab)
     assert [span.text for span in doc.spans["sbert"]] == ["Two.", "One."]
@@ -126,7 +160,9 @@ def test_distill_static(folder):
     texts = (SAMPLE / "texts-train.txt").read_text(encoding="utf8").splitlines()
     options = ["-v", SAMPLE / "texts-train.txt", "--words", 3]
     said("distill-static", "nlp", "out", *options, "--size", 5)
-    expected = distill_static(spacy.load("nlp"), texts, size=5, words=3).get_pipe("sbert").encode(texts)
+    expected = (
+        distill_static(spacy.load("nlp"), texts, size=5, words=3).get_pipe("sbert").encode(texts)
+    )
     assert numpy.array_equal(spacy.load("out").get_pipe("sbert").encode(texts), expected)
     assert expected.shape == (300, 5)
     said("distill-static", "nlp", "new", *options, "--size", 99, code=1)
@@ -136,13 +172,17 @@ def test_distill_static(folder):
 
 def own_table(folder):
     pairs = list(read_sts(SAMPLE / "pairs-dev.csv"))[:40]
-    rows = [(i, first, second, f"{5 * score:.2f}") for i, (first, second, score) in enumerate(pairs)]
+    rows = [
+        (i, first, second, f"{5 * score:.2f}") for i, (first, second, score) in enumerate(pairs)
+    ]
     return write_rows(folder / "own.csv", ("id", "left", "right", "grade"), rows)
 
 
 def test_evaluate_a_table(folder, tiny_bert):
     """The same scores as in the layout of the STS benchmark, and as with all options."""
-    said("evaluate", tiny_bert, own_table(folder), "-o", "before.json")  # an encoder without training
+    said(
+        "evaluate", tiny_bert, own_table(folder), "-o", "before.json"
+    )  # an encoder without training
     assert json.loads((folder / "before.json").read_text())["pairs"] == 40
     path = own_table(folder)
     done = said("evaluate", "nlp", path, "-o", "found.json")
@@ -152,15 +192,23 @@ def test_evaluate_a_table(folder, tiny_bert):
     lines = (SAMPLE / "pairs-dev.csv").read_text(encoding="utf8").splitlines(keepends=True)[:40]
     (folder / "sts.csv").write_text("".join(lines), encoding="utf8")
     assert "Columns" not in said("evaluate", "nlp", "sts.csv", "-o", "sts.json")
-    found, told, sts = (json.loads((folder / f"{name}.json").read_text()) for name in ("found", "told", "sts"))
-    assert found == told == sts and found["pairs"] == 40 and f"{100 * found['sts_spearman']:.2f}" in done
+    found, told, sts = (
+        json.loads((folder / f"{name}.json").read_text()) for name in ("found", "told", "sts")
+    )
+    assert (
+        found == told == sts
+        and found["pairs"] == 40
+        and f"{100 * found['sts_spearman']:.2f}" in done
+    )
 
 
 def test_convert_a_table_of_found_columns(folder):
     """But for the range: another file of the data may show more of it."""
     assert "--max-score" in said("convert", own_table(folder), "own.spacy", code=1)
     assert not (folder / "own.spacy").exists()
-    assert "Columns found: left, right, grade" in said("convert", "own.csv", "own.spacy", "--max-score", 5)
+    assert "Columns found: left, right, grade" in said(
+        "convert", "own.csv", "own.spacy", "--max-score", 5
+    )
     scores = {name: folder / f"{name}.json" for name in ("spacy", "csv")}
     for kind, output in scores.items():
         said("evaluate", "nlp", f"own.{kind}", "-o", output)

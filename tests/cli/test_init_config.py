@@ -15,7 +15,11 @@ GRADES = [0, 1.5, 2.5, 4, 5, 3]
 TABLES = {  # header, columns, measure
     "graded": (("id", "one", "two", "sim"), (int, text, text, cycle(*GRADES)), "sts_spearman"),
     "binary": (("id", "one", "two", "same"), (int, text, text, cycle(0, 1)), "pair_ap"),
-    "labelled": (("id", "one", "two", "relation"), (int, text, text, cycle("yes", "no", "maybe")), "nli_acc"),
+    "labelled": (
+        ("id", "one", "two", "relation"),
+        (int, text, text, cycle("yes", "no", "maybe")),
+        "nli_acc",
+    ),
     "positives": (("one", "two"), (text, text), "pair_ap"),
     "triplets": (("a", "p", "n"), (text, text, text), "triplet_acc"),
 }
@@ -29,7 +33,9 @@ def table(path, name):
 
 def graded(path, scores=GRADES, bad=None, header=("one", "two", "sim")):
     """A table of these scores, with others in some lines of the file."""
-    return write_columns(path, header, text, text, lambda i: (bad or {}).get(i + 2, scores[i % len(scores)]), n=60)
+    return write_columns(
+        path, header, text, text, lambda i: (bad or {}).get(i + 2, scores[i % len(scores)]), n=60
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,10 +57,16 @@ def test_range_of_scores(tmp_path, scores, ends):
 
 
 def weighted(config):
-    return {name: weight for name, weight in config["training"]["score_weights"].items() if weight is not None}
+    return {
+        name: weight
+        for name, weight in config["training"]["score_weights"].items()
+        if weight is not None
+    }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in TABLES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in TABLES]
+)
 def test_config_is_trained_and_scored(tmp_path, name, tiny_bert):
     header, _, measure = TABLES[name]
     paths = [table(tmp_path / "train.csv", name)]
@@ -72,23 +84,31 @@ def test_config_is_trained_and_scored(tmp_path, name, tiny_bert):
     assert config["training"]["patience"] == steps  # two epochs at least
     train(out, tmp_path / "training", overrides={"training.logger.progress_bar": False})
     nlp = spacy.load(tmp_path / "training/model-best")
-    assert measure in nlp.meta["performance"] and weighted(nlp.config) == {measure: 1.0}  # and no mean with another
+    assert measure in nlp.meta["performance"] and weighted(nlp.config) == {
+        measure: 1.0
+    }  # and no mean with another
     assert nlp("the cat").vector.any()
     said = run("evaluate", tmp_path / "training/model-best", paths[1])
     assert "Columns as in its training" in said and "Examples 60" in said.replace("  ", " ")
 
 
-@pytest.mark.parametrize("scores", [GRADES, [0, 1, 2, 3], [i / 59 for i in range(60)], list(range(60))])
+@pytest.mark.parametrize(
+    "scores", [GRADES, [0, 1, 2, 3], [i / 59 for i in range(60)], list(range(60))]
+)
 def test_bad_score_is_named_and_never_drops_the_column(tmp_path, scores):
     good, out = graded(tmp_path / "good.csv", scores), tmp_path / "x.cfg"
     for bad in ("", "  ", "n/a", "3,5", "nan", "inf"):
         path = graded(tmp_path / "bad.csv", scores, {41: bad})
         for given in ({}, {"score": "sim"}):
-            with pytest.raises(ValueError, match=rf"(?s)bad\.csv, line 41: .*'sim', got '\s*{bad.strip()}\s*'"):
+            with pytest.raises(
+                ValueError, match=rf"(?s)bad\.csv, line 41: .*'sim', got '\s*{bad.strip()}\s*'"
+            ):
                 find_table(path, **given)
     for paths in ((path, good), (good, path)):
         for options in ((), ("--score", "sim"), ("--members", "one,two")):
-            assert "bad.csv, line 41" in run("init-config", *paths, "--output", out, *options, code=1)
+            assert "bad.csv, line 41" in run(
+                "init-config", *paths, "--output", out, *options, code=1
+            )
     assert not out.exists()
 
 
@@ -97,13 +117,21 @@ def test_decimal_commas_are_not_labels(tmp_path):
     with pytest.raises(ValueError, match=r"line 2: expected a number.*'0,5' \(60 of its 60"):
         find_table(path)
     codes = ["12", "24a", "12b"]  # of which a third are numbers
-    assert find_table(graded(tmp_path / "codes.csv", codes, header=("one", "two", "verdict"))).kind == "labelled"
+    assert (
+        find_table(graded(tmp_path / "codes.csv", codes, header=("one", "two", "verdict"))).kind
+        == "labelled"
+    )
     labels = [1, 2, "none"]  # mostly numbers, under a name that says what they are
-    assert find_table(graded(tmp_path / "labels.csv", labels, header=("one", "two", "label"))).kind == "labelled"
+    assert (
+        find_table(graded(tmp_path / "labels.csv", labels, header=("one", "two", "label"))).kind
+        == "labelled"
+    )
 
 
 def test_whole_scores_are_not_ids(tmp_path):
-    found = find_table(graded(tmp_path / "own.csv", range(0, 100, 2), header=("one", "two", "grade")))
+    found = find_table(
+        graded(tmp_path / "own.csv", range(0, 100, 2), header=("one", "two", "grade"))
+    )
     assert (found.kind, found.columns.score, found.columns.max_score) == ("graded", "grade", 100)
     found = find_table(graded(tmp_path / "ids.csv", range(60), header=("one", "two", "id")))
     assert (found.kind, found.unused) == ("positives", ("id",))
@@ -115,7 +143,9 @@ def test_missing_json_field_is_a_blank_cell(tmp_path, missing):
     del rows[missing]["sim"]
     path = tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ValueError, match=rf"own.jsonl, line {missing + 1}: expected a number.*'sim', got ''"):
+    with pytest.raises(
+        ValueError, match=rf"own.jsonl, line {missing + 1}: expected a number.*'sim', got ''"
+    ):
         find_table(path)
     rows[missing]["sim"] = 1.5
     rows[5]["note"] = "x"
@@ -141,7 +171,14 @@ def test_outlier_does_not_decide_the_range(tmp_path, scores, given, wide, others
     said = run("init-config", path, path, "--output", out, code=1)
     assert f"own.csv, line 33: the score {given:g} in the column 'sim'" in said
     assert f"1 of 60 are outside of {others}" in said and f"scaled from {wide}" in said
-    run("init-config", path, path, "--output", out, *said[said.index("--min-score") :].rstrip(". ").split())
+    run(
+        "init-config",
+        path,
+        path,
+        "--output",
+        out,
+        *said[said.index("--min-score") :].rstrip(". ").split(),
+    )
     reader = load_config(out)["corpora"]["train"]
     assert [reader["min_score"], reader["max_score"]] == list(map(float, wide.split(" to ")))
 
@@ -160,7 +197,9 @@ def test_many_far_scores_decide_the_range(tmp_path):
 def test_wrong_tables_are_refused_before_training(tmp_path):
     path, out = table(tmp_path / "train.csv", "graded"), tmp_path / "x.cfg"
     bad = write_columns(tmp_path / "dev.csv", ("one", "two", "sim"), text, text, cycle(9), n=1)
-    other = write_columns(tmp_path / "other.csv", ("one", "three", "sim"), text, text, cycle(1), n=1)
+    other = write_columns(
+        tmp_path / "other.csv", ("one", "three", "sim"), text, text, cycle(1), n=1
+    )
     without = table(tmp_path / "own.csv", "positives")
     for paths, messages in (
         ((path, bad), ("dev.csv, line 2", "'9'")),
@@ -171,4 +210,6 @@ def test_wrong_tables_are_refused_before_training(tmp_path):
         assert all(message in said for message in messages)
     assert not out.exists()
     with pytest.raises(ValueError, match=r"empty\.csv"):
-        find_table(write_columns(tmp_path / "empty.csv", ("a", "b"), text, text, n=0), members=["a", "b"])
+        find_table(
+            write_columns(tmp_path / "empty.csv", ("a", "b"), text, text, n=0), members=["a", "b"]
+        )

@@ -15,7 +15,15 @@ from pipelines import ROOT
 from spacy_sbert import SentenceBert
 from spacy_sbert.visual.scatter import class_terms, words_of
 
-TEXTS = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat", "", "food for the man", "a dog ran", "he"]
+TEXTS = [
+    "the cat sat on the mat",
+    "a dog ran",
+    "the cat sat on the mat",
+    "",
+    "food for the man",
+    "a dog ran",
+    "he",
+]
 IDS = [f"t{i}" for i in range(len(TEXTS))]
 
 
@@ -64,8 +72,22 @@ def test_search_has_ids():
     pytest.importorskip("faiss")
 
     def found(corpus, *options):
-        said("search", "nlp", corpus, "a dog ran", "-k", 4, "-o", "f.jsonl", "--overwrite", "--quiet", *options)
-        return sorted((row["row"], row.get("id"), row["text"]) for row in read("f.jsonl"))  # equal texts score the same
+        said(
+            "search",
+            "nlp",
+            corpus,
+            "a dog ran",
+            "-k",
+            4,
+            "-o",
+            "f.jsonl",
+            "--overwrite",
+            "--quiet",
+            *options,
+        )
+        return sorted(
+            (row["row"], row.get("id"), row["text"]) for row in read("f.jsonl")
+        )  # equal texts score the same
 
     expected = found("a.csv", *COLUMNS)
     assert {(1, "t1", "a dog ran"), (5, "t5", "a dog ran")} < set(expected)
@@ -74,7 +96,11 @@ def test_search_has_ids():
     assert found("a.csv", *COLUMNS, "--index", "index") == found("index") == expected
     without = [(row, None, text) for row, _, text in expected]
     assert found("a.csv", "--column", "body", "--index", "index") == without
-    assert found("a.csv", "--column", "body", "--index", "plain", "--kind", "flat") == found("plain") == without
+    assert (
+        found("a.csv", "--column", "body", "--index", "plain", "--kind", "flat")
+        == found("plain")
+        == without
+    )
     assert found("a.csv", *COLUMNS, "--index", "plain") == expected  # the ids are in the file
     assert "--id-column" in said("search", "nlp", "index", "he", "--id-column", "sku", code=1)
     for old, new in (("t5", "t9"), ("a dog ran", "a dog runs")):
@@ -92,7 +118,9 @@ def test_texts_with_line_breaks():
     said("cluster", "nlp", "n.csv", "c.tsv", "--quiet", "-m", "hierarchical", "-n", 1)
     assert [row["text"] for row in read("c.tsv")] == texts
     said("search", "nlp", "n.csv", "a\tb", "-o", "s.tsv", "--quiet")
-    assert {(row["query"], row["text"]) for row in read("s.tsv")} == {("a\tb", text) for text in texts}
+    assert {(row["query"], row["text"]) for row in read("s.tsv")} == {
+        ("a\tb", text) for text in texts
+    }
 
 
 @pytest.mark.parametrize("charset", ["cp1252", "ascii"])
@@ -117,7 +145,10 @@ MISSING = [
     ("sklearn", "visualize nlp texts.txt m.html --style map --clusters 2"),
     ("sklearn", "visualize nlp texts.txt m.html --style map --projection tsne"),
     ("sklearn", "benchmark nlp . --suite sts,transfer"),
-    ("sklearn", f"benchmark nlp . --suite probing,learned --code {ROOT}/benchmarks/papers/paper_tasks.py"),
+    (
+        "sklearn",
+        f"benchmark nlp . --suite probing,learned --code {ROOT}/benchmarks/papers/paper_tasks.py",
+    ),
     ("pyarrow", "encode nlp texts.txt v.parquet"),
     ("pyarrow", "mine nlp texts.parquet p.tsv"),
 ]
@@ -145,22 +176,38 @@ def test_missing_package_is_reported_before_encoding(tmp_path, monkeypatch, modu
 def test_ids_of_pairs_and_groups():
     said("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
     rows = read("p.tsv")
-    assert list(rows[0]) == ["score", "first_row", "second_row", "first_id", "second_id", "first", "second"]
+    assert list(rows[0]) == [
+        "score",
+        "first_row",
+        "second_row",
+        "first_id",
+        "second_id",
+        "first",
+        "second",
+    ]
     assert {(row["first_id"], row["second_id"]) for row in rows} == {("t0", "t2"), ("t1", "t5")}
     assert "There may be more pairs" not in said("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
     done = said("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
     groups = [(0, 0), (0, 2), (1, 1), (1, 5)]
-    assert read("g.jsonl") == [{"group": g, "row": i, "id": IDS[i], "text": TEXTS[i]} for g, i in groups]
+    assert read("g.jsonl") == [
+        {"group": g, "row": i, "id": IDS[i], "text": TEXTS[i]} for g, i in groups
+    ]
     assert "2 groups of 4 texts; 2 are in none" in done
     said("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
     assert list(read("plain.tsv")[0]) == ["group", "row", "text"]
     for wrong in (("--groups",), ("--groups", "--min-score", 0.9, "-k", 3)):
         assert "--groups" in said("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
     for command, output in (("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")):
-        done = said(command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1)
+        done = said(
+            command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1
+        )
         assert "'number'" in done
     said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
-    assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
+    assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {
+        0: True,
+        1: True,
+        -1: False,
+    }
 
 
 @pytest.mark.parametrize("name", ["a.csv", "linked.csv"])
@@ -178,5 +225,8 @@ def test_an_output_that_is_an_input_is_refused(name):
         ("encode", "a.csv", name, "--pipeline", "nlp"),
     ):
         message = said(*command, "--overwrite", code=1)
-        assert "is the input, and was given as the output" in message or "expected a name that ends in" in message
+        assert (
+            "is the input, and was given as the output" in message
+            or "expected a name that ends in" in message
+        )
     assert Path("a.csv").read_bytes() == before

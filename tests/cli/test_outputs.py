@@ -64,7 +64,9 @@ def remove(path):
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in COMMANDS])
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in COMMANDS]
+)
 def test_command_that_writes(folder, command, request):
     """Bars are on standard error, whether or not that is a terminal; the last lines name what was written."""
     if command == "search --index":
@@ -75,7 +77,9 @@ def test_command_that_writes(folder, command, request):
     output = folder / name
     if command != "search --index":
         output.write_text(HAND)
-        done = run_command(command, code=int(command != "card"))  # card keeps a README written by hand
+        done = run_command(
+            command, code=int(command != "card")
+        )  # card keeps a README written by hand
         assert output.read_text() == HAND and (command == "card" or output.name in done.output)
     if command in WITHOUT_OVERWRITE and output.exists():
         remove(output)
@@ -86,7 +90,10 @@ def test_command_that_writes(folder, command, request):
     if command == "search --index":
         assert not re.search(saved, run_command(command).stdout)  # it is used, not saved again
     remove(output)
-    for beside in (*folder.glob("[rd].[mh]*"), *folder.glob("v.npy.json")):  # reports, and the record of encode
+    for beside in (
+        *folder.glob("[rd].[mh]*"),
+        *folder.glob("v.npy.json"),
+    ):  # reports, and the record of encode
         beside.unlink()
     done = run_command(command, "--quiet")
     assert output.exists() and not BAR.search(done.output) and re.search(saved, done.stdout)
@@ -110,7 +117,9 @@ def test_folder_with_other_files(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Language, "to_disk", full)
         assert "No space left" in run_command("fit-meta", "--quiet", "--overwrite", code=1).output
-    assert {path.name: path.stat().st_ino for path in out.iterdir()} == before  # it is whole as it was
+    assert {
+        path.name: path.stat().st_ino for path in out.iterdir()
+    } == before  # it is whole as it was
     remove(out)
     out.write_text(HAND)
     run_command("fit-meta", "--quiet", "--overwrite")
@@ -131,8 +140,13 @@ def test_benchmark_updates_only_its_own_results(folder):
 
 def test_links_and_reports_that_exist_are_refused(folder):
     (folder / "pairs.tsv").symlink_to(folder / "elsewhere.tsv")
-    assert "pairs.tsv" in run_command("mine", code=1).output and not (folder / "elsewhere.tsv").exists()
+    assert (
+        "pairs.tsv" in run_command("mine", code=1).output
+        and not (folder / "elsewhere.tsv").exists()
+    )
     for name in ("r.md", "r.html"):
         (folder / name).write_text(HAND)
-        assert name in run_command("benchmark", code=1).output and (folder / name).read_text() == HAND
+        assert (
+            name in run_command("benchmark", code=1).output and (folder / name).read_text() == HAND
+        )
         remove(folder / name)

@@ -8,7 +8,12 @@ import sys
 import pytest
 from invoking import said
 
-HEAVY = ["spacy_sbert.pipeline.sbert", "spacy_sbert.models", "spacy_sbert.search.corpus_search", "spacy_sbert.bulk"]
+HEAVY = [
+    "spacy_sbert.pipeline.sbert",
+    "spacy_sbert.models",
+    "spacy_sbert.search.corpus_search",
+    "spacy_sbert.bulk",
+]
 # Of a folder with texts.txt, own.csv, vectors.npy and out.tsv; and what is said
 WRONG = {
     "no corpus": (["search", "nope", "none.txt", "a dog"], "'none.txt' does not exist"),
@@ -52,14 +57,23 @@ def folder(tmp_path, monkeypatch):
 
 def test_errors_before_heavy_imports(folder):
     given = json.dumps({name: arguments for name, (arguments, _) in WRONG.items()})
-    done = subprocess.run([sys.executable, "-c", SCRIPT, given], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, given], capture_output=True, text=True, check=True
+    )
     answers, modules = json.loads(done.stdout.splitlines()[-1])
     for name, (_, expected) in WRONG.items():
         code, output = answers[name]
         flat = " ".join(output.replace("│", " ").split())
         assert code in (1, 2) and expected in flat, (name, flat)
     assert not set(HEAVY) & set(modules)
-    assert sorted(os.listdir(folder)) == ["folder", "nlp", "out.tsv", "texts.parquet", "texts.txt", "vectors.npy"]
+    assert sorted(os.listdir(folder)) == [
+        "folder",
+        "nlp",
+        "out.tsv",
+        "texts.parquet",
+        "texts.txt",
+        "vectors.npy",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ def run(*arguments, code=0):
 
 
 def golds(name, *arguments, **settings):
-    return [example.reference.spans["sbert"].attrs[name] for example in PairCorpus(*arguments, **settings)(NLP)]
+    return [
+        example.reference.spans["sbert"].attrs[name]
+        for example in PairCorpus(*arguments, **settings)(NLP)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +48,18 @@ def pipeline(loaded, tmp_path, monkeypatch):
 
 def test_chosen_columns_are_reported(tmp_path, pipeline):
     header = ("question1", "question2", "created_at", "is_duplicate")
-    path = write(tmp_path / "d.csv", header, text, text, lambda i: f"2024-03-04 12:10:{i:02d}", cycle(0, 1))
+    path = write(
+        tmp_path / "d.csv", header, text, text, lambda i: f"2024-03-04 12:10:{i:02d}", cycle(0, 1)
+    )
     found = "question1, question2, is_duplicate"
     line = f"Columns found: {found}, scores from 0 to 1; not used: created_at"
     assert line in run("evaluate", pipeline, path)
     assert line in run("convert", path, tmp_path / "d.spacy")
     said = run("init-config", path, path, "-o", tmp_path / "d.cfg")
-    assert f"40 pairs with scores of 0 and 1 ({found})" in said and "Columns not used: created_at" in said
+    assert (
+        f"40 pairs with scores of 0 and 1 ({found})" in said
+        and "Columns not used: created_at" in said
+    )
     assert "scaled" not in said  # from 0..1 to 0..1
 
 
@@ -71,25 +79,40 @@ def test_rows_without_gold(tmp_path, pipeline):
 
 def test_seven_columns_need_not_be_sts(tmp_path, pipeline):
     path, sts = tmp_path / "seven.tsv", tmp_path / "sts.tsv"
-    path.write_text("7\tnews\ta b\tc d\t3\tDT NN a1\tDT NN b1\n8\tnews\tc\td\t1\tNN VB a2\tIN DT b2\n")
+    path.write_text(
+        "7\tnews\ta b\tc d\t3\tDT NN a1\tDT NN b1\n8\tnews\tc\td\t1\tNN VB a2\tIN DT b2\n"
+    )
     assert "STS" not in run("evaluate", pipeline, path, code=1)
     run("evaluate", pipeline, path, "--no-header", "--members", "5,6", code=1)
     named = ("--no-header", "--members", "5,6", "--score", "4")
     said = run("evaluate", pipeline, path, *named)
-    assert "Columns found: 5, 6, 4, scores from 1 to 5; not used: 0, 1, 2, 3" in said and "Spearman" in said
-    sts.write_text("".join(f"news\tMSR\t2012test\t{i}\t{i % 5}.0\t{text()}\t{text()}\n" for i in range(20)))
+    assert (
+        "Columns found: 5, 6, 4, scores from 1 to 5; not used: 0, 1, 2, 3" in said
+        and "Spearman" in said
+    )
+    sts.write_text(
+        "".join(f"news\tMSR\t2012test\t{i}\t{i % 5}.0\t{text()}\t{text()}\n" for i in range(20))
+    )
     assert "Layout found: the STS benchmark's" in run("evaluate", pipeline, sts)
-    assert "20 pairs with scores (5, 6, 4)" in run("init-config", sts, sts, "--output", tmp_path / "x.cfg", *named)
+    assert "20 pairs with scores (5, 6, 4)" in run(
+        "init-config", sts, sts, "--output", tmp_path / "x.cfg", *named
+    )
 
 
 def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     path = write(tmp_path / "c.csv", ("text", "category"), text, lambda i: f"class_{i % 3}")
     options = ("--encoder", tiny_bert, "--epochs", 1)
-    assert "40 texts with labels (text, category)" in run("init-config", path, path, "-o", tmp_path / "c.cfg", *options)
+    assert "40 texts with labels (text, category)" in run(
+        "init-config", path, path, "-o", tmp_path / "c.cfg", *options
+    )
     config = load_config(tmp_path / "c.cfg")
     assert config["components"]["sbert"]["loss"]["@layers"] == "spacy-sbert.BatchHardTripletLoss.v1"
-    assert [name for name, weight in config["training"]["score_weights"].items() if weight] == ["knn_acc"]
-    train(tmp_path / "c.cfg", tmp_path / "trained", overrides={"training.logger.progress_bar": False})
+    assert [name for name, weight in config["training"]["score_weights"].items() if weight] == [
+        "knn_acc"
+    ]
+    train(
+        tmp_path / "c.cfg", tmp_path / "trained", overrides={"training.logger.progress_bar": False}
+    )
     assert 0 < spacy.load(tmp_path / "trained/model-best").meta["performance"]["knn_acc"] < 1
     run("evaluate", pipeline, path, "-o", tmp_path / "c.json")
     scores = json.loads((tmp_path / "c.json").read_text())
@@ -98,7 +121,9 @@ def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     vectors = numpy.stack([loaded(text).vector for text in texts])
     vectors /= numpy.linalg.norm(vectors, axis=1, keepdims=True)
     nearest = (vectors @ vectors.T - 9 * numpy.eye(40)).argmax(axis=1)
-    assert scores["knn_acc"] == pytest.approx(numpy.mean([labels[i] == labels[k] for i, k in enumerate(nearest)]))
+    assert scores["knn_acc"] == pytest.approx(
+        numpy.mean([labels[i] == labels[k] for i, k in enumerate(nearest)])
+    )
     assert scores["pairs"] == 40 and scores["sts_spearman"] is None
 
 
@@ -119,7 +144,9 @@ def test_constant_gold(tmp_path, pipeline, columns, reason):
         convert(path, tmp_path / "c.spacy", format="table", members=["a", "b"], score="score")
         assert reason in run("evaluate", pipeline, tmp_path / "c.spacy", code=1)
         convert(path, tmp_path / "p.spacy", format="table", members=["a", "b"])
-        assert "its examples have no gold" in run("evaluate", pipeline, tmp_path / "p.spacy", code=1)
+        assert "its examples have no gold" in run(
+            "evaluate", pipeline, tmp_path / "p.spacy", code=1
+        )
 
 
 def test_undefined_scores_are_explained(tmp_path, pipeline):
@@ -127,7 +154,10 @@ def test_undefined_scores_are_explained(tmp_path, pipeline):
     path = write(tmp_path / "sick.csv", header, text, text, cycle(0, 1, 2, 3, 4), cycle("NEUTRAL"))
     options = ("--members", "sentence_A,sentence_B", "--score", header[2], "--label", header[3])
     said = run("evaluate", pipeline, path, *options, "-o", tmp_path / "s.json")
-    assert "Spearman" in said and "Other scores are not defined: the pipeline has no head for labels" in said
+    assert (
+        "Spearman" in said
+        and "Other scores are not defined: the pipeline has no head for labels" in said
+    )
     assert json.loads((tmp_path / "s.json").read_text())["sts_spearman"] is not None
 
 
@@ -146,7 +176,9 @@ def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
     config["training"]["score_weights"]["sts_spearman"] = 1.0  # one that is defined
     config.to_disk(tmp_path / "d.cfg")
-    assert "Training ended after step 1" in run("train", tmp_path / "d.cfg", "--output", tmp_path / "out")
+    assert "Training ended after step 1" in run(
+        "train", tmp_path / "d.cfg", "--output", tmp_path / "out"
+    )
 
 
 def test_labels_with_decimals(tmp_path):
@@ -155,12 +187,25 @@ def test_labels_with_decimals(tmp_path):
         for i, labels in enumerate([(0, 1, 2), ("0.00", "1", "2.0")])
     ]
     assert "40 pairs with labels" in run("init-config", *paths, "-o", tmp_path / "x.cfg")
-    reading = {key: value for key, value in load_config(tmp_path / "x.cfg")["corpora"]["dev"].items() if key[0] != "@"}
+    reading = {
+        key: value
+        for key, value in load_config(tmp_path / "x.cfg")["corpora"]["dev"].items()
+        if key[0] != "@"
+    }
     for path in paths:
         assert golds("label", **reading | {"path": str(path)}) == (["0", "1", "2"] * 14)[:40]
-    rows = "".join(json.dumps({"a": "x y", "b": "y z", "label": label}) + "\n" for label in (2.0, "2.0", 2, "2", "2.5"))
+    rows = "".join(
+        json.dumps({"a": "x y", "b": "y z", "label": label}) + "\n"
+        for label in (2.0, "2.0", 2, "2", "2.5")
+    )
     (tmp_path / "j.jsonl").write_text(rows)
-    assert golds("label", tmp_path / "j.jsonl", members=["a", "b"], label="label") == ["2", "2", "2", "2", "2.5"]
+    assert golds("label", tmp_path / "j.jsonl", members=["a", "b"], label="label") == [
+        "2",
+        "2",
+        "2",
+        "2",
+        "2.5",
+    ]
 
 
 def test_unknown_labels(tmp_path, tiny_bert):
@@ -171,16 +216,30 @@ def test_unknown_labels(tmp_path, tiny_bert):
     said = run("init-config", path, short, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, code=1)
     assert not (tmp_path / "x.cfg").exists()
     assert "'E', 'N', 'C'" in said and all(f"'{label}'" in said for label in NLI)
-    said = run("init-config", path, some, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, "--epochs", 1)
+    said = run(
+        "init-config", path, some, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, "--epochs", 1
+    )
     assert "[sbert-unknown-init-labels] 10 examples" in said and "does not have: 'unsure'." in said
     said = run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--paths.dev", short, code=1)
     assert "'E', 'N', 'C'" in said and "'neutral'" in said
     assert not (tmp_path / "out/model-best").exists()
-    with pytest.warns(UserWarning, match=r"\[sbert-unknown-dev-labels\] 10 examples of \[corpora.dev\].*'unsure'; kn"):
-        run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--training.logger.progress_bar", "false")
+    with pytest.warns(
+        UserWarning,
+        match=r"\[sbert-unknown-dev-labels\] 10 examples of \[corpora.dev\].*'unsure'; kn",
+    ):
+        run(
+            "train",
+            tmp_path / "x.cfg",
+            "-o",
+            tmp_path / "out",
+            "--training.logger.progress_bar",
+            "false",
+        )
     said = run("evaluate", tmp_path / "out/model-best", short, code=1)
     assert "'E', 'N', 'C'" in said and "'neutral'" in said
-    with pytest.warns(UserWarning, match=r"\[sbert-unknown-evaluate-labels\] 10 examples of .*some.csv.*'unsure'"):
+    with pytest.warns(
+        UserWarning, match=r"\[sbert-unknown-evaluate-labels\] 10 examples of .*some.csv.*'unsure'"
+    ):
         assert "Accuracy of labels" in run("evaluate", tmp_path / "out/model-best", some)
 
 
@@ -197,7 +256,9 @@ def test_marks_of_missing_labels(tmp_path, tiny_bert):
     corpora["train"]["path"] = str(other)
     for missing in (["-", "-1"], []):
         assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
-    with pytest.raises(ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'):
+    with pytest.raises(
+        ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'
+    ):
         check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
 
 
@@ -207,7 +268,9 @@ def scored_as(loaded, pipeline, monkeypatch):
 
     def give(path, **options):
         dev = {"@readers": "spacy-sbert.PairCorpus.v1", "path": str(path), "format": "table"}
-        monkeypatch.setitem(loaded.config["corpora"], "dev", dev | find_table(path, **options).reading())
+        monkeypatch.setitem(
+            loaded.config["corpora"], "dev", dev | find_table(path, **options).reading()
+        )
 
     return give
 
@@ -218,11 +281,21 @@ def test_missing_labels_and_range_of_each_file(tmp_path, pipeline, scored_as):
     for mark in ("-", "-1"):
         path = write(tmp_path / "own.csv", header, text, text, cycle("x", "y", "z", mark))
         said = run("evaluate", pipeline, path, code=1)  # as it has no head for labels
-        assert f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are skipped" in said
+        assert (
+            f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are skipped"
+            in said
+        )
     path = write(tmp_path / "dev.csv", ("one", "two", "mine"), text, text, lambda i: i % 11 / 2)
     scored_as(path, score="mine")
-    said = run("evaluate", pipeline, write(tmp_path / "own.csv", ("one", "two", "mine"), text, text, cycle(0, 1)))
-    assert "Columns as in its training: one, two, mine, scores from 0 to 1" in said and "Average precision" in said
+    said = run(
+        "evaluate",
+        pipeline,
+        write(tmp_path / "own.csv", ("one", "two", "mine"), text, text, cycle(0, 1)),
+    )
+    assert (
+        "Columns as in its training: one, two, mine, scores from 0 to 1" in said
+        and "Average precision" in said
+    )
 
 
 def test_columns_without_names_or_with_commas(tmp_path, pipeline, scored_as):
@@ -242,10 +315,18 @@ def test_columns_without_names_or_with_commas(tmp_path, pipeline, scored_as):
 
 
 def test_convert_needs_a_range_and_training_the_code_of_its_loss(tmp_path):
-    path, out = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, cycle(0.2, 4.8)), tmp_path / "a.cfg"
+    path, out = (
+        write(tmp_path / "f.csv", ("a", "b", "score"), text, text, cycle(0.2, 4.8)),
+        tmp_path / "a.cfg",
+    )
     said = run("convert", path, tmp_path / "f.spacy", code=1)
     assert "expected a score from 0 to 1" not in said
-    run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(". ").split())
+    run(
+        "convert",
+        path,
+        tmp_path / "f.spacy",
+        *said[said.index("--min-score") :].rstrip(". ").split(),
+    )
     assert golds("score", tmp_path / "f.spacy") == pytest.approx([0.04, 0.96] * 20)
     run("init-config", path, path, "--output", out)
     out.write_text(out.read_text().replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
@@ -268,9 +349,13 @@ def test_commands_that_find_columns_stop_at_unread_texts(tmp_path, tiny_bert, co
 
 
 def test_commands_that_read_one_column_warn_of_others(tmp_path, capsys):
-    path = write(tmp_path / "own.csv", ("text", "other", "topic"), text, text, cycle("a", "b"), n=20)
+    path = write(
+        tmp_path / "own.csv", ("text", "other", "topic"), text, text, cycle("a", "b"), n=20
+    )
     Columns().check(path)
-    assert "[sbert-unread-texts]" in (told := capsys.readouterr().out) and "not read: other." in " ".join(told.split())
+    assert "[sbert-unread-texts]" in (
+        told := capsys.readouterr().out
+    ) and "not read: other." in " ".join(told.split())
     Columns(column="text").check(path)
     Columns().check(write(tmp_path / "one.csv", ("text", "topic"), text, cycle("a", "b"), n=20))
     assert capsys.readouterr().out == ""

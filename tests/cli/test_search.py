@@ -5,7 +5,14 @@ import spacy
 import srsly
 from invoking import said
 
-TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
+TEXTS = [
+    "A man is eating food.",
+    "The cat sat on the mat.",
+    "He cannot go.",
+    "The dog ran fast.",
+    "the dog ran",
+    "he",
+]
 SEARCH = ("search", "nlp", "corpus.txt")
 OUT = ("--output", "found.jsonl", "--overwrite")
 
@@ -27,7 +34,9 @@ def test_search_with_an_index():
     said(*search)
     exact = rows()
     assert [row["query"] for row in exact] == ["the dog ran"] * 2 + ["he"] * 2
-    assert (exact[0]["text"], exact[0]["row"]) == ("the dog ran", 4) and exact[0]["score"] == pytest.approx(1)
+    assert (exact[0]["text"], exact[0]["row"]) == ("the dog ran", 4) and exact[0][
+        "score"
+    ] == pytest.approx(1)
     for what in ("Saved the index to index", "Searched the index in index"):
         output = said(*search, "--index", "index")
         assert what in output and "1.0000 4 the dog ran" in output
@@ -39,19 +48,36 @@ def test_search_with_an_index():
 
 
 @pytest.mark.parametrize(
-    "options", [["--threshold", 0.1, "--min-size", 1], ["-m", "hierarchical", "-n", 2], ["-m", "kmeans", "-n", 3]]
+    "options",
+    [
+        ["--threshold", 0.1, "--min-size", 1],
+        ["-m", "hierarchical", "-n", 2],
+        ["-m", "kmeans", "-n", 3],
+    ],
 )
 def test_cluster(options):
     output = said("cluster", "nlp", "corpus.txt", "out.jsonl", *options)
     found = rows("out.jsonl")
-    assert [row["text"] for row in found] == TEXTS and [row["row"] for row in found] == list(range(6))
+    assert [row["text"] for row in found] == TEXTS and [row["row"] for row in found] == list(
+        range(6)
+    )
     n = len({row["cluster"] for row in found})
     assert f"{n} clusters of 6 texts" in output and n == (options[-1] if "-n" in options else n)
 
 
 @pytest.mark.parametrize(("threshold", "advice"), [(0.999999, True), (-1, False)])
 def test_advice_where_most_texts_are_in_no_cluster(threshold, advice):
-    output = said("cluster", "nlp", "corpus.txt", "c.tsv", "--quiet", "--threshold", threshold, "--min-size", 2)
+    output = said(
+        "cluster",
+        "nlp",
+        "corpus.txt",
+        "c.tsv",
+        "--quiet",
+        "--threshold",
+        threshold,
+        "--min-size",
+        2,
+    )
     assert ("lower --threshold" in output) is advice
 
 
@@ -97,7 +123,9 @@ def test_queries_from_a_file_or_standard_input(folder):
     assert {row["query"] for row in expected} == {"he\u2028ran", "a cat"}
     said(*SEARCH, "--queries", "-", *options, piped=lines)
     assert rows() == expected
-    assert "Cannot read the --queries" in said(*SEARCH, "--queries", "-", *options, piped=b"\xff\n", code=1)
+    assert "Cannot read the --queries" in said(
+        *SEARCH, "--queries", "-", *options, piped=b"\xff\n", code=1
+    )
 
 
 def test_output_of_search(folder):
@@ -116,7 +144,12 @@ def test_mine_all_pairs(folder):
     output = said("mine", "nlp", "corpus.txt", "pairs.jsonl", "-k", 0)
     found = rows("pairs.jsonl")
     assert "Wrote 15 rows" in output and "There may be more pairs" not in output
-    assert {(row["first_row"], row["second_row"]) for row in found} == {(i, j) for j in range(6) for i in range(j)}
-    assert all((row["first"], row["second"]) == (TEXTS[row["first_row"]], TEXTS[row["second_row"]]) for row in found)
+    assert {(row["first_row"], row["second_row"]) for row in found} == {
+        (i, j) for j in range(6) for i in range(j)
+    }
+    assert all(
+        (row["first"], row["second"]) == (TEXTS[row["first_row"]], TEXTS[row["second_row"]])
+        for row in found
+    )
     said("mine", "nlp", "corpus.txt", "some.jsonl", "-k", 0, "--min-score", repr(found[7]["score"]))
     assert rows("some.jsonl") == found[:8]

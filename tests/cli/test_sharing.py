@@ -97,7 +97,9 @@ def gold(nlp, text):
 def config(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     nlp = blank()
-    DocBin(docs=[gold(nlp, text) for text in TEXTS] * 5, store_user_data=True).to_disk("train.spacy")
+    DocBin(docs=[gold(nlp, text) for text in TEXTS] * 5, store_user_data=True).to_disk(
+        "train.spacy"
+    )
     (tmp_path / "base.cfg").write_text(CONFIG.replace("ENCODER", str(tiny_bert)), encoding="utf8")
     typed("init", "fill-config", "base.cfg", "full.cfg")
     return tmp_path / "full.cfg"
@@ -127,21 +129,39 @@ def test_config(config):
         "pooling": {"@layers": "reduce_mean.v1"},
     }
     assert "Config is valid" in typed("debug", "config", config)
-    told = CliRunner().invoke(app, ["debug", "data", str(config)]).output  # which finds so little data an error
-    assert "Pipeline can be initialized with data" in told and "Training pipeline: transformer, tagger" in told, told
+    told = (
+        CliRunner().invoke(app, ["debug", "data", str(config)]).output
+    )  # which finds so little data an error
+    assert (
+        "Pipeline can be initialized with data" in told
+        and "Training pipeline: transformer, tagger" in told
+    ), told
 
 
 def test_training_and_evaluation(config):
     nlp = train()
-    assert {"transformer_loss", "ner_loss", "tagger_loss", "textcat_loss", "sbert_loss"} <= nlp.meta[
-        "performance"
-    ].keys()
+    assert {
+        "transformer_loss",
+        "ner_loss",
+        "tagger_loss",
+        "textcat_loss",
+        "sbert_loss",
+    } <= nlp.meta["performance"].keys()
     typed("evaluate", "out/model-last", "train.spacy", "--output", "scores.json")
     with open("scores.json", encoding="utf8") as file:
         scores = json.load(file)
     for name in ("tag_acc", "ents_f", "cats_score"):
         assert scores[name] == pytest.approx(nlp.meta["performance"][name])
-    typed("find-threshold", "out/model-last", "train.spacy", "textcat", "threshold", "cats_macro_f", "-n", 2)
+    typed(
+        "find-threshold",
+        "out/model-last",
+        "train.spacy",
+        "textcat",
+        "threshold",
+        "cats_macro_f",
+        "-n",
+        2,
+    )
     ours = train(output="ours", run=said)
     expected, found = parameters_of(nlp), parameters_of(ours)
     assert all(numpy.array_equal(found[key], expected[key]) for key in expected)
@@ -165,7 +185,11 @@ def test_assemble(config):
 
 FROZEN = {  # the settings, and what moves
     "listeners": (["sbert", "textcat"], [], {"transformer", "tagger", "ner"}),
-    "annotating listener": (["textcat"], ["transformer", "textcat"], {"transformer", "tagger", "ner"}),
+    "annotating listener": (
+        ["textcat"],
+        ["transformer", "textcat"],
+        {"transformer", "tagger", "ner"},
+    ),
     "transformer": (["transformer"], ["transformer"], {"tagger", "ner", "textcat"}),
     "first and last": (["tagger", "sbert"], [], {"transformer", "ner", "textcat"}),
 }
@@ -178,7 +202,9 @@ def test_frozen_components_of_a_trained_pipeline(config, name):
     before = parameters_of(train())
     source_all(config)
     settings = {"frozen_components": frozen, "annotating_components": annotating}
-    words = [word for key, value in settings.items() for word in (f"--training.{key}", json.dumps(value))]
+    words = [
+        word for key, value in settings.items() for word in (f"--training.{key}", json.dumps(value))
+    ]
     after = parameters_of(train(*words, output="again"))
     assert {key[0] for key in before if not numpy.array_equal(before[key], after[key])} == moving
 
@@ -197,6 +223,7 @@ def test_init_tok2vec(config):
     settings = {"pretraining.component": "transformer", "initialize.init_tok2vec": "weights.bin"}
     nlp = init_nlp(spacy.util.load_config(config, overrides=settings, interpolate=False))
     expected, found = (
-        {key: value for key, value in parameters_of(each).items() if key[0] == "transformer"} for each in (trained, nlp)
+        {key: value for key, value in parameters_of(each).items() if key[0] == "transformer"}
+        for each in (trained, nlp)
     )
     assert expected and all(numpy.array_equal(found[key], expected[key]) for key in expected)

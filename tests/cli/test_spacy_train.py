@@ -21,7 +21,11 @@ def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
         "--training.max_steps": 2,
         "--training.eval_frequency": 1,
     }
-    words = ["train", ROOT / "configs" / "sts.cfg", *(part for pair in settings.items() for part in pair)]
+    words = [
+        "train",
+        ROOT / "configs" / "sts.cfg",
+        *(part for pair in settings.items() for part in pair),
+    ]
     done = CliRunner().invoke(app, list(map(str, words)))
     assert done.exit_code == 0, done.output
     assert "sts_spearman" in done.stdout and "ex/s" in done.stdout
@@ -35,11 +39,20 @@ def test_one_epoch_on_stsb(tmp_path):
     """Reaches what sentence-transformers reaches with the same recipe: 89.32 on STSb dev; about ten minutes."""
 
     def run(*arguments):
-        subprocess.run([sys.executable, "-m", "spacy", *map(str, arguments)], capture_output=True, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "spacy", *map(str, arguments)], capture_output=True, check=True
+        )
 
     folder = real_data() / "sts" / "STSBenchmark"
     for split, count in (("train", 5749), ("dev", 1500)):
-        run("sbert", "convert", folder / f"sts-{split}.csv", tmp_path / f"{split}.spacy", "-e", count)
+        run(
+            "sbert",
+            "convert",
+            folder / f"sts-{split}.csv",
+            tmp_path / f"{split}.spacy",
+            "-e",
+            count,
+        )
     paths = ["--paths.train", tmp_path / "train.spacy", "--paths.dev", tmp_path / "dev.spacy"]
     every = ["--training.eval_frequency", 359]  # of 360 steps
     run("train", ROOT / "configs" / "sts.cfg", "--output", tmp_path / "training", *paths, *every)

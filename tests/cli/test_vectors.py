@@ -12,7 +12,15 @@ from spacy_sbert import SentenceBert
 from spacy_sbert.bulk import FileVectors
 from spacy_sbert.files.tables import TextColumns
 
-TEXTS = ["the cat sat on the mat", "", "a dog ran", "the dog ran", " ", "food for the man", "the cat sat on a mat"]
+TEXTS = [
+    "the cat sat on the mat",
+    "",
+    "a dog ran",
+    "the dog ran",
+    " ",
+    "food for the man",
+    "the cat sat on a mat",
+]
 QUERY = "the dog ran"
 
 
@@ -45,12 +53,22 @@ COMMANDS = {
     "search": lambda output: (*SEARCH, output),
     "index": lambda output: (*SEARCH, output, "--index", f"{output}.index", "--kind", "flat"),
     "mine": lambda output: ("mine", "nlp", "texts.txt", output, "-k", 4),
-    "cluster": lambda output: ("cluster", "nlp", "texts.txt", output, "-m", "hierarchical", "-n", 3),
+    "cluster": lambda output: (
+        "cluster",
+        "nlp",
+        "texts.txt",
+        output,
+        "-m",
+        "hierarchical",
+        "-n",
+        3,
+    ),
 }
 
 
 @pytest.mark.parametrize(
-    ("command", "name"), [*((command, "vectors.npy") for command in COMMANDS), ("search", "vectors.parquet")]
+    ("command", "name"),
+    [*((command, "vectors.npy") for command in COMMANDS), ("search", "vectors.parquet")],
 )
 def test_same_results_as_of_the_texts(folder, encoded, command, name):
     if name.endswith("parquet"):
@@ -78,12 +96,17 @@ def test_visualize_vectors(style, monkeypatch):
     assert len(found) >= 4 and all(text in pages[1] for text in ("a dog ran", "food"))
     if style == "map":
         assert numpy.allclose(numpy.array(found, float), numpy.array(expected, float), atol=1e-4)
-    assert "--vectors" in said("visualize", "nlp", "texts.txt", "x.html", "--sentences", "--vectors", vectors, code=1)
+    assert "--vectors" in said(
+        "visualize", "nlp", "texts.txt", "x.html", "--sentences", "--vectors", vectors, code=1
+    )
 
 
 @pytest.mark.parametrize(
     ("method", "table"),
-    [(("-m", "hierarchical", "-n", 3), "clusters.tsv"), (("-t", 0.9, "--min-size", 2), "clusters.jsonl")],
+    [
+        (("-m", "hierarchical", "-n", 3), "clusters.tsv"),
+        (("-t", 0.9, "--min-size", 2), "clusters.jsonl"),
+    ],
 )
 def test_visualize_clusters(folder, encoded, method, table, monkeypatch):
     """Encoded once: the table that `cluster` writes has the same texts in the same order, without the blank lines."""
@@ -93,7 +116,9 @@ def test_visualize_clusters(folder, encoded, method, table, monkeypatch):
     monkeypatch.setattr(SentenceBert, "predict", None)
     encoded.clear()
     said("visualize", "nlp", table, "found.html", *drawn, "--vectors", vectors)
-    expected, found = (data_of((folder / f"{name}.html").read_text("utf8")) for name in ("expected", "found"))
+    expected, found = (
+        data_of((folder / f"{name}.html").read_text("utf8")) for name in ("expected", "found")
+    )
     assert found["texts"] == [text for text in TEXTS if text.strip()] and encoded == []
     assert all(found[key] == expected[key] for key in ("texts", "group", "names"))
     numpy.testing.assert_allclose(found["places"], expected["places"], atol=0.2)
@@ -106,7 +131,10 @@ def test_vectors_of_a_copy_of_the_texts(folder):
     vectors, copy = Path(encode()), folder / "copy.txt"
     copy.write_text("\n\n" + "\n".join(filter(str.strip, TEXTS)))
     found = FileVectors(vectors).of_texts(folder / "texts.txt", TextColumns())
-    assert numpy.array_equal(FileVectors(vectors).of_texts(copy, TextColumns()), found) and found.all(axis=1).all()
+    assert (
+        numpy.array_equal(FileVectors(vectors).of_texts(copy, TextColumns()), found)
+        and found.all(axis=1).all()
+    )
     copy.write_text("\n".join(reversed(TEXTS)))
     with pytest.raises(ValueError, match=r"vectors\.npy"):
         FileVectors(vectors).of_texts(copy, TextColumns())
@@ -122,7 +150,9 @@ def test_vectors_of_something_else(folder, make_nlp):
     assert "other texts" in refused(other)
     other.write_text("\n".join(TEXTS[:-1]) + "\n")
     assert str(len(TEXTS)) in refused(other) and str(len(TEXTS) - 1) in refused(other)
-    (folder / "table.csv").write_text('"text","body"\n' + "".join(f'"{text}","{text}."\n' for text in TEXTS))
+    (folder / "table.csv").write_text(
+        '"text","body"\n' + "".join(f'"{text}","{text}."\n' for text in TEXTS)
+    )
     said("encode", "table.csv", "table.npy", "--pipeline", "nlp", "--quiet")
     assert "other texts" in refused("table.csv", "--column", "body", by="table.npy")
     make_nlp(model={"pooling": "max"}).to_disk("max")
@@ -150,5 +180,7 @@ def test_file_beside_the_output_is_not_overwritten(folder):
     found = FileVectors(folder / "vectors.npy")
     assert len(found) == len(TEXTS) and found.shape[1] == 16
     assert repr(found).endswith(f"vectors.npy: 7 vectors of 16 numbers by {found.encoder[0]})")
-    rows = FileVectors(Path(encode("half.npy", "--dtype", "float16"))).of_texts(folder / "texts.txt", TextColumns())
+    rows = FileVectors(Path(encode("half.npy", "--dtype", "float16"))).of_texts(
+        folder / "texts.txt", TextColumns()
+    )
     assert rows.dtype == "float32" and rows.shape == (5, 16)

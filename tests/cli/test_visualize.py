@@ -41,7 +41,9 @@ def test_lines_make_a_heat_map(draw, pipeline, folder):
     page, data = draw("\n\n".join(TEXTS), "--limit", "3", "--title", "Three <b>lines", "--low", "0")
     assert ["".join(row["tokens"]) for row in data["rows"]] == TEXTS[:3]
     assert "<title>Three &lt;b&gt;lines</title>" in page and "Colours from 0 to 1" in page
-    assert "Saved the picture to sub/out.html" in said("visualize", pipeline, "texts.txt", "sub/out.html")
+    assert "Saved the picture to sub/out.html" in said(
+        "visualize", pipeline, "texts.txt", "sub/out.html"
+    )
     assert os.listdir(folder / "sub") == ["out.html"]
 
 
@@ -81,7 +83,9 @@ def test_one_text_by_its_sentences(draw):
 
 
 def test_a_table_makes_a_map(draw):
-    table = "\n".join(["text\tkind", *(f"{text}\t{number % 2}" for number, text in enumerate(TEXTS))])
+    table = "\n".join(
+        ["text\tkind", *(f"{text}\t{number % 2}" for number, text in enumerate(TEXTS))]
+    )
     _, data = draw(table, "--style", "map", "--labels", "kind", name="table.tsv")
     assert (data["texts"], data["names"], data["group"]) == (TEXTS, ["0", "1"], [0, 1, 0, 1])
     for arguments, message in (

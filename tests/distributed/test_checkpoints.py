@@ -25,12 +25,25 @@ from spacy_sbert.training.gold import is_untrained
 from spacy_sbert.training.quickstart_config import check_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
-STOPS = {"training.before_update": {"@callbacks": "tests.stop.v1"}}  # in step STOP[0], as Ctrl-C does
+STOPS = {
+    "training.before_update": {"@callbacks": "tests.stop.v1"}
+}  # in step STOP[0], as Ctrl-C does
 STOP = [-1]
-EPOCHS = {"training.max_epochs": 2, "training.eval_frequency": 3, "corpora.train.limit": 70, "corpora.dev.limit": 20}
-STREAM = EPOCHS | {"training.max_epochs": -1, "training.max_steps": 10, "corpora.train.shuffle_buffer": 30}
+EPOCHS = {
+    "training.max_epochs": 2,
+    "training.eval_frequency": 3,
+    "corpora.train.limit": 70,
+    "corpora.dev.limit": 20,
+}
+STREAM = EPOCHS | {
+    "training.max_epochs": -1,
+    "training.max_steps": 10,
+    "corpora.train.shuffle_buffer": 30,
+}
 DROPOUT = {f"components.{HOLDER[TRAINED]}.model.transformer_config": {"hidden_dropout_prob": 0.2}}
-SECOND = 22 if TRAINED == "own" else 38  # the event while the second checkpoint is written, by the number of pipes
+SECOND = (
+    22 if TRAINED == "own" else 38
+)  # the event while the second checkpoint is written, by the number of pipes
 
 
 @registry.callbacks("tests.stop.v1")
@@ -50,7 +63,11 @@ def arguments_of(encoder, folder, name, **settings):
     path = folder / f"{name}.cfg"
     config.to_disk(path, interpolate=False)
     settings = {"training.logger.output_file": str(folder / "log.jsonl"), **settings}
-    options = (word for key, value in settings.items() for word in (f"--{key}", json.dumps(value).strip('"')))
+    options = (
+        word
+        for key, value in settings.items()
+        for word in (f"--{key}", json.dumps(value).strip('"'))
+    )
     return [path, *options]
 
 
@@ -77,7 +94,9 @@ def stopped(arguments, output, step, *options):
 
 def logged(folder):
     """Return the lines of the log without its times, and remove it."""
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf8").splitlines()]
+    lines = [
+        json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf8").splitlines()
+    ]
     (folder / "log.jsonl").unlink()
     for line in lines:
         del line["examples_per_second"]
@@ -87,7 +106,9 @@ def logged(folder):
 def files_of(folder):
     """The bytes of all weights, and what the pipeline scored."""
     nlp = spacy.load(folder)
-    vectors = numpy.stack([doc.vector for doc in nlp.pipe(["A man is eating.", "Someone is having a meal."])])
+    vectors = numpy.stack(
+        [doc.vector for doc in nlp.pipe(["A man is eating.", "Someone is having a meal."])]
+    )
     weights = {name: pipe.to_bytes() for name, pipe in nlp.components}
     return vectors.tobytes(), weights, nlp.meta["performance"]
 
@@ -95,7 +116,10 @@ def files_of(folder):
 def check_same(first, second):
     for name in ("model-last", "model-best"):
         assert files_of(first / name) == files_of(second / name), name
-    assert sorted(path.name for path in second.iterdir()) == ["model-best", "model-last"]  # no checkpoint is left
+    assert sorted(path.name for path in second.iterdir()) == [
+        "model-best",
+        "model-last",
+    ]  # no checkpoint is left
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +127,14 @@ def killed_training(tiny_bert, tmp_path_factory):
     """The arguments, whose corpus is a copy, and the folder of a training that was killed in its second checkpoint."""
     folder = tmp_path_factory.mktemp("killed")
     shutil.copy(ROOT / "assets" / "pairs-train.csv", folder / "train.csv")
-    arguments = [*arguments_of(tiny_bert, folder, "sts", **EPOCHS | DROPOUT), "--paths.train", folder / "train.csv"]
-    work = partial(command, "sbert", "train", *arguments, "--output", folder / "out", "--checkpoint-every", 4)
+    arguments = [
+        *arguments_of(tiny_bert, folder, "sts", **EPOCHS | DROPOUT),
+        "--paths.train",
+        folder / "train.csv",
+    ]
+    work = partial(
+        command, "sbert", "train", *arguments, "--output", folder / "out", "--checkpoint-every", 4
+    )
     assert killed_at(work, folder / "out" / "checkpoint", event=SECOND)
     (folder / "log.jsonl").unlink()
     return arguments, folder
@@ -123,8 +153,22 @@ def test_killed_and_resumed(broken, killed_training, tmp_path):
     arguments, output = broken
     train(arguments, tmp_path / "straight", "--checkpoint-every", 4)
     whole = logged(killed_training[1])
-    assert [path.name for path in (output / "checkpoint").iterdir() if path.name[0] != "."] == ["step-4"]
-    run(partial(command, "sbert", "train", *arguments, "--output", output, "--checkpoint-every", 4, "--resume"))
+    assert [path.name for path in (output / "checkpoint").iterdir() if path.name[0] != "."] == [
+        "step-4"
+    ]
+    run(
+        partial(
+            command,
+            "sbert",
+            "train",
+            *arguments,
+            "--output",
+            output,
+            "--checkpoint-every",
+            4,
+            "--resume",
+        )
+    )
     check_same(tmp_path / "straight", output)
     rest = [line for line in whole if line["step"] >= 4]  # with the loss since the last evaluation
     assert logged(killed_training[1]) == rest
@@ -142,14 +186,18 @@ KINDS = {
 SLOW = {"late", "parts", "averages", "patience", "tokens"}  # which add the least
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in KINDS])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in KINDS]
+)
 def test_resumed_equals_uninterrupted(config_of, tmp_path, kind):
     name, settings, every = KINDS[kind]
     arguments, options = config_of(name, **settings, **STOPS), ("--checkpoint-every", every)
     train(arguments, tmp_path / "straight", *options)
     whole = logged(tmp_path)
     told = stopped(arguments, tmp_path / "broken", every + 2, *options)
-    assert "with --resume continues from" in told and f"/checkpoint/step-{every}" in told.replace(" ", "")
+    assert "with --resume continues from" in told and f"/checkpoint/step-{every}" in told.replace(
+        " ", ""
+    )
     logged(tmp_path)
     assert "Resuming from" in train(arguments, tmp_path / "broken", *options, "--resume")
     check_same(tmp_path / "straight", tmp_path / "broken")
@@ -163,7 +211,12 @@ def test_loop_equals_spacy_train(config_of, tmp_path):
     check_same(tmp_path / "spacy", tmp_path / "ours")
 
 
-SMALL = {"corpora.train.limit": 57, "corpora.dev.limit": 12, "training.max_epochs": 1, "training.eval_frequency": 2}
+SMALL = {
+    "corpora.train.limit": 57,
+    "corpora.dev.limit": 12,
+    "training.max_epochs": 1,
+    "training.eval_frequency": 2,
+}
 FLAT = {"training.optimizer.learn_rate": 1e-30}  # so that no score is better than the first
 
 
@@ -213,7 +266,11 @@ def test_interrupted_last_evaluation(config_of, tmp_path, monkeypatch):
 def test_checkpoint_of_another_run(broken):
     arguments, output = broken
     assert "holds a checkpoint of an interrupted training" in refused(arguments, output)
-    for name, value in (("training.max_epochs", 4), ("training.seed", 5), ("components.sbert.loss_weight", 0.5)):
+    for name, value in (
+        ("training.max_epochs", 4),
+        ("training.seed", 5),
+        ("components.sbert.loss_weight", 0.5),
+    ):
         told = refused([*arguments, f"--{name}", str(value)], output, "--resume")
         assert f"other settings in {name.partition('.')[0]} ({name.partition('.')[2]}" in told
     model, corpus = output / "model-last" / "sbert" / "model", arguments[-1]
@@ -224,14 +281,22 @@ def test_checkpoint_of_another_run(broken):
     try:
         for first in ([pairs[1], pairs[0]], [other_score, pairs[1]]):
             corpus.write_text("".join([*first, *pairs[2:]]), encoding="utf8")
-            assert "The texts or the gold of the training corpus have" in refused(arguments, output, "--resume")
+            assert "The texts or the gold of the training corpus have" in refused(
+                arguments, output, "--resume"
+            )
             assert model.read_bytes() == b"weights of a later step"
     finally:
         corpus.write_text("".join(pairs), encoding="utf8")
     dev = corpus.with_name("dev.csv")
-    dev.write_text((ROOT / "assets" / "pairs-dev.csv").read_text(encoding="utf8").replace("\t0.0", "\t4.0"))
-    assert "other settings in corpora (dev.path" in refused([*arguments, "--paths.dev", dev], output, "--resume")
-    assert "--checkpoint-every and --resume need a f" in said("train", *arguments, "--checkpoint-every", 4, code=1)
+    dev.write_text(
+        (ROOT / "assets" / "pairs-dev.csv").read_text(encoding="utf8").replace("\t0.0", "\t4.0")
+    )
+    assert "other settings in corpora (dev.path" in refused(
+        [*arguments, "--paths.dev", dev], output, "--resume"
+    )
+    assert "--checkpoint-every and --resume need a f" in said(
+        "train", *arguments, "--checkpoint-every", 4, code=1
+    )
     assert (output / "checkpoint" / "step-4").is_dir()
 
 
@@ -260,7 +325,9 @@ def test_training_that_diverges(config_of, tmp_path, rate):
     """It ends with its step, and what it has made is no model."""
     arguments = config_of("sts", **SMALL | DIVERGING | {"training.optimizer.learn_rate": rate})
     told = refused(arguments, tmp_path / "out", "--checkpoint-every", 1)
-    assert "Training diverged at step " in told and told.lower().count("lower the learning rate") == 1
+    assert (
+        "Training diverged at step " in told and told.lower().count("lower the learning rate") == 1
+    )
     for folder in (tmp_path / "out").glob("**/config.cfg"):
         assert numpy.isfinite(spacy.load(folder.parent)("A man is eating.").vector).all()
 
@@ -279,7 +346,11 @@ def test_untrained_best_is_named(config_of, tmp_path):
     scores = [line["score"] for line in logged(tmp_path)]
     assert ("[sbert-nothing-learned]" in told) == (max(scores[1:]) < scores[0])
     assert is_untrained([(0.5, 0), (0.4, 2)]) and not is_untrained([(0.5, 0), (0.5, 2)])
-    assert not is_untrained([(0.5, 0)]) and not is_untrained([(0.4, 0), (0.5, 2), (0.3, 4)]) and not is_untrained([])
+    assert (
+        not is_untrained([(0.5, 0)])
+        and not is_untrained([(0.4, 0), (0.5, 2), (0.3, 4)])
+        and not is_untrained([])
+    )
 
 
 @pytest.mark.parametrize("name", ["eval_frequency", "accumulate_gradient", "patience"])
@@ -296,7 +367,9 @@ def flipped(data):
 
 def test_damaged_checkpoint_is_refused(broken):
     arguments, output = broken
-    state, model = (output / "checkpoint" / "step-4" / file for file in ("state.pt", "pipeline/sbert/model"))
+    state, model = (
+        output / "checkpoint" / "step-4" / file for file in ("state.pt", "pipeline/sbert/model")
+    )
     for path, damage in (
         (state, lambda data: data[: len(data) // 2]),
         (state, flipped),
@@ -330,7 +403,10 @@ def test_damaged_checkpoint_is_refused(broken):
             {"training.max_epoch": 2},
             "[training] has no setting 'max_epoch', which would be ignored: expected max_epochs.",
         ),
-        ({"paths.trian": "x.csv"}, "[paths] has no setting 'trian', which would be ignored: expected train."),
+        (
+            {"paths.trian": "x.csv"},
+            "[paths] has no setting 'trian', which would be ignored: expected train.",
+        ),
         ({"components.sbert.name": "all-mpnet-base-v2"}, "Set name in [components.sbert.model]"),
         ({"training.logger.output_file": f"{ROOT / 'README.md'}/log.csv"}, "Cannot write"),
     ],
@@ -340,10 +416,15 @@ def test_errors_without_a_traceback(config_of, tmp_path, setting, message):
 
 
 def test_settings_beside_a_source():
-    block = {"source": "en_mine", "loss": {"@layers": "mine.v1"}, "replace_listeners": ["model.tok2vec"]}
+    block = {
+        "source": "en_mine",
+        "loss": {"@layers": "mine.v1"},
+        "replace_listeners": ["model.tok2vec"],
+    }
     config = {"training": {}, "components": {"sbert": block}}
     with pytest.raises(
-        ValueError, match=r"a source and also loss, .*Load en_mine with .*\"components\.sbert\.loss\": "
+        ValueError,
+        match=r"a source and also loss, .*Load en_mine with .*\"components\.sbert\.loss\": ",
     ):
         check_config(config, config)
     del block["loss"]
@@ -367,10 +448,15 @@ def test_without_a_checkpoint_training_begins_and_foreign_files_stay(config_of, 
     (folder / "notes.txt").write_text("mine")
     arguments = config_of("sts", **SMALL, **STOPS)
     told = stopped(arguments, tmp_path / "out", 1)
-    assert "no checkpoint to resume from: with --checkpoint-every 2 there is one for each evaluation" in told
+    assert (
+        "no checkpoint to resume from: with --checkpoint-every 2 there is one for each evaluation"
+        in told
+    )
     told = stopped(arguments, tmp_path / "out", 1, "--checkpoint-every", 3)
     assert "no checkpoint to resume from yet: the first comes after step 3" in told
-    assert "training begins" in train(arguments, tmp_path / "out", "--resume", "--checkpoint-every", 2)
+    assert "training begins" in train(
+        arguments, tmp_path / "out", "--resume", "--checkpoint-every", 2
+    )
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "step-by-step"]
 
 
@@ -380,7 +466,12 @@ def test_random_states_survive():
     states = _random_states()
 
     def draw():
-        return random.gauss(0, 1), random.random(), *numpy.random.normal(size=3), *torch.rand(3).tolist()
+        return (
+            random.gauss(0, 1),
+            random.random(),
+            *numpy.random.normal(size=3),
+            *torch.rand(3).tolist(),
+        )
 
     first = draw()
     assert draw() != first
@@ -394,7 +485,16 @@ def test_two_ranks_resume(config_of, tmp_path):
     arguments = config_of("sts", **EPOCHS | DROPOUT)
 
     def begin(name, *options):
-        given = ("sbert", "train", *arguments, "--output", tmp_path / name, "--checkpoint-every", 4, *options)
+        given = (
+            "sbert",
+            "train",
+            *arguments,
+            "--output",
+            tmp_path / name,
+            "--checkpoint-every",
+            4,
+            *options,
+        )
         return start(partial(typed, tmp_path / name, *given))
 
     def end(ranks):
@@ -409,7 +509,9 @@ def test_two_ranks_resume(config_of, tmp_path):
     for rank in broken:
         rank.kill()
     assert end(broken) == [-9, -9] and (tmp_path / "broken" / "checkpoint").is_dir()
-    assert "made by 2 processes, and there are 1" in refused(arguments, tmp_path / "broken", "--resume")
+    assert "made by 2 processes, and there are 1" in refused(
+        arguments, tmp_path / "broken", "--resume"
+    )
     assert end(begin("broken", "--resume")) == [0, 0]
     assert "Resuming from" in (tmp_path / "broken-0").read_text()
     check_same(tmp_path / "straight", tmp_path / "broken")

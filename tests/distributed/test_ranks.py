@@ -23,13 +23,26 @@ from spacy.training import Example
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of
 from spacy_sbert.distributed.train_loop import _JointTraining
 
-IN_BATCH = ("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "BatchHardTripletLoss")
+IN_BATCH = (
+    "MultipleNegativesRankingLoss",
+    "CachedMultipleNegativesRankingLoss",
+    "BatchHardTripletLoss",
+)
 CASES = [("own", loss) for loss in (*OBJECTIVES, "MultiTaskLoss")]
 CASES += [("shared", loss) for loss in (*IN_BATCH, "SoftmaxLoss", "MultiTaskLoss")]
-CASES += [(one, loss) for one in ("tokens", "listening", "static") for loss in (IN_BATCH[0], "SoftmaxLoss")]
+CASES += [
+    (one, loss)
+    for one in ("tokens", "listening", "static")
+    for loss in (IN_BATCH[0], "SoftmaxLoss")
+]
 # Of the loss of a whole batch, of heads, of several objectives, and of each encoder: the others are of a kind.
 QUICK = {("own", loss) for loss in (IN_BATCH[0], "SoftmaxLoss", "MultiTaskLoss")}
-QUICK |= {("shared", "MultiTaskLoss"), ("tokens", IN_BATCH[0]), ("listening", "SoftmaxLoss"), ("static", IN_BATCH[0])}
+QUICK |= {
+    ("shared", "MultiTaskLoss"),
+    ("tokens", IN_BATCH[0]),
+    ("listening", "SoftmaxLoss"),
+    ("static", IN_BATCH[0]),
+}
 IN_PROCESSES = [("own", IN_BATCH[0]), ("own", "MultiTaskLoss")]
 
 
@@ -56,7 +69,8 @@ def check_equal(path, loss, first, second):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "loss"), [pytest.param(*case, marks=[pytest.mark.slow] * (case not in QUICK)) for case in CASES]
+    ("encoder", "loss"),
+    [pytest.param(*case, marks=[pytest.mark.slow] * (case not in QUICK)) for case in CASES],
 )
 def test_two_ranks_learn_what_one_does(make_nlp, tmp_path, encoder, loss):
     path = save(make_nlp, tmp_path, encoder, loss)
@@ -98,12 +112,16 @@ class Pair(TorchDistributed):
 
 
 def examples(nlp, n=4):
-    return [make_example(nlp, text, other) for text, other in zip(TEXTS, reversed(TEXTS), strict=True)][:n]
+    return [
+        make_example(nlp, text, other) for text, other in zip(TEXTS, reversed(TEXTS), strict=True)
+    ][:n]
 
 
 def ready(make_nlp, **training):
     nlp = make_nlp(TRAINED)
-    nlp.config["training"].update({"seed": 1, "frozen_components": [], "accumulate_gradient": 1, **training})
+    nlp.config["training"].update(
+        {"seed": 1, "frozen_components": [], "accumulate_gradient": 1, **training}
+    )
     nlp.initialize(lambda: examples(nlp))
     return nlp
 
@@ -190,13 +208,17 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
     sizes = [weights.numel() for weights, *_ in _parameters_of(models)]
     n = len(sizes)
     theirs = torch.zeros(n + 1 + sum(sizes))
-    theirs[0] = theirs[n] = 1.0  # the other rank has a gradient for the first alone, which has overflowed
+    theirs[0] = theirs[n] = (
+        1.0  # the other rank has a gradient for the first alone, which has overflowed
+    )
     theirs[n + 1 : n + 1 + sizes[0]] = 0.5
     seen = []
     with joined(nlp, Other()) as joint:
         monkeypatch.setattr(nlp, "update", lambda own: seen.append(own) or {})
         joint.update(examples(nlp))
-    assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
+    assert [example.predicted.text for example in seen[0]] == [
+        example.predicted.text for example in examples(nlp)[::2]
+    ]
     first, *others = [gradient for _, gradient, _ in _parameters_of(models)]
     assert (first == 0.5).all() and all(gradient is None for gradient in others)
     assert shim_of(nlp, "transformer")._grad_scaler.found_inf
@@ -206,7 +228,10 @@ def test_first_rank_gives_its_weights(make_nlp):
     pipelines = [make_nlp("own"), make_nlp("own")]
     for nlp in pipelines:
         nlp.initialize(lambda nlp=nlp: examples(nlp))
-    kept = [[weights.clone() for weights, *_ in _parameters_of([nlp.get_pipe("sbert").model])] for nlp in pipelines]
+    kept = [
+        [weights.clone() for weights, *_ in _parameters_of([nlp.get_pipe("sbert").model])]
+        for nlp in pipelines
+    ]
     for weights, *_ in _parameters_of([pipelines[1].get_pipe("sbert").model]):
         weights += 1
     in_threads(lambda ranks: _JointTraining(pipelines[ranks.rank], ranks).close())
@@ -222,8 +247,12 @@ def test_order_of_gathered_rows():
     starts = numpy.cumsum([0, *counts])
 
     def gather(ranks):
-        part = numpy.concatenate([whole[starts[i] : starts[i + 1]] for i in range(ranks.rank, len(counts), 3)])
-        return numpy.array_equal(ranks.gather(part, counts), whole), numpy.array_equal(ranks.own(whole, counts), part)
+        part = numpy.concatenate(
+            [whole[starts[i] : starts[i + 1]] for i in range(ranks.rank, len(counts), 3)]
+        )
+        return numpy.array_equal(ranks.gather(part, counts), whole), numpy.array_equal(
+            ranks.own(whole, counts), part
+        )
 
     assert in_threads(gather, size=3) == [(True, True)] * 3
 
@@ -247,8 +276,19 @@ def config(tiny_bert, tmp_path, monkeypatch):
 
 def torchrun(*words):
     """What two ranks say that torchrun starts."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "spacy"]
-    command, settings = list(map(str, [sys.executable, *launcher, *words])), {**os.environ, "OMP_NUM_THREADS": "1"}
+    launcher = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "spacy",
+    ]
+    command, settings = (
+        list(map(str, [sys.executable, *launcher, *words])),
+        {**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -257,10 +297,18 @@ def torchrun(*words):
 def test_two_ranks_train_as_one_does(config, tmp_path):
     told = torchrun("sbert", "train", config, "--output", tmp_path / "2", *TWO_STEPS)
     said("train", config, "--output", tmp_path / "1", *TWO_STEPS)
-    assert told.count("Saved the pipeline to") == told.count("LOSS SBERT") + told.count("loss sbert") == 1
+    assert (
+        told.count("Saved the pipeline to")
+        == told.count("LOSS SBERT") + told.count("loss sbert")
+        == 1
+    )
     first, second = (spacy.load(tmp_path / ranks / "model-last") for ranks in "12")
-    assert first.meta["performance"]["sbert_loss"] == pytest.approx(second.meta["performance"]["sbert_loss"], rel=1e-4)
-    assert first.meta["performance"]["pair_ap"] == pytest.approx(second.meta["performance"]["pair_ap"], abs=1e-3)
+    assert first.meta["performance"]["sbert_loss"] == pytest.approx(
+        second.meta["performance"]["sbert_loss"], rel=1e-4
+    )
+    assert first.meta["performance"]["pair_ap"] == pytest.approx(
+        second.meta["performance"]["pair_ap"], abs=1e-3
+    )
     vectors = [numpy.stack([doc.vector for doc in nlp.pipe(TEXTS)]) for nlp in (first, second)]
     assert abs(vectors[0] - vectors[1]).max() < 1e-4
     assert sorted(path.name for path in (tmp_path / "2").iterdir()) == ["model-best", "model-last"]
@@ -270,7 +318,9 @@ def test_two_ranks_train_as_one_does(config, tmp_path):
 def test_ended_job(config, tmp_path, number):
     """A rank whose peer is killed ends by itself; what both had saved is whole."""
     output = tmp_path / "out"
-    ranks = start(partial(typed, tmp_path / "log", "sbert", "train", config, "--output", output, *NO_END))
+    ranks = start(
+        partial(typed, tmp_path / "log", "sbert", "train", config, "--output", output, *NO_END)
+    )
     end = time.monotonic() + 300
     while not (output / "model-best" / "meta.json").exists():
         logs = "".join(path.read_text() for path in tmp_path.glob("log-*"))

@@ -53,7 +53,11 @@ def fit(tiny_bert, tmp_path, monkeypatch):
         file = tmp_path / f"{name}.cfg"
         config.to_disk(file, interpolate=False)
         choose_transformer(file, encoder)
-        train(file, tmp_path / output, overrides={**TWO_STEPS, "training.eval_frequency": 3, **overrides})
+        train(
+            file,
+            tmp_path / output,
+            overrides={**TWO_STEPS, "training.eval_frequency": 3, **overrides},
+        )
         return spacy.load(tmp_path / output / "model-last")
 
     return run
@@ -66,7 +70,9 @@ def test_every_shipped_config_trains(fit, make_nlp, tmp_path, name, encoder):
     assert nlp.get_pipe_meta("transformer").factory == SHARING[encoder][0]
     performance = nlp.meta["performance"]
     weighted = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
-    assert weighted and all(0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted)
+    assert weighted and all(
+        0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted
+    )
     assert performance["sbert_loss"] > 0
     if name == "joint":  # the losses are of one scale
         assert 0.02 < performance["sbert_loss"] / performance["ner_loss"] < 50
@@ -74,8 +80,12 @@ def test_every_shipped_config_trains(fit, make_nlp, tmp_path, name, encoder):
     fresh.initialize()
     before = weights_of(fresh)
     after = weights_of(nlp)
-    assert [key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key] == []
-    assert nlp("A man is eating.").similarity(nlp("A man is eating.")) == pytest.approx(1.0, abs=1e-5)
+    assert [
+        key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key
+    ] == []
+    assert nlp("A man is eating.").similarity(nlp("A man is eating.")) == pytest.approx(
+        1.0, abs=1e-5
+    )
 
 
 BARS = {"infersent": 0.6, "paraphrase_average": 0.65, "word_average": 0.45}
@@ -107,8 +117,12 @@ def test_configs_without_a_transformer_train(fit, make_nlp, request, tmp_path, n
     assert nlp.meta["performance"][measure] > (BARS[name] if is_whole else -1)
     assert numpy.allclose(nlp(text).vector, nlp.get_pipe("sbert").encode([text])[0], atol=1e-6)
     if name == "distillation_static":
-        first, last = (spacy.load(tmp_path / path).get_pipe("sbert") for path in ("static", "out/model-last"))
-        assert numpy.array_equal(*(pipe.model.get_ref("loss").get_param("W") for pipe in (first, last)))
+        first, last = (
+            spacy.load(tmp_path / path).get_pipe("sbert") for path in ("static", "out/model-last")
+        )
+        assert numpy.array_equal(
+            *(pipe.model.get_ref("loss").get_param("W") for pipe in (first, last))
+        )
         assert not numpy.array_equal(first.encode([text]), last.encode([text]))
 
 
@@ -126,7 +140,11 @@ def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch):
     config["paths"] |= {key.split(".")[1]: path for key, path in entities(tmp_path).items()}
     limit(config["corpora"], 20)
     nlp = init_nlp(config)
-    examples = list(spacy.registry.resolve({"train": nlp.config.interpolate()["corpora"]["train"]})["train"](nlp))
+    examples = list(
+        spacy.registry.resolve({"train": nlp.config.interpolate()["corpora"]["train"]})["train"](
+            nlp
+        )
+    )
     pairs = [eg for eg in examples if "sbert" in eg.reference.spans]
     others = [eg for eg in examples if "sbert" not in eg.reference.spans]
     assert len(pairs) == len(others) == 20
@@ -154,7 +172,11 @@ def test_training_resumes_from_sourced_pipes(fit, tmp_path):
     for name in ("transformer", "sbert"):
         config["components"][name] = {"source": str(tmp_path / "first" / "model-last")}
     nlp = init_nlp(config)
-    assert nlp.get_pipe("sbert").labels == first.get_pipe("sbert").labels == ("contradiction", "entailment", "neutral")
+    assert (
+        nlp.get_pipe("sbert").labels
+        == first.get_pipe("sbert").labels
+        == ("contradiction", "entailment", "neutral")
+    )
     before = weights_of(nlp)
     assert all(numpy.array_equal(value, before[key]) for key, value in weights_of(first).items())
     (tmp_path / "second").mkdir()
@@ -164,7 +186,10 @@ def test_training_resumes_from_sourced_pipes(fit, tmp_path):
 
 
 def logged(tmp_path):
-    return [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (tmp_path / "log.jsonl").read_text(encoding="utf8").splitlines()
+    ]
 
 
 COUNTED = {"training.max_epochs": 1, "training.max_steps": 0}
@@ -172,14 +197,21 @@ COUNTED = {"training.max_epochs": 1, "training.max_steps": 0}
 
 def test_an_epoch_is_all_pairs_of_a_file(fit, tmp_path):
     """Whatever file --paths.train names: the steps are counted, and the rate falls to its end with them."""
-    pairs = (ROOT / "assets" / "pairs-train.csv").read_text(encoding="utf8").splitlines(keepends=True)
+    pairs = (
+        (ROOT / "assets" / "pairs-train.csv").read_text(encoding="utf8").splitlines(keepends=True)
+    )
     (tmp_path / "other.csv").write_text("".join(pairs[:57]), encoding="utf8")
-    log = {"training.logger.output_file": str(tmp_path / "log.jsonl"), "paths.train": str(tmp_path / "other.csv")}
+    log = {
+        "training.logger.output_file": str(tmp_path / "log.jsonl"),
+        "paths.train": str(tmp_path / "other.csv"),
+    }
     nlp = fit("sts", **COUNTED, **log, **{"training.eval_frequency": 1})
     assert [line["step"] for line in logged(tmp_path)] == [0, 1, 2, 3]
     config = nlp.config.interpolate()["training"]
     rates = spacy.registry.resolve({"rates": config["optimizer"]["learn_rate"]})["rates"]
-    assert [next(rates) for _ in range(5)] == pytest.approx([2e-5, 1.5e-5, 1e-5, 5e-6, 0])  # no warm-up of 0.4 steps
+    assert [next(rates) for _ in range(5)] == pytest.approx(
+        [2e-5, 1.5e-5, 1e-5, 5e-6, 0]
+    )  # no warm-up of 0.4 steps
 
 
 def test_filled_config_trains(tiny_bert, tmp_path, monkeypatch):
@@ -187,8 +219,16 @@ def test_filled_config_trains(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     fill_config(tmp_path / "full.cfg", ROOT / "configs" / "sts.cfg", silent=True)
     assert "corpus = ${corpora.train}" in (tmp_path / "full.cfg").read_text(encoding="utf8")
-    settings = {"components.transformer.model.name": str(tiny_bert), "corpora.train.limit": 20, "corpora.dev.limit": 20}
-    train(tmp_path / "full.cfg", tmp_path / "out", overrides={**settings, "training.eval_frequency": 1})
+    settings = {
+        "components.transformer.model.name": str(tiny_bert),
+        "corpora.train.limit": 20,
+        "corpora.dev.limit": 20,
+    }
+    train(
+        tmp_path / "full.cfg",
+        tmp_path / "out",
+        overrides={**settings, "training.eval_frequency": 1},
+    )
     nlp = spacy.load(tmp_path / "out" / "model-last")
     assert nlp.config["training"]["optimizer"]["learn_rate"]["corpus"] == "${corpora.train}"
     assert nlp.resume_training().learn_rate == 2e-5
@@ -198,8 +238,12 @@ def test_last_step_on_the_sample_is_evaluated(tmp_path, monkeypatch):
     """model-best may then be what was trained to the end."""
     monkeypatch.chdir(ROOT)
     for file in sorted((ROOT / "configs").glob("*.cfg")):
-        config = Config().from_disk(file, overrides=entities(tmp_path) if file.stem == "joint" else {})
+        config = Config().from_disk(
+            file, overrides=entities(tmp_path) if file.stem == "joint" else {}
+        )
         training = config["training"]
-        made = spacy.registry.resolve({"corpus": config["corpora"]["train"], "batcher": training["batcher"]})
+        made = spacy.registry.resolve(
+            {"corpus": config["corpora"]["train"], "batcher": training["batcher"]}
+        )
         last = training["max_epochs"] * epoch_steps(made["corpus"], made["batcher"]) - 1
         assert last % training["eval_frequency"] == 0 and training["eval_frequency"] <= last, file

@@ -40,14 +40,19 @@ def counts(tmp_path):
 
 @pytest.mark.parametrize("name", _BASELINES)
 def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
-    source, again = (make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2))
+    source, again = (
+        make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2)
+    )
     assert source.name.startswith(name) and source.nlp is None
     assert source.digest == again.digest and len(source.digest) == 64
     rows = source.encode(CORPUS, CORPUS)
     assert rows.dtype == "float32" and rows.shape[0] == len(CORPUS) and numpy.isfinite(rows).all()
     assert rows[0].any() and not rows[4].any(), "no words, no vector"
     assert numpy.array_equal(rows, again.encode(CORPUS, CORPUS))
-    assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (1, rows.shape[1])
+    assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (
+        1,
+        rows.shape[1],
+    )
     assert not source.encode([""], [""]).any()
     if name in ("static", "sif", "power-means"):
         assert not source.encode(["zebra", " "], CORPUS).any(), "no known words"
@@ -62,13 +67,22 @@ def test_digests_tell_vectors_apart(nlp, counts):
     nlp.vocab.set_vector("cat", numpy.zeros(3, dtype="float32"))
     assert len({first, second, make_baseline("sif", nlp=nlp, counts=counts).digest}) == 3
     for name in ("random-projection", "tf-idf"):
-        each = [make_baseline(name, nlp=nlp, **more).digest for more in ({}, {"seed": 1}, {"width": 8})]
+        each = [
+            make_baseline(name, nlp=nlp, **more).digest for more in ({}, {"seed": 1}, {"width": 8})
+        ]
         assert len({*each}) == 3
 
 
 def test_averages_and_power_means_of_static_vectors(nlp):
-    rows = make_baseline("static", nlp=nlp).encode(["cat dog", "a cat, a dog and a dog", "Cat", "cat zebra"])
-    assert rows.tolist() == [[2, -2, 1], pytest.approx([7 / 3, -8 / 3, 2 / 3]), [0, 8, 0], [1, 0, 2]]
+    rows = make_baseline("static", nlp=nlp).encode(
+        ["cat dog", "a cat, a dog and a dog", "Cat", "cat zebra"]
+    )
+    assert rows.tolist() == [
+        [2, -2, 1],
+        pytest.approx([7 / 3, -8 / 3, 2 / 3]),
+        [0, 8, 0],
+        [1, 0, 2],
+    ]
     (row,) = make_baseline("power-means", nlp=nlp).encode(["a cat, a dog and a dog"])
     assert row.tolist() == pytest.approx([1, -4, 0, 7 / 3, -8 / 3, 2 / 3, 3, 0, 2])
 
@@ -81,13 +95,23 @@ def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
     monkeypatch.setattr(encoders, "SMOOTHING", 0.1)  # a
     source = make_baseline("sif", nlp=nlp, counts=counts)
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))  # has no count
-    cat, dog, emu, upper = numpy.array([1, 0, 2]), numpy.array([3, -4, 0]), numpy.ones(3), numpy.array([0, 8, 0])
+    cat, dog, emu, upper = (
+        numpy.array([1, 0, 2]),
+        numpy.array([3, -4, 0]),
+        numpy.ones(3),
+        numpy.array([0, 8, 0]),
+    )
     texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]  # "Emu" has no vector
     before = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2, upper / 3])
-    for corpus, u in ((texts, linalg.svd(before)[2][0]), (["dog"], dog / 5)):  # all but what is across the dog's
+    for corpus, u in (
+        (texts, linalg.svd(before)[2][0]),
+        (["dog"], dog / 5),
+    ):  # all but what is across the dog's
         expected = before - before @ numpy.outer(u, u)
         assert numpy.allclose(source.encode(texts, corpus), expected, atol=1e-6)
-    assert numpy.allclose(source.encode(texts, ["zebra"]), before, atol=1e-6), "nothing known, nothing removed"
+    assert numpy.allclose(source.encode(texts, ["zebra"]), before, atol=1e-6), (
+        "nothing known, nothing removed"
+    )
 
 
 def test_word_counts(counts):
@@ -129,7 +153,9 @@ def test_random_projection_adds_up_words_and_keeps_inner_products():
     bits = "".join(f"{byte:08b}" for byte in hashlib.shake_256(b"7 cat").digest(2))[:11]
     assert _word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]
     texts = ["cat", "dog", "Dog cat  dog", "dog dog cat"]
-    rows, others = (make_baseline("random-projection", width=64, seed=seed).encode(texts) for seed in (3, 4))
+    rows, others = (
+        make_baseline("random-projection", width=64, seed=seed).encode(texts) for seed in (3, 4)
+    )
     assert set(numpy.abs(rows[0]).tolist()) == {0.125} and not numpy.array_equal(rows, others)
     assert numpy.allclose(rows[2], rows[0] + 2 * rows[1]) and numpy.array_equal(rows[2], rows[3])
     bags = numpy.random.default_rng(0).integers(0, 3, (60, 40))
@@ -160,7 +186,12 @@ def test_what_is_missing_is_said(nlp, counts, monkeypatch):
         ("sif", {"nlp": nlp}, ValueError, "'sif' needs word counts"),
         ("tf-idf", {"width": 0}, ValueError, "width = 0"),
         ("random-projection", {"width": 0}, ValueError, "width = 0"),
-        ("tf-idf", {}, ImportError, r"'tf-idf' needs scikit-learn.*pip install 'spacy-sbert\[evaluation\]"),
+        (
+            "tf-idf",
+            {},
+            ImportError,
+            r"'tf-idf' needs scikit-learn.*pip install 'spacy-sbert\[evaluation\]",
+        ),
     ):
         with pytest.raises(error, match=message):
             make_baseline(name, **given)
@@ -190,14 +221,20 @@ def data(tmp_path_factory):
         (root / f"SICK_{split}.txt").write_text("\n".join([header, *pairs]))
     (root / "wikisec").mkdir()
     triplets = [f"title,{text(i)},{text(i, i + 1)},{text(i + 2, i + 3)}" for i in range(9)]
-    (root / "wikisec/test.csv").write_text("\n".join(["Article Title,Sentence1,Sentence2,Sentence3", *triplets]))
+    (root / "wikisec/test.csv").write_text(
+        "\n".join(["Article Title,Sentence1,Sentence2,Sentence3", *triplets])
+    )
     rows = [("xy"[i % 2], text(i), text(i, i + 2), ("NS", "SS", "HS")[i % 3]) for i in range(24)]
     lines = ["topic\tsentence_1\tsentence_2\tlabel", *map("\t".join, rows)]
     (root / "UKP_ASPECT.tsv").write_text("\n".join(lines))
     (root / "MR").mkdir()
     for number, label in enumerate(("pos", "neg")):
-        (root / f"MR/rt-polarity.{label}").write_text("\n".join(text(number, i, i // 3) for i in range(14)))
-    probing = [f"{split}\t{i % 2}\t{text(i % 2, i)}" for split in ("tr", "va", "te") for i in range(12)]
+        (root / f"MR/rt-polarity.{label}").write_text(
+            "\n".join(text(number, i, i // 3) for i in range(14))
+        )
+    probing = [
+        f"{split}\t{i % 2}\t{text(i % 2, i)}" for split in ("tr", "va", "te") for i in range(12)
+    ]
     (root / "past_present.txt").write_text("\n".join(probing))
     return root
 
@@ -208,18 +245,34 @@ def vectors(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vectors")
     nlp = spacy.blank("xx")
     for number, word in enumerate(WORDS):
-        nlp.vocab.set_vector(word, numpy.random.default_rng(number).normal(size=5).astype("float32"))
+        nlp.vocab.set_vector(
+            word, numpy.random.default_rng(number).normal(size=5).astype("float32")
+        )
     nlp.to_disk(folder / "pipeline")
-    (folder / "counts.txt").write_text("".join(f"{word} {9 * i + 1}\n" for i, word in enumerate(WORDS)))
+    (folder / "counts.txt").write_text(
+        "".join(f"{word} {9 * i + 1}\n" for i, word in enumerate(WORDS))
+    )
     return folder
 
 
-@pytest.mark.parametrize("baseline", ["tf-idf", "untuned-cls", *(pytest.param(x, marks=SLOW) for x in ("sif", None))])
+@pytest.mark.parametrize(
+    "baseline", ["tf-idf", "untuned-cls", *(pytest.param(x, marks=SLOW) for x in ("sif", None))]
+)
 def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline):
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
     monkeypatch.setattr(mlp, "_MAX_PASSES", 8)
     suites, output = SUITES if baseline == "tf-idf" else FEW, tmp_path / "results.json"
-    options = ["--suite", ",".join(suites), "--any-count", "--bootstrap", "0", "--seeds", "1", "--output", output]
+    options = [
+        "--suite",
+        ",".join(suites),
+        "--any-count",
+        "--bootstrap",
+        "0",
+        "--seeds",
+        "1",
+        "--output",
+        output,
+    ]
     options += ["--counts", vectors / "counts.txt", "--encoder", tiny_bert, "--classifier", "mlp"]
     options += ["--code", ROOT / "benchmarks" / "papers" / "paper_tasks.py"]
     options += [] if baseline is None else ["--baseline", baseline]
@@ -229,4 +282,6 @@ def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline):
     assert {task["suite"] for task in results["tasks"].values()} == set(suites)
     assert baseline is None or results["model"]["name"].startswith(baseline)
     speed = results["tasks"]["speed"]["variants"][0]["scores"]
-    assert set(speed) == ({"naive", "smart", "own"} if (baseline or "").startswith("untuned") else {"own"})
+    assert set(speed) == (
+        {"naive", "smart", "own"} if (baseline or "").startswith("untuned") else {"own"}
+    )

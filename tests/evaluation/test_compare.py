@@ -68,7 +68,10 @@ UNTESTED = [
     (graded(0.5, primary="dot.spearman.pooled"), "the figures that stand for the task differ"),
     (graded(0.5, predictions={}), "no predictions were kept"),
     (graded(0.5, predictions=PREDICTIONS), "the gold scores, or their order, differ"),
-    (graded(None, predictions={**PREDICTIONS, "predicted": [1.0] * 6, "gold": GOLD}), "undefined for most resamples"),
+    (
+        graded(None, predictions={**PREDICTIONS, "predicted": [1.0] * 6, "gold": GOLD}),
+        "undefined for most resamples",
+    ),
 ]
 
 
@@ -82,9 +85,14 @@ def test_no_test_and_why(task, reason):
 
 def test_the_same_data_in_another_folder():
     assert first_test(right(5, 10), right(5, 20)) == {"reason": "the numbers of examples differ"}
-    both = [results({"MR": right(5, 10), "CR": right(5, 10)}, "a"), results({"MR": right(5, 10)}, "b")]
+    both = [
+        results({"MR": right(5, 10), "CR": right(5, 10)}, "a"),
+        results({"MR": right(5, 10)}, "b"),
+    ]
     assert list(compare(both)["tasks"]) == ["MR"] and compare(both)["not_shared"] == {"CR": ["a"]}
-    assert first_test(right(5, 10), right(6, 10, data={"elsewhere.txt": "d2"}))["difference"] == pytest.approx(0.1)
+    assert first_test(right(5, 10), right(6, 10, data={"elsewhere.txt": "d2"}))[
+        "difference"
+    ] == pytest.approx(0.1)
 
 
 def test_page_escapes_and_draws_differences():
@@ -101,7 +109,9 @@ def test_another_format_is_refused():
     with pytest.raises(ValueError, match="Cannot compare 1 results"):
         compare([results({})])
     other = {**results({}), "format": "evaluation 99"}
-    with pytest.raises(ValueError, match=f"Result 2 has the format 'evaluation 99', expected '{FORMAT}'"):
+    with pytest.raises(
+        ValueError, match=f"Result 2 has the format 'evaluation 99', expected '{FORMAT}'"
+    ):
         compare([results({}), other])
 
 
@@ -115,7 +125,10 @@ def test_saved_results_are_read_back(tmp_path):
         ("[" * 100_000, "cannot be read"),
         ('{"sts_spearman": 0.8}', "has the format None"),
         ("[1]", "has the format [1]"),
-        (json.dumps({"format": FORMAT, "model": {}}), "it has no versions, settings, tasks, skipped, failed"),
+        (
+            json.dumps({"format": FORMAT, "model": {}}),
+            "it has no versions, settings, tasks, skipped, failed",
+        ),
         (json.dumps({**results({}), "sha256": "0"}), "its SHA-256 is not the one"),
     ):
         path.write_text(text, encoding="utf8")
@@ -124,7 +137,10 @@ def test_saved_results_are_read_back(tmp_path):
 
 
 def test_what_differs_is_said():
-    one, other = right(5, 10), results({"MR": right(5, 10)}, "b", digest="d", normalizations=["unit"])
+    one, other = (
+        right(5, 10),
+        results({"MR": right(5, 10)}, "b", digest="d", normalizations=["unit"]),
+    )
     other["versions"]["spacy"] = "3.9"
     models = [results({"MR": one}, "a"), other]
     found = compare(models)
@@ -136,20 +152,32 @@ def test_what_differs_is_said():
 def test_figures_are_of_a_variant_that_all_models_have():
     def both(*names):
         entries = {"none": 0.8, "zscore": 0.6}
-        return [{**OWN, "normalization": name, "scores": {"lr": {"accuracy": entries[name]}}} for name in names]
+        return [
+            {**OWN, "normalization": name, "scores": {"lr": {"accuracy": entries[name]}}}
+            for name in names
+        ]
 
-    tasks = [classified(0.8, variants=both("zscore", "none")), classified(0.8, variants=both("none"))]
+    tasks = [
+        classified(0.8, variants=both("zscore", "none")),
+        classified(0.8, variants=both("none")),
+    ]
     models = [results({"MR": task}, name) for task, name in zip(tasks, ("a", "b"), strict=True)]
     found = compare(models)["tasks"]["MR"]
-    assert found["figures"] == [0.8, 0.8] and found["tests"] == [{"reason": "no predictions were kept"}]
-    assert models[0]["tasks"]["MR"]["variants"][0]["normalization"] == "zscore"  # what was given is as it was
+    assert found["figures"] == [0.8, 0.8] and found["tests"] == [
+        {"reason": "no predictions were kept"}
+    ]
+    assert (
+        models[0]["tasks"]["MR"]["variants"][0]["normalization"] == "zscore"
+    )  # what was given is as it was
 
 
 def test_spearman_of_resamples_is_that_of_scipy():
     indices = RNG.integers(300, size=(20, 300))
     expected = [stats.spearmanr(GOOD[row], SCORES[row]).statistic for row in indices]
     assert numpy.allclose(spearman_of(GOOD, SCORES)(indices), expected, atol=1e-12)
-    drawn = spearman_of(numpy.array([1.0, 2.0]), numpy.array([1.0, 2.0]))(numpy.array([[0, 0], [0, 1]]))
+    drawn = spearman_of(numpy.array([1.0, 2.0]), numpy.array([1.0, 2.0]))(
+        numpy.array([[0, 0], [0, 1]])
+    )
     assert numpy.isnan(drawn[0]) and drawn[1] == pytest.approx(1.0), "all alike"
     assert interval(numpy.array([numpy.nan, numpy.nan, 1.0])) is None
     assert interval(numpy.array([numpy.nan, 1.0, 1.0])) == [1.0, 1.0]
@@ -174,11 +202,20 @@ def test_paired_difference():
     found = paired_difference(spearman_of(GOOD, SCORES), spearman_of(BAD, SCORES), 300, 1000, 1)
     expected = stats.spearmanr(GOOD, SCORES).statistic - stats.spearmanr(BAD, SCORES).statistic
     assert found["difference"] == pytest.approx(expected, abs=1e-12)
-    assert 0 < found["low"] < found["difference"] < found["high"] and found["p"] == pytest.approx(2 / 1001)
+    assert 0 < found["low"] < found["difference"] < found["high"] and found["p"] == pytest.approx(
+        2 / 1001
+    )
     back = paired_difference(spearman_of(BAD, SCORES), spearman_of(GOOD, SCORES), 300, 1000, 1)
     assert back["low"] == pytest.approx(-found["high"]) and back["p"] == pytest.approx(2 / 1001)
     tasks = (
-        graded(0.5, predictions={"predicted": each.tolist(), "gold": SCORES.tolist(), "subset": ["all"] * 300})
+        graded(
+            0.5,
+            predictions={
+                "predicted": each.tolist(),
+                "gold": SCORES.tolist(),
+                "subset": ["all"] * 300,
+            },
+        )
         for each in (BAD, GOOD)
     )
     assert first_test(*tasks) == found

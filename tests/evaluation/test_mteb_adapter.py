@@ -11,7 +11,13 @@ import torch
 from spacy_sbert.evaluation.mteb_adapter import MtebEncoder
 from spacy_sbert.similarity import cosine, pearson, spearman
 
-TEXTS = ["The cat sat on the mat.", "He cannot go.", "", "The dog ran fast, a man is eating food.", "He cannot go."]
+TEXTS = [
+    "The cat sat on the mat.",
+    "He cannot go.",
+    "",
+    "The dog ran fast, a man is eating food.",
+    "He cannot go.",
+]
 BATCHES = [{"text": TEXTS[:2]}, {"text": TEXTS[2:]}]
 
 
@@ -22,7 +28,9 @@ def encoder(make_nlp):
 
 def test_vectors_stand_in_the_order_of_the_texts(encoder):
     expected = numpy.stack([doc.vector for doc in encoder.source.nlp.pipe(TEXTS)])
-    given = encoder.encode(BATCHES, task_metadata=None, hf_split="test", hf_subset="default", batch_size=2)
+    given = encoder.encode(
+        BATCHES, task_metadata=None, hf_split="test", hf_subset="default", batch_size=2
+    )
     assert given.dtype == "float32" and given.shape == (5, 16)
     assert numpy.abs(given - expected).max() < 1e-6
     assert encoder.source.batch_size == 2
@@ -62,8 +70,17 @@ def evaluated(encoder, base, kind, columns):
     from datasets import Dataset
     from mteb.abstasks.task_metadata import TaskMetadata
 
-    facts = {"description": "Data in memory.", "reference": None, "dataset": {"path": "made/up", "revision": "1"}}
-    facts |= {"category": "t2t", "modalities": ["text"], "eval_splits": ["test"], "eval_langs": ["eng-Latn"]}
+    facts = {
+        "description": "Data in memory.",
+        "reference": None,
+        "dataset": {"path": "made/up", "revision": "1"},
+    }
+    facts |= {
+        "category": "t2t",
+        "modalities": ["text"],
+        "eval_splits": ["test"],
+        "eval_langs": ["eng-Latn"],
+    }
     score = "cosine_spearman" if kind == "STS" else "f1"
 
     class MadeUp(base):
@@ -73,7 +90,9 @@ def evaluated(encoder, base, kind, columns):
             self.dataset = {"test": Dataset.from_dict(columns)}
             self.data_loaded = True
 
-    results = mteb.evaluate(encoder, MadeUp(), cache=None, co2_tracker=False, show_progress_bar=False)
+    results = mteb.evaluate(
+        encoder, MadeUp(), cache=None, co2_tracker=False, show_progress_bar=False
+    )
     (scores,) = results.task_results[0].scores["test"]
     return scores, results
 
@@ -89,8 +108,13 @@ def test_mteb_runs_made_up_tasks(encoder):
     scores, results = evaluated(encoder, AbsTaskSTS, "STS", columns)
     predicted = cosine(encoder.encode([{"text": FIRST}]), encoder.encode([{"text": SECOND}]))
     assert scores["cosine_spearman"] == pytest.approx(spearman(predicted, GOLD), abs=1e-6)
-    assert scores["pearson"] == pytest.approx(pearson(predicted, GOLD), abs=1e-5)  # by our similarity_pairwise
-    assert results.model_name == "spacy/en_pipeline" and results.model_revision == encoder.source.digest[:40]
+    assert scores["pearson"] == pytest.approx(
+        pearson(predicted, GOLD), abs=1e-5
+    )  # by our similarity_pairwise
+    assert (
+        results.model_name == "spacy/en_pipeline"
+        and results.model_revision == encoder.source.digest[:40]
+    )
     assert encoder.mteb_model_meta.embed_dim == 16
     columns = {"sentence1": FIRST, "sentence2": FIRST}
     scores, _ = evaluated(encoder, AbsTaskBitextMining, "BitextMining", columns)

@@ -25,7 +25,9 @@ def html(found):
 def table(text, title):
     """The rows of the table below a heading, as lists of cells; the first is the header."""
     block = text.split(f"## {title}", 1)[1].split("\n\n")[1]
-    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in block.splitlines()]
+    rows = [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in block.splitlines()
+    ]
     return [rows[0], *rows[2:]]
 
 
@@ -36,8 +38,21 @@ def all_sts(**changed):
 
 
 def test_sts_table_and_average():
-    rows = table(markdown(results(all_sts(STS14=graded(0.3, subsets={"OnWN": 0.5, "images": 0.7})))), STS)
-    assert rows[0] == ["Model", "Sub-sets", "STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R", "Avg."]
+    rows = table(
+        markdown(results(all_sts(STS14=graded(0.3, subsets={"OnWN": 0.5, "images": 0.7})))), STS
+    )
+    assert rows[0] == [
+        "Model",
+        "Sub-sets",
+        "STS12",
+        "STS13",
+        "STS14",
+        "STS15",
+        "STS16",
+        "STSb",
+        "SICK-R",
+        "Avg.",
+    ]
     assert rows[1][1:] == ["all pairs pooled", *(f"{10 * i}.00" for i in range(1, 8)), "40.00"]
     means = ["10.00", "20.00", "60.00", "40.00", "50.00", "60.00", "70.00", "44.29"]
     assert rows[2][1:] == ["mean of the sub-sets", *means]
@@ -63,27 +78,62 @@ def test_undefined_is_said():
 def test_notes_stand_beside_scores_and_their_average():
     tasks = all_sts(STS12=graded(0.1, notes=["Seen."]), STS15=graded(0.4, notes=["Seen.", "Old."]))
     text = markdown(results(tasks))
-    cells = [r"10.00 \[1\]", "20.00", "30.00", r"40.00 \[1, 2\]", "50.00", "60.00", "70.00", r"40.00 \[1, 2\]"]
+    cells = [
+        r"10.00 \[1\]",
+        "20.00",
+        "30.00",
+        r"40.00 \[1, 2\]",
+        "50.00",
+        "60.00",
+        "70.00",
+        r"40.00 \[1, 2\]",
+    ]
     assert table(text, STS)[1][2:] == cells
     assert r"- \[1\] Seen." in text and r"- \[2\] Old." in text
-    assert '<a href="#note-2">2</a>' in html(results(tasks)) and '<li id="note-2">Old.</li>' in html(results(tasks))
+    assert '<a href="#note-2">2</a>' in html(
+        results(tasks)
+    ) and '<li id="note-2">Old.</li>' in html(results(tasks))
 
 
 def test_subsets_with_counts_and_intervals():
     task = graded(0.6, subsets={"OnWN": 0.5, "images": None})
-    task["intervals"] |= {"cosine.spearman.subsets.OnWN": [0.41, 0.62], "cosine.spearman.subsets.images": None}
+    task["intervals"] |= {
+        "cosine.spearman.subsets.OnWN": [0.41, 0.62],
+        "cosine.spearman.subsets.images": None,
+    }
     task["variants"][0]["scores"]["dot"]["spearman"]["subsets"]["OnWN"] = -0.25
     rows = table(markdown(results({"STS14": task})), "Every figure: sts")
-    assert rows[0] == ["Task", "Figure", "Examples", "cosine", "95 %", "manhattan", "euclidean", "dot"]
+    assert rows[0] == [
+        "Task",
+        "Figure",
+        "Examples",
+        "cosine",
+        "95 %",
+        "manhattan",
+        "euclidean",
+        "dot",
+    ]
     assert rows[1][:5] == ["STS14", "spearman pooled", "6", "60.00", "50.00 to 65.00"]
-    assert rows[2] == ["STS14", "spearman OnWN", "3", "50.00", "41.00 to 62.00", "50.00", "50.00", "-25.00"]
+    assert rows[2] == [
+        "STS14",
+        "spearman OnWN",
+        "3",
+        "50.00",
+        "41.00 to 62.00",
+        "50.00",
+        "50.00",
+        "-25.00",
+    ]
     assert rows[3][3:5] == ["undefined", "undefined"]
 
 
 def test_transfer_by_classifier():
     names = ["MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC"]
     tasks = {name: classified(0.7 + 0.01 * place, 0.6) for place, name in enumerate(names)}
-    tasks["MR"]["variants"][0]["deviation"] = {"lr": {"accuracy": None}, "mlp": {"accuracy": 0.0123}}
+    tasks["MR"]["variants"][0]["deviation"] = {
+        "lr": {"accuracy": None},
+        "mlp": {"accuracy": 0.0123},
+    }
     tasks["MRPC"]["variants"][0]["scores"]["lr"]["f1"] = 0.81
     text = markdown(results(tasks))
     rows = table(text, "Transfer (laid out as Table 5)")
@@ -94,23 +144,45 @@ def test_transfer_by_classifier():
 
 
 def test_every_suite_has_its_figures():
-    scores = {"euclidean": {"accuracy": 0.7}, "cosine": {"accuracy": 0.6}, "manhattan": {"accuracy": 0.5}}
-    more = {"variants": [{**OWN, "scores": scores}], "primary": "euclidean.accuracy", "counts": {"test": 1201}}
+    scores = {
+        "euclidean": {"accuracy": 0.7},
+        "cosine": {"accuracy": 0.6},
+        "manhattan": {"accuracy": 0.5},
+    }
+    more = {
+        "variants": [{**OWN, "scores": scores}],
+        "primary": "euclidean.accuracy",
+        "counts": {"test": 1201},
+    }
     speeds = {"own": {"sentences_per_second": 1234.567, "wordpieces_per_second": None}}
     learned = {"learned": {"spearman": 0.5, "mse": 1.25}, "cosine": {"spearman": 0.25}}
     tasks = {
         "wikisec": classified(0, suite="triplets", **more),
-        "SentLen": classified(0.8, None, suite="probing", counts={"train": 10, "test": 4, "all": 14}),
-        "speed": classified(0, suite="speed", primary="own.sentences_per_second", variants=[{**OWN, "scores": speeds}]),
-        "SNLI-dev": classified(0, suite="nli", primary="accuracy", variants=[{**OWN, "scores": {"accuracy": 0.843}}]),
-        "STSb": classified(0, suite="learned", primary="learned.spearman", variants=[{**OWN, "scores": learned}]),
+        "SentLen": classified(
+            0.8, None, suite="probing", counts={"train": 10, "test": 4, "all": 14}
+        ),
+        "speed": classified(
+            0,
+            suite="speed",
+            primary="own.sentences_per_second",
+            variants=[{**OWN, "scores": speeds}],
+        ),
+        "SNLI-dev": classified(
+            0, suite="nli", primary="accuracy", variants=[{**OWN, "scores": {"accuracy": 0.843}}]
+        ),
+        "STSb": classified(
+            0, suite="learned", primary="learned.spearman", variants=[{**OWN, "scores": learned}]
+        ),
     }
     text = markdown(results(tasks))
     expected = {
         "triplets": [["wikisec", "accuracy", "1201 test", "70.00", "60.00", "50.00"]],
         "probing": [["SentLen", "accuracy", "14", "80.00", "undefined"]],
         "nli": [["SNLI-dev", "", "4 test", "84.30"]],
-        "learned": [["STSb", "spearman", "4 test", "50.00", "25.00"], ["STSb", "mse", "4 test", "1.2500", "-"]],
+        "learned": [
+            ["STSb", "spearman", "4 test", "50.00", "25.00"],
+            ["STSb", "mse", "4 test", "1.2500", "-"],
+        ],
     }
     assert {suite: table(text, f"Every figure: {suite}")[1:] for suite in expected} == expected
     speeds = [row[1::2] for row in table(text, "Every figure: speed")[1:]]
@@ -120,24 +192,41 @@ def test_every_suite_has_its_figures():
 def test_speed_of_models_and_baselines_in_one_table():
     def timed(name, **ways):
         scores = {way: {"sentences_per_second": value} for way, value in ways.items()}
-        more = {"primary": "own.sentences_per_second", "counts": {"sentences": 2000, "wordpieces": 9}}
-        return results({"speed": classified(0, suite="speed", variants=[{**OWN, "scores": scores}], **more)}, name)
+        more = {
+            "primary": "own.sentences_per_second",
+            "counts": {"sentences": 2000, "wordpieces": 9},
+        }
+        return results(
+            {"speed": classified(0, suite="speed", variants=[{**OWN, "scores": scores}], **more)},
+            name,
+        )
 
     models = [timed("sbert", naive=100.0, smart=150.5, own=1400.0), timed("static", own=9000.0)]
     rows = table(comparison_report(models, compare(models)).markdown(), "Shared tasks: speed")
     assert rows == [["Model", "speed"], ["sbert", "1,400.00"], ["static", "9,000.00"]]
     rows = table(markdown(models[0]), "Every figure: speed")
     assert rows[0][3:] == ["naive", "smart", "own"]
-    assert rows[1][1:] == ["sentences per second", "2000 sentences, 9 wordpieces", "100.00", "150.50", "1,400.00"]
+    assert rows[1][1:] == [
+        "sentences per second",
+        "2000 sentences, 9 wordpieces",
+        "100.00",
+        "150.50",
+        "1,400.00",
+    ]
 
 
 def test_tuned_variants():
     task = classified(0.5)
     more = {"pca-2": 0.6, "pca-4": 0.7, "up-8": 0.75}
     for size, value in more.items():
-        task["variants"].append({"normalization": "none", "size": size, "scores": {"lr": {"accuracy": value}}})
+        task["variants"].append(
+            {"normalization": "none", "size": size, "scores": {"lr": {"accuracy": value}}}
+        )
     task["variants"][-1]["deviation"] = {"lr": {"accuracy": 0.02}}
-    task["tuned"] = {"normalization": ["unit", "none", "unit"], "scores": {"lr": {"accuracy": 0.55}}}
+    task["tuned"] = {
+        "normalization": ["unit", "none", "unit"],
+        "scores": {"lr": {"accuracy": 0.55}},
+    }
     found = results({"MR": task}, sizes=["own", *more])
     text = markdown(found)
     rows = table(text, "Variants of the input: transfer")
@@ -147,7 +236,10 @@ def test_tuned_variants():
 
 
 def evil_results():
-    tasks = {EVIL: graded(0.5, subsets={EVIL: 0.4, "fine": 0.6}, notes=[EVIL]), "MR": classified(0.5)}
+    tasks = {
+        EVIL: graded(0.5, subsets={EVIL: 0.4, "fine": 0.6}, notes=[EVIL]),
+        "MR": classified(0.5),
+    }
     return {**results(tasks, name=EVIL), "failed": {EVIL: EVIL}}
 
 
@@ -160,7 +252,9 @@ def test_page_is_balanced_and_refers_to_nothing_outside():
     assert not {"script", "img", "link", "iframe", "object"} & set(tags)
     assert not any(key.startswith("on") for _, attributes in elements for key in attributes)
     loading = ("src", "href", "xlink:href", "srcset", "action")
-    references = [attributes[key] for _, attributes in elements for key in loading if key in attributes]
+    references = [
+        attributes[key] for _, attributes in elements for key in loading if key in attributes
+    ]
     assert references and all(reference.startswith("#") for reference in references)
     assert {reference[1:] for reference in references} <= set(re.findall(r' id="([^"]+)"', page))
     assert "url(" not in page and "@import" not in page
@@ -178,8 +272,13 @@ def test_markdown_shows_names_as_they_are():
 
 
 def test_points_are_sampled_and_it_is_said():
-    predictions = {"predicted": [place / 4000 for place in range(4000)], "gold": [place % 6 for place in range(4000)]}
-    page = html(results({"STSb-dev": graded(0.5, predictions={**predictions, "subset": ["all"] * 4000})}))
+    predictions = {
+        "predicted": [place / 4000 for place in range(4000)],
+        "gold": [place % 6 for place in range(4000)],
+    }
+    page = html(
+        results({"STSb-dev": graded(0.5, predictions={**predictions, "subset": ["all"] * 4000})})
+    )
     assert "1500 of 4000 pairs, drawn at random with seed 0" in page
     assert sum(layer.count("M") for layer in re.findall(r'class="dots" d="([^"]*)"', page)) == 1500
     assert "drawn at random" not in html(results({"STSb-dev": graded(0.5)}))

@@ -56,7 +56,9 @@ def test_cross_validation_is_that_of_scikit_learn(tmp_path):
         expected[test] = found.predict(rows[test]) == labels[test]
     assert 0.6 < expected.mean() < 1
     assert result["predictions"]["right"] == bits(expected), "in the order of the data"
-    assert result["variants"][0]["scores"] == {"lr": {"accuracy": pytest.approx(expected.mean(), abs=1e-12)}}
+    assert result["variants"][0]["scores"] == {
+        "lr": {"accuracy": pytest.approx(expected.mean(), abs=1e-12)}
+    }
     assert result["variants"][0]["c"] == chosen and len(set(chosen)) > 1
     low, high = result["intervals"]["lr.accuracy"]
     assert low < expected.mean() < high
@@ -74,7 +76,9 @@ def test_pairs_are_compared_by_difference_and_product(tmp_path):
     predicted = search().fit(rows["train"], labels["train"]).predict(rows["test"])
     scores = result["variants"][0]["scores"]["lr"]
     assert result["predictions"]["right"] == bits(predicted == labels["test"])
-    assert scores["f1"] == pytest.approx(f1_score(labels["test"], predicted, pos_label="1"), abs=1e-12)
+    assert scores["f1"] == pytest.approx(
+        f1_score(labels["test"], predicted, pos_label="1"), abs=1e-12
+    )
     assert 0 < scores["f1"] < 1
     assert "trained on mrpc-train, which" in result["notes"][-1]
 
@@ -123,8 +127,18 @@ BROKEN = [
     ("SST-5", "SST/fine/sentiment-test", b"5 fine\n", "line 1: unknown label '5'"),
     ("SST-5", "SST/fine/sentiment-test", b"4 fine\n4\n", "line 2: sentence is empty"),
     ("TREC", "TREC/TREC_10.label", b"WHO:ind Who ?\n", "line 1: unknown label 'WHO'"),
-    ("MRPC", "MRPC/msr_paraphrase_test.txt", b"1\t2\t3\ta\tb\n", "line 1: expected a column 'Quality'"),
-    ("MRPC", "MRPC/msr_paraphrase_test.txt", b"Quality\t#1 String\t#2 String\n1\ta\n", "line 2: no column"),
+    (
+        "MRPC",
+        "MRPC/msr_paraphrase_test.txt",
+        b"1\t2\t3\ta\tb\n",
+        "line 1: expected a column 'Quality'",
+    ),
+    (
+        "MRPC",
+        "MRPC/msr_paraphrase_test.txt",
+        b"Quality\t#1 String\t#2 String\n1\ta\n",
+        "line 2: no column",
+    ),
 ]
 
 
@@ -141,19 +155,28 @@ def test_broken_files_are_named_with_the_line(tmp_path, name, file, content, mes
 
 def test_one_class_and_too_few_examples_are_refused(tmp_path):
     write_questions(tmp_path, train=6 * 4)
-    with pytest.raises(ValueError, match="TREC: the training examples have 6 labels, the rarest, 'ABBR', 4 times"):
+    with pytest.raises(
+        ValueError, match="TREC: the training examples have 6 labels, the rarest, 'ABBR', 4 times"
+    ):
         run("TREC", tmp_path)
     write(tmp_path / "TREC/train_5500.label", ["HUM:ind Who ?"] * 20)
-    with pytest.raises(ValueError, match="TREC: the training examples have 1 labels, the rarest, 'HUM', 20 times"):
+    with pytest.raises(
+        ValueError, match="TREC: the training examples have 1 labels, the rarest, 'HUM', 20 times"
+    ):
         run("TREC", tmp_path)
     write_polarity(tmp_path, 20, 9)
-    with pytest.raises(ValueError, match=r"'negative', 9 times\. Expected two labels or more, each at least 10 times"):
+    with pytest.raises(
+        ValueError,
+        match=r"'negative', 9 times\. Expected two labels or more, each at least 10 times",
+    ):
         run("MR", tmp_path)
 
 
 def test_missing_files_and_a_missing_scikit_learn_are_named(tmp_path, monkeypatch):
     for task in TASKS:
-        with pytest.raises(MissingData, match="SICK_train" if task.name == "SICK-E" else "SentEval"):
+        with pytest.raises(
+            MissingData, match="SICK_train" if task.name == "SICK-E" else "SentEval"
+        ):
             task.find(tmp_path)
     write_polarity(tmp_path)
     monkeypatch.setitem(sys.modules, "sklearn", None)
@@ -162,7 +185,13 @@ def test_missing_files_and_a_missing_scikit_learn_are_named(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "name, counts", [("MR", [5331, 5331]), ("CR", [2407, 1368]), ("TREC", [5452, 500]), ("SST-2", [67349, 872, 1821])]
+    "name, counts",
+    [
+        ("MR", [5331, 5331]),
+        ("CR", [2407, 1368]),
+        ("TREC", [5452, 500]),
+        ("SST-2", [67349, 872, 1821]),
+    ],
 )
 def test_the_official_files_are_read_whole(name, counts):
     files = zip(real_paths(BY_NAME[name]), BY_NAME[name].files, strict=True)
@@ -187,14 +216,26 @@ def test_logistic_regression_learns_where_its_first_gradient_is_below_the_usual_
 
 
 def test_other_official_files_are_read(tmp_path, one_c):
-    for name, files in {"SUBJ": ("subj.subjective", "subj.objective"), "MPQA": ("mpqa.pos", "mpqa.neg")}.items():
+    for name, files in {
+        "SUBJ": ("subj.subjective", "subj.objective"),
+        "MPQA": ("mpqa.pos", "mpqa.neg"),
+    }.items():
         write_polarity(tmp_path / "senteval", 12, 10, name, files)
         assert [path.name for path in BY_NAME[name].find(tmp_path)] == list(files)
-        assert [len(list(read(place.find(tmp_path)))) for _, place, read in BY_NAME[name].files] == [12, 10]
+        assert [
+            len(list(read(place.find(tmp_path)))) for _, place, read in BY_NAME[name].files
+        ] == [12, 10]
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     labels = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
-    for file, size in (("SICK_train.txt", 30), ("SICK_trial.txt", 9), ("SICK_test_annotated.txt", 12)):
-        lines = [f"{i}\t{labels[i % 3]} a {i}\t{labels[i % 3]} b {i}\t3.5\t{labels[i % 3]}" for i in range(size)]
+    for file, size in (
+        ("SICK_train.txt", 30),
+        ("SICK_trial.txt", 9),
+        ("SICK_test_annotated.txt", 12),
+    ):
+        lines = [
+            f"{i}\t{labels[i % 3]} a {i}\t{labels[i % 3]} b {i}\t3.5\t{labels[i % 3]}"
+            for i in range(size)
+        ]
         write(tmp_path / "SICK" / file, [header, *lines])
     result = run("SICK-E", tmp_path)
     assert result["counts"] == {"train": 30, "dev": 9, "test": 12, "all": 51}

@@ -20,7 +20,9 @@ def root(tmp_path):
 
 
 def run_of(root, nlp, source=None):
-    return Run(root, None, Settings(), lambda items, name: items, source or (nlp and PipelineSource(nlp)))
+    return Run(
+        root, None, Settings(), lambda items, name: items, source or (nlp and PipelineSource(nlp))
+    )
 
 
 @pytest.fixture
@@ -41,15 +43,33 @@ def test_speeds_are_medians_of_runs_in_turn(root, make_nlp, clock, encoder):
     nlp = make_nlp(encoder)
     result = speed._SpeedTask().run(run_of(root, nlp))
     sentences = [f"{side} {pair}" for pair in (0, 1, 2, 0) for side in ("first", "second")]
-    orders = {"naive": sentences, "smart": sorted(sentences, key=len, reverse=True), "own": sentences}
+    orders = {
+        "naive": sentences,
+        "smart": sorted(sentences, key=len, reverse=True),
+        "own": sentences,
+    }
     assert clock[3:] == [*orders.items()] * 3
-    tokenizer = next(n.shim.tokenizer for n in nlp.get_pipe(nlp.pipe_names[0]).model.walk() if n.name == "transformer")
+    tokenizer = next(
+        n.shim.tokenizer
+        for n in nlp.get_pipe(nlp.pipe_names[0]).model.walk()
+        if n.name == "transformer"
+    )
     pieces = sum(len(tokenizer.tokenize(text)) for text in sentences)
     assert result["counts"] == {"sentences": 8, "wordpieces": pieces}
-    assert result["conditions"]["seconds"] == {"naive": [1, 8, 64], "smart": [2, 16, 128], "own": [4, 32, 256]}
+    assert result["conditions"]["seconds"] == {
+        "naive": [1, 8, 64],
+        "smart": [2, 16, 128],
+        "own": [4, 32, 256],
+    }
     medians = {"naive": 8, "smart": 16, "own": 32}
-    expected = {way: {"sentences_per_second": 8 / s, "wordpieces_per_second": pieces / s} for way, s in medians.items()}
-    assert result["variants"][0]["scores"] == expected and result["primary"] == "own.sentences_per_second"
+    expected = {
+        way: {"sentences_per_second": 8 / s, "wordpieces_per_second": pieces / s}
+        for way, s in medians.items()
+    }
+    assert (
+        result["variants"][0]["scores"] == expected
+        and result["primary"] == "own.sentences_per_second"
+    )
 
 
 @pytest.mark.parametrize("encoder", ["own", "shared"])
@@ -59,7 +79,15 @@ def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkey
     nlp = make_nlp(encoder)
     source = PipelineSource(nlp, batch_size=3)
     (transformer,) = [node for node in speed._encoders_of(nlp) if hasattr(node, "shim")]
-    texts = ["a cat", "the cat sat on the mat", "dog", "a man is eating", "food", "he can not go", "meal"]
+    texts = [
+        "a cat",
+        "the cat sat on the mat",
+        "dog",
+        "a man is eating",
+        "food",
+        "he can not go",
+        "meal",
+    ]
     lengths = transformer.wordpiece_tokenizer(texts, offsets=False).lengths.tolist()
     shapes = []
 
@@ -75,7 +103,9 @@ def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkey
     naive = sum(rows * width for rows, width in shapes)
     shapes.clear()
     speed._time(source, sorted(texts, key=len, reverse=True), "smart")
-    assert [rows for rows, _ in shapes] == [3, 3, 1] and sum(rows * width for rows, width in shapes) < naive
+    assert [rows for rows, _ in shapes] == [3, 3, 1] and sum(
+        rows * width for rows, width in shapes
+    ) < naive
     assert transformer.shim.precision == "float32", "as it was"
     packed = source.encode(texts)
     transformer.shim.precision = "reference"
@@ -85,10 +115,16 @@ def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkey
 def test_the_clock_runs_while_vectors_are_made(root, make_nlp):
     result = speed._SpeedTask(sentences=5, repetitions=1).run(run_of(root, make_nlp()))
     conditions = result["conditions"]
-    assert result["counts"]["sentences"] == 5 and list(conditions["seconds"]) == ["naive", "smart", "own"]
+    assert result["counts"]["sentences"] == 5 and list(conditions["seconds"]) == [
+        "naive",
+        "smart",
+        "own",
+    ]
     assert all(0 < seconds < 60 for (seconds,) in conditions["seconds"].values())
     assert conditions["device"] == "CPU" and conditions["threads"] >= 1 and conditions["cpu"]
-    assert f"threads {conditions['threads']}" in result["notes"][0] and result["notes"][1].startswith("naive: padded")
+    assert f"threads {conditions['threads']}" in result["notes"][0] and result["notes"][
+        1
+    ].startswith("naive: padded")
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
@@ -105,7 +141,10 @@ def test_a_baseline_is_timed(root, name):
     nlp.vocab.set_vector("first", numpy.ones(3, dtype="float32"))
     source = make_baseline(name, nlp=nlp)
     result = speed._SpeedTask(repetitions=1).run(run_of(root, None, source))
-    assert list(result["variants"][0]["scores"]) == ["own"] and result["primary"] == "own.sentences_per_second"
+    assert (
+        list(result["variants"][0]["scores"]) == ["own"]
+        and result["primary"] == "own.sentences_per_second"
+    )
     assert result["variants"][0]["scores"]["own"]["sentences_per_second"] > 0
     assert any("in the time" in note for note in result["notes"]) == source.learns
     with pytest.raises(MissingData, match="no source of vectors to time"):

@@ -25,28 +25,45 @@ def tasks_of_the_package(monkeypatch):
 
 
 def evaluate(root, source=None, settings=FEW, **kwargs):
-    return evaluate_suites(source or HashedSource(), root, ["sts"], settings=settings, progress_bar=False, **kwargs)
+    return evaluate_suites(
+        source or HashedSource(), root, ["sts"], settings=settings, progress_bar=False, **kwargs
+    )
 
 
 def test_scores_are_those_of_scipy_under_their_own_names(tmp_path):
     write_year(tmp_path)
     source = HashedSource()
     result = evaluate(tmp_path, source)["tasks"]["STS12"]
-    assert result["counts"] == {"MSRpar": 4, "MSRvid": 4, "SMTeuroparl": 4, "OnWN": 4, "SMTnews": 4, "all": 20}
+    assert result["counts"] == {
+        "MSRpar": 4,
+        "MSRvid": 4,
+        "SMTeuroparl": 4,
+        "OnWN": 4,
+        "SMTnews": 4,
+        "all": 20,
+    }
     gold = numpy.tile([0.0, 1.0, 2.0, 3.0], 5)
     names = ["MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"]
-    u, v = (source.encode([f"{name} {side} {i}" for name in names for i in range(4)]) for side in ("left", "right"))
+    u, v = (
+        source.encode([f"{name} {side} {i}" for name in names for i in range(4)])
+        for side in ("left", "right")
+    )
     similarities = {"cosine": cosine(u, v), "manhattan": -abs(u - v).sum(1), "dot": (u * v).sum(1)}
     similarities["euclidean"] = -numpy.linalg.norm(u - v, axis=1)
     scores = result["variants"][0]["scores"]
     for similarity, predicted in similarities.items():
         for name, correlate in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
             found = scores[similarity][name]
-            each = [correlate(predicted[i : i + 4], gold[i : i + 4]).statistic for i in range(0, 20, 4)]
+            each = [
+                correlate(predicted[i : i + 4], gold[i : i + 4]).statistic for i in range(0, 20, 4)
+            ]
             assert found["pooled"] == pytest.approx(correlate(predicted, gold).statistic, abs=1e-12)
             assert list(found["subsets"].values()) == pytest.approx(each, abs=1e-12)
             assert found["mean"] == pytest.approx(numpy.mean(each), abs=1e-12)
-    exact = [u @ v / (u @ u * (v @ v)) ** 0.5 for u, v in zip(u.astype("float64"), v.astype("float64"), strict=True)]
+    exact = [
+        u @ v / (u @ u * (v @ v)) ** 0.5
+        for u, v in zip(u.astype("float64"), v.astype("float64"), strict=True)
+    ]
     assert result["predictions"]["predicted"] == pytest.approx(exact, abs=5e-7)  # taken in float32
 
 
@@ -113,7 +130,10 @@ def test_what_is_finished_is_kept_when_one_is_interrupted(tmp_path):
     saved = []
     with pytest.raises(KeyboardInterrupt):
         evaluate(
-            tmp_path, Interrupted(), cache=tmp_path / "cache", save=lambda results: saved.append(list(results["tasks"]))
+            tmp_path,
+            Interrupted(),
+            cache=tmp_path / "cache",
+            save=lambda results: saved.append(list(results["tasks"])),
         )
     assert saved == [["STS12"]]
     results = evaluate(tmp_path, cache=tmp_path / "cache")
@@ -127,7 +147,10 @@ def test_missing_sets_are_listed_and_the_others_run(tmp_path):
     results = evaluate(tmp_path)
     assert list(results["tasks"]) == ["STSb-dev"] and not results["failed"]
     assert list(results["skipped"]) == ["STS12", "STS13", "STS14", "STS15", "STS16", "STSb-test"]
-    assert "STS.gs.MSRvid.txt not found" in results["skipped"]["STS12"] and "http" in results["skipped"]["STS13"]
+    assert (
+        "STS.gs.MSRvid.txt not found" in results["skipped"]["STS12"]
+        and "http" in results["skipped"]["STS13"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,8 +159,14 @@ def test_missing_sets_are_listed_and_the_others_run(tmp_path):
         (("gs", lambda text: text + "3.0\n"), r"STS\.input\.MSRpar\.txt has 5 lines, .*has 6"),
         (("gs", lambda text: text.replace("2.0", "5.5")), r"STS\.gs\.MSRpar\.txt, line 3: .*5\.5"),
         (("gs", lambda text: text.replace("2.0", "nan")), r"STS\.gs\.MSRpar\.txt, line 3: .*nan"),
-        (("input", lambda text: text.replace("MSRpar right 1", "")), r"STS\.input\.MSRpar\.txt, line 2: .*sentence2"),
-        (("input", lambda text: text.replace("1\tMSRpar", "1 MSRpar")), r"STS\.input\.MSRpar\.txt, line 2"),
+        (
+            ("input", lambda text: text.replace("MSRpar right 1", "")),
+            r"STS\.input\.MSRpar\.txt, line 2: .*sentence2",
+        ),
+        (
+            ("input", lambda text: text.replace("1\tMSRpar", "1 MSRpar")),
+            r"STS\.input\.MSRpar\.txt, line 2",
+        ),
         (
             ("input", lambda text: text.replace("left 2", "l\xe9ft 2").encode("latin-1")),
             r"MSRpar\.txt, line 3: .*UTF-8",
@@ -158,13 +187,18 @@ def test_broken_files_name_the_line_and_the_others_run(tmp_path, damage, message
 def test_a_note_stands_where_training_data_touches(tmp_path):
     write_benchmark(tmp_path)
     failed = evaluate(tmp_path, settings=Settings(bootstrap=0))["failed"]
-    assert "sts-dev.csv: 6 examples" in failed["STSb-dev"] and "official data set has 1500" in failed["STSb-dev"]
+    assert (
+        "sts-dev.csv: 6 examples" in failed["STSb-dev"]
+        and "official data set has 1500" in failed["STSb-dev"]
+    )
     count, overlap = evaluate(tmp_path)["tasks"]["STSb-dev"]["notes"]
     assert "6 examples, where the official data set has 1,500" in count
     assert "if the encoder was trained on it" in overlap
     told = Settings(any_count=True, bootstrap=0, trained_on=("stsb-train", "snli"))
     (note,) = evaluate(tmp_path, settings=told)["tasks"]["STSb-dev"]["notes"][1:]
-    assert note.startswith("The encoder was trained on stsb-train, which") and note.endswith("is not zero-shot.")
+    assert note.startswith("The encoder was trained on stsb-train, which") and note.endswith(
+        "is not zero-shot."
+    )
 
 
 def test_versions_and_device_are_noticed(tmp_path, monkeypatch):
@@ -172,7 +206,9 @@ def test_versions_and_device_are_noticed(tmp_path, monkeypatch):
     evaluate(tmp_path, cache=tmp_path / "cache")
     for part, changed in (("versions", {"torch": "0.1"}), ("device", "gpu")):
         for module in ("suite", "encoders"):
-            monkeypatch.setattr(f"spacy_sbert.evaluation.{module}.{part}", lambda value=changed: value)
+            monkeypatch.setattr(
+                f"spacy_sbert.evaluation.{module}.{part}", lambda value=changed: value
+            )
         source = HashedSource()
         results = evaluate(tmp_path, source, cache=tmp_path / "cache")
         assert not results["tasks"]["STSb-dev"]["reused"] and len(source.seen) == 12
@@ -205,19 +241,28 @@ def test_tasks_of_ones_own(tmp_path):
             return [file]
 
         def pairs(self, run):
-            return GradedPairs("abc", "def", numpy.arange(3.0), ["all"] * 3), [file.read_text(encoding="utf8")]
+            return GradedPairs("abc", "def", numpy.arange(3.0), ["all"] * 3), [
+                file.read_text(encoding="utf8")
+            ]
 
     def measured():
-        return evaluate_suites(HashedSource(), tmp_path, ["own"], settings=FEW, cache=tmp_path / "cache")["tasks"]
+        return evaluate_suites(
+            HashedSource(), tmp_path, ["own"], settings=FEW, cache=tmp_path / "cache"
+        )["tasks"]
 
-    with pytest.raises(ValueError, match=r"Unknown suite 'own': expected some of sts, .*, speed\. Register .*--code"):
+    with pytest.raises(
+        ValueError,
+        match=r"Unknown suite 'own': expected some of sts, .*, speed\. Register .*--code",
+    ):
         measured()
     register_tasks(Own())
     register_tasks(Own())
     first, again = measured()["mine"], measured()["mine"]
     u, v = (HashedSource().encode(texts) for texts in ("abc", "def"))
     spearman = stats.spearmanr(cosine(u, v), numpy.arange(3)).statistic
-    assert first["variants"][0]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(spearman, abs=1e-12)
+    assert first["variants"][0]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(
+        spearman, abs=1e-12
+    )
     assert first["notes"] == ["one"] and again["reused"] and not first["reused"]
 
 
@@ -225,7 +270,10 @@ def test_settings_that_no_task_follows_are_refused_before_anything_is_encoded(tm
     write_benchmark(tmp_path)
     source = HashedSource()
     for setting, message in (
-        ({"normalizations": ("none", "zscore")}, "STS12 knows none of the normalizations zscore: expected none"),
+        (
+            {"normalizations": ("none", "zscore")},
+            "STS12 knows none of the normalizations zscore: expected none",
+        ),
         ({"sizes": ("pca-3",)}, "knows none of the sizes pca-3: expected own"),
         ({"classifiers": ("mlp",)}, "knows none of the classifiers mlp: expected lr.*--code"),
         ({"normalizations": ()}, "are '': expected at least one"),
@@ -235,4 +283,6 @@ def test_settings_that_no_task_follows_are_refused_before_anything_is_encoded(tm
         with pytest.raises(ValueError, match=message):
             evaluate(tmp_path, source, Settings(**setting))
     assert not source.seen
-    evaluate_suites(source, tmp_path, ["speed"], settings=Settings(classifiers=("mlp",)), progress_bar=False)
+    evaluate_suites(
+        source, tmp_path, ["speed"], settings=Settings(classifiers=("mlp",)), progress_bar=False
+    )

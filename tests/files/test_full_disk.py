@@ -28,7 +28,11 @@ TEXTS = [f"The cat sat {i}." for i in range(60)]
 def _meta(make_nlp, tiny_bert):
     nlp = make_nlp(model={"normalize": False})
     spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc"}
-    nlp.add_pipe("sbert", name="max", config={"model": {"name": str(tiny_bert), "pooling": "max", "get_spans": spans}})
+    nlp.add_pipe(
+        "sbert",
+        name="max",
+        config={"model": {"name": str(tiny_bert), "pooling": "max", "get_spans": spans}},
+    )
     nlp.add_pipe("sbert_meta", config={"method": "svd", "size": 6})
     fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
     return nlp
@@ -84,7 +88,9 @@ WRITERS = {
         for kind in ("flat", "hnsw", "ivf")
     },
     "index, texts": lambda nlp, path: VectorIndex.build(X[:3], texts=["a" * 999] * 3).save(path),
-    "index, copies": lambda nlp, path: VectorIndex.build(numpy.repeat(X[:1], 900, 0), kind="hnsw").save(path),
+    "index, copies": lambda nlp, path: VectorIndex.build(
+        numpy.repeat(X[:1], 900, 0), kind="hnsw"
+    ).save(path),
     "int8": lambda nlp, path: Int8Vectors.fit(X).apply(X).save(path / "int8.npz"),
     "binary": lambda nlp, path: BinaryVectors.of(X).save(path / "binary.npz"),
     "vectors.npy": lambda nlp, path: encode_file(
@@ -94,7 +100,9 @@ WRITERS = {
         nlp.get_pipe("sbert"), _texts(path, "a.txt") / "a.txt", path / "a.parquet"
     ),
     "data set": _write_dataset,
-    "table": lambda nlp, path: write_table(path / "found.tsv", ("text",), [(text,) for text in TEXTS]),
+    "table": lambda nlp, path: write_table(
+        path / "found.tsv", ("text",), [(text,) for text in TEXTS]
+    ),
     "results": lambda nlp, path: write_json(path / "results.json", {"texts": TEXTS}),
     "pairs": lambda nlp, path: convert(
         _pairs(path.parent), path / "pairs.spacy", members=["0", "1"], score="2", header=False
@@ -106,7 +114,10 @@ WRITERS = {
 
 def _limited(act, path, size):
     """The error of an act that may write files of so many bytes."""
-    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits, handler = (
+        resource.getrlimit(resource.RLIMIT_FSIZE),
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+    )
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
         with pytest.raises((OSError, ValueError)) as raised:
@@ -120,13 +131,17 @@ def _limited(act, path, size):
 def _check_named(act, folder):
     (folder / "first").mkdir()
     act(folder / "first")
-    sizes = sorted({file.stat().st_size for file in (folder / "first").rglob("*") if file.is_file()})
+    sizes = sorted(
+        {file.stat().st_size for file in (folder / "first").rglob("*") if file.is_file()}
+    )
     assert sizes
     for number, size in enumerate(sizes[-2:]):
         (folder / f"limited{number}").mkdir()
         error = _limited(act, folder / f"limited{number}", size - 1)
         assert str(folder) in str(error) and "File too large" in str(error), error
-        assert re.search("Cannot (write|load)", str(error))  # a pipeline is loaded through files of its own
+        assert re.search(
+            "Cannot (write|load)", str(error)
+        )  # a pipeline is loaded through files of its own
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -143,4 +158,6 @@ def test_a_component_that_cannot_be_saved(make_nlp, tiny_bert, encoder, tmp_path
     before = largest.read_bytes()
     error = _limited(lambda path: pipe.to_disk(path), tmp_path / "first", len(before) - 1)
     assert error.errno == 27 and f"Cannot write {largest.parent}" in str(error)
-    assert largest.read_bytes() == before and not [name for name in os.listdir(tmp_path / "first") if name[0] == "."]
+    assert largest.read_bytes() == before and not [
+        name for name in os.listdir(tmp_path / "first") if name[0] == "."
+    ]

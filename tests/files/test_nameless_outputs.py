@@ -37,7 +37,9 @@ def functions(nlp, texts, name):
         "export_folder": lambda: export_folder(nlp, name),
         "encode_dataset": lambda: encode_dataset(texts.parent, name),
         "encode_dataset, source": lambda: encode_dataset(name, texts.parent / "out"),
-        "encode_dataset, scratch": lambda: encode_dataset(texts.parent, texts.parent.parent / "out", scratch=name),
+        "encode_dataset, scratch": lambda: encode_dataset(
+            texts.parent, texts.parent.parent / "out", scratch=name
+        ),
         "progress_logger": lambda: progress_logger(output_file=name),
     }
 

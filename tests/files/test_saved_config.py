@@ -13,8 +13,25 @@ from spacy.util import load_config
 from spacy_sbert.models.tokenization import Prompts
 from spacy_sbert.pipeline.listeners import find_transformer
 
-PROMPTS = [" leading and trailing ", "100% \"quoted\" 'single'", "two\nlines\r\n", "a: b = c # d ; e", "{}", "", "\t"]
-PROMPTS += ["é 中 \u2028 \U0001f600", "back\\slash \\u0024 \\n", "1", "true", "null", "[1]", "%(name)s", "[section]"]
+PROMPTS = [
+    " leading and trailing ",
+    "100% \"quoted\" 'single'",
+    "two\nlines\r\n",
+    "a: b = c # d ; e",
+    "{}",
+    "",
+    "\t",
+]
+PROMPTS += [
+    "é 中 \u2028 \U0001f600",
+    "back\\slash \\u0024 \\n",
+    "1",
+    "true",
+    "null",
+    "[1]",
+    "%(name)s",
+    "[section]",
+]
 NAMES = ["q", "a#b", "a;b", "a.b", "a b", "Q", '"a"', "é", "1"]
 
 
@@ -27,7 +44,9 @@ def prompts_of(nlp: Language) -> dict[str, str]:
 
 
 def test_prompts_come_back(make_nlp, tmp_path):
-    prompts = {f"p{i}": prompt for i, prompt in enumerate(PROMPTS)} | dict.fromkeys(NAMES, "the cat: ")
+    prompts = {f"p{i}": prompt for i, prompt in enumerate(PROMPTS)} | dict.fromkeys(
+        NAMES, "the cat: "
+    )
     nlp = make_nlp(model={"prompts": prompts, "default_prompt_name": "a b"})
     vectors = nlp.get_pipe("sbert").encode(["a dog", "he ran"])
     for turn in ("disk", "disk again", "bytes"):
@@ -36,13 +55,26 @@ def test_prompts_come_back(make_nlp, tmp_path):
         else:
             nlp = again(nlp, tmp_path / turn)
         model = nlp.config["components"]["sbert"]["model"]
-        assert prompts_of(nlp) == prompts == model["prompts"] and model["default_prompt_name"] == "a b"
+        assert (
+            prompts_of(nlp) == prompts == model["prompts"] and model["default_prompt_name"] == "a b"
+        )
         assert numpy.array_equal(nlp.get_pipe("sbert").encode(["a dog", "he ran"]), vectors)
     loaded = again(nlp, tmp_path / "other", **{"components.sbert.model.prompts.q": "the dog: "})
     assert prompts_of(again(loaded, tmp_path / "other again")) == {**prompts, "q": "the dog: "}
 
 
-LOST = ["", "a\nb", "a:b", "a=b", "#a", ";a", "[a]", " a", "a ", "a$"]  # names that a config reads otherwise
+LOST = [
+    "",
+    "a\nb",
+    "a:b",
+    "a=b",
+    "#a",
+    ";a",
+    "[a]",
+    " a",
+    "a ",
+    "a$",
+]  # names that a config reads otherwise
 
 
 def test_what_no_config_can_hold(make_nlp, tiny_bert):
@@ -50,11 +82,15 @@ def test_what_no_config_can_hold(make_nlp, tiny_bert):
     for prompts in ({"q": "${a.b}: "}, {"q": "cost in $"}, *({name: "a"} for name in LOST)):
         with pytest.raises(ValueError, match=r"encode\(texts, prompt=...\)"):
             Prompts(prompts)
-    with pytest.raises(ValueError, match=r"default_prompt_name' = .*encode\(texts, prompt_name=...\)"):
+    with pytest.raises(
+        ValueError, match=r"default_prompt_name' = .*encode\(texts, prompt_name=...\)"
+    ):
         Prompts({}, "${q}")
     for factory in ("sbert", "sbert_reranker"):
         with pytest.raises(ValueError, match=r"spans_key.*without '\$'"):
-            spacy.blank("xx").add_pipe(factory, config={"model": {"name": str(tiny_bert)}, "spans_key": "pair $"})
+            spacy.blank("xx").add_pipe(
+                factory, config={"model": {"name": str(tiny_bert)}, "spans_key": "pair $"}
+            )
 
 
 def test_columns_files_and_folders_with_the_sign(make_nlp, tiny_bert, tmp_path, monkeypatch):
@@ -68,7 +104,10 @@ def test_columns_files_and_folders_with_the_sign(make_nlp, tiny_bert, tmp_path, 
     run("init-config", "$.csv", "$.csv", "-o", "x.cfg", *options)
     for interpolate in (False, True):
         config = load_config("x.cfg", interpolate=interpolate).interpolate()
-        assert config["paths"]["train"] == "$.csv" and config["corpora"]["dev"]["members"] == ["name ($)", "$$ title"]
+        assert config["paths"]["train"] == "$.csv" and config["corpora"]["dev"]["members"] == [
+            "name ($)",
+            "$$ title",
+        ]
         assert config["components"]["sbert"]["model"]["name"] == str(folder)
     message = run("init-config", "${a}.csv", "$.csv", "-o", "y.cfg", *options, code=1)
     assert "begins a variable. Rename the file" in message and not Path("y.cfg").exists()
@@ -89,11 +128,15 @@ def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder):
 @pytest.mark.filterwarnings("ignore:.*reranker-new-head")
 def test_outputs_of_a_reranker(tiny_bert, tmp_path):
     nlp = spacy.blank("xx")
-    reranker = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 3}})
+    reranker = nlp.add_pipe(
+        "sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 3}}
+    )
     nlp.initialize()
     scores = reranker.score_pairs([("a", "b"), ("a dog", "the cat")])
     assert scores.shape == (2, 3)
-    with pytest.raises(ValueError, match=r'"regression" needs 1 outputs.*n_outputs = 3\. Set it to 0'):
+    with pytest.raises(
+        ValueError, match=r'"regression" needs 1 outputs.*n_outputs = 3\. Set it to 0'
+    ):
         nlp.initialize(lambda: [make_example(nlp, "a man", "the dog"), make_example(nlp, "a", "b")])
     nlp.to_disk(tmp_path)
     for name, value in (("n_outputs", 2), ("name", "/no")):

@@ -35,7 +35,11 @@ def test_file_digest(tmp_path):
 def test_digests_of_parts_and_streams():
     assert digest_of_parts("a", {"b": 1, "c": None}) == digest_of_parts("a", {"c": None, "b": 1})
     assert digest_of_parts("a", "b") != digest_of_parts("ab")
-    assert digest_of_stream(["ab", "c"]) == digest_of_stream(iter([b"ab", "c"])) != digest_of_stream(["a", "bc"])
+    assert (
+        digest_of_stream(["ab", "c"])
+        == digest_of_stream(iter([b"ab", "c"]))
+        != digest_of_stream(["a", "bc"])
+    )
 
 
 class Said(BaseModel):

@@ -35,7 +35,9 @@ def test_all_commands_take_the_same_texts(tmp_path, name):
     nlp = spacy.blank("xx")
     nlp.tokenizer = lambda text: spacy.tokens.Doc(nlp.vocab, words=[text])
     assert convert(table, tmp_path / "out.spacy", members=["text"]) == len(TEXTS)
-    assert [example.reference.text.strip() for example in PairCorpus(table, members=["text"])(nlp)] == TEXTS
+    assert [
+        example.reference.text.strip() for example in PairCorpus(table, members=["text"])(nlp)
+    ] == TEXTS
     assert read_texts(table, label="id") == (TEXTS, ["0", "10", "20", "30"])
     assert read_corpus(table).texts == TEXTS
     if table.suffix == ".tsv":
@@ -51,7 +53,10 @@ def test_columns_of_text_files(tmp_path):
         with pytest.raises(ValueError, match="line 1: expected a column 'text', got One"):
             read_texts(tmp_path / "texts.txt", **columns)
     (tmp_path / "table.txt").write_text("kind\ttext\nx\tOne.\ny\tTwo.\n", encoding="utf8")
-    assert read_texts(tmp_path / "table.txt", column="text", label="kind") == (["One.", "Two."], ["x", "y"])
+    assert read_texts(tmp_path / "table.txt", column="text", label="kind") == (
+        ["One.", "Two."],
+        ["x", "y"],
+    )
 
 
 def test_blank_lines(tmp_path):
@@ -69,7 +74,9 @@ def test_blank_lines(tmp_path):
         header = [(3, ["a"]), (4, [""]), (5, ["b"])]
         assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == header
         every = [(1, [""]), (2, [" "]), *header]
-        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True, header=False)) == every
+        assert (
+            list(read_delimited(path, delimiter=delimiter, keep_blank=True, header=False)) == every
+        )
 
 
 BLANK = {  # rows with a blank line before, among and behind them
@@ -84,10 +91,14 @@ def test_blank_lines_are_passed_over_by_every_reader(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     path.write_text(BLANK[suffix])
     expected = ["a b", "c d"]
-    assert [text for text, _ in read_text_rows(path, TextColumns())] == expected  # encode, search, mine, cluster
+    assert [
+        text for text, _ in read_text_rows(path, TextColumns())
+    ] == expected  # encode, search, mine, cluster
     assert read_corpus(path, others=True).rows == [0, 1]
     assert [row["text"] for row in read_columns(path)] == expected
-    assert [row.members[0] for row in Columns(("text",), label="label").rows(path)] == expected  # training, evaluate
+    assert [
+        row.members[0] for row in Columns(("text",), label="label").rows(path)
+    ] == expected  # training, evaluate
     assert read_texts(path) == (expected, None)  # visualize
 
 
@@ -145,16 +156,32 @@ def texts(path, column="text"):
     ("name", "text", "message"),
     [
         ("a.csv", "id,text\n1,Hello, world\n", "line 2: 3 columns, but the first line has 2"),
-        ("a.tsv", "text\tid\nfine\t1\nHello\tthere\t2\n", "line 3: 3 columns, but the first line has 2"),
+        (
+            "a.tsv",
+            "text\tid\nfine\t1\nHello\tthere\t2\n",
+            "line 3: 3 columns, but the first line has 2",
+        ),
         ("a.csv", "text,id\na b,1\ntext,id\nc d,2\n", "line 3: the header comes again"),
         ("a.csv", "text,id\na b,1\n\ufefftext,id\nc d,2\n", "line 3: the header comes again"),
         ("a.csv", "| id | text |\n|---|:---:|\n| 1 | one |\n", "line 1: a table in Markdown"),
         ("a.csv", "text,id,text\na,1,b\n", "line 1: two columns are named 'text'"),
-        ("a.jsonl", '{"text": "a"}\n{"text": "a", "text": "b"}\n', "line 2: .* the field 'text' twice"),
+        (
+            "a.jsonl",
+            '{"text": "a"}\n{"text": "a", "text": "b"}\n',
+            "line 2: .* the field 'text' twice",
+        ),
         ("a.jsonl", '[{"text": "a"}]\n', r"line 1: .* a list.* a name that ends in \.json"),
-        ("a.json", '[{"text": "a"},\n {"text": "b"}', "line 2: expected a JSON object, got Expecting ',' delimiter"),
+        (
+            "a.json",
+            '[{"text": "a"},\n {"text": "b"}',
+            "line 2: expected a JSON object, got Expecting ',' delimiter",
+        ),
         ("a.json", '[{"text": "a"},\n["a"]]', "line 2: expected a JSON object, got a list"),
-        ("a.tsv", 'text\tb\n"one ""x"""\t1\n"broken" here\t2\n', "line 3: cannot tell whether the quotes"),
+        (
+            "a.tsv",
+            'text\tb\n"one ""x"""\t1\n"broken" here\t2\n',
+            "line 3: cannot tell whether the quotes",
+        ),
         ("a.tsv", 'text\tb\n"one \\"x\\""\t1\n', "line 2: .* backslashes"),
         ("a.tsv", '"text"\t"b"\n"one" two\t1\n', "line 2: cannot tell whether the quotes"),
         ("a.tsv", 'text\tb\n"Hello"\t1\nplain\t2\n', "line 2: cannot tell whether the quotes"),
@@ -247,14 +274,20 @@ def test_texts_of_tables(write, name, text, expected):
 def test_read_columns(write, name, text):
     path = write(name, text)
     rows = list(read_columns(path))
-    assert [row["text"] for row in rows] == texts(path) and [row["id"] for row in rows] == ["1", "2"]
+    assert [row["text"] for row in rows] == texts(path) and [row["id"] for row in rows] == [
+        "1",
+        "2",
+    ]
 
 
 def test_utf16_and_members_of_gzip(write):
     text = 'id\ttext\r\n1\t"two\nlines, ""x"""\r\n2\t"needless"\r\n'
     for encoding in ("utf-16", "utf-32"):
         assert texts(write("a.txt", text, encoding)) == ['two\nlines, "x"', "needless"]
-    assert [line for _, line in read_lines(write("a.txt", "\u00e9\nb", "utf-16"))] == ["\u00e9\n", "b"]
+    assert [line for _, line in read_lines(write("a.txt", "\u00e9\nb", "utf-16"))] == [
+        "\u00e9\n",
+        "b",
+    ]
     with pytest.raises(ValueError, match=r"a\.txt, line 2: not UTF-8"):
         list(read_lines(write("a.txt", b"\xff\xfea\x00\n\x00b")))
     path = write("a.csv.gz", gzip.compress(b"id,text\n1,o") + gzip.compress(b"ne\n2,two\n"))
@@ -275,13 +308,19 @@ def test_duplicate_column_names(tmp_path):
 
 
 def test_tabs_quotes_and_line_ends_are_quoted(tmp_path):
-    path, texts = tmp_path / "out.tsv", ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""]
+    path, texts = (
+        tmp_path / "out.tsv",
+        ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""],
+    )
     write_table(path, ("score", "text"), [(0.5, text) for text in texts])
     assert [text for _, (text,) in read_table(path, ["text"])] == texts
     with path.open(encoding="utf8", newline="") as file:
         assert [row["text"] for row in csv.DictReader(file, delimiter="\t", strict=True)] == texts
     write_table(tmp_path / "new" / "out.jsonl", ("score", "text"), [(0.25, "Käse \u2028 a")])
-    assert json.loads((tmp_path / "new" / "out.jsonl").read_text("utf8")) == {"score": 0.25, "text": "Käse \u2028 a"}
+    assert json.loads((tmp_path / "new" / "out.jsonl").read_text("utf8")) == {
+        "score": 0.25,
+        "text": "Käse \u2028 a",
+    }
     write_table(path, ("id", "kept"), [(None, ["x", {"y": 1}]), (2, True)])
     assert path.read_text() == 'id\tkept\n\t"[""x"", {""y"": 1}]"\n2\tTrue\n'
     with pytest.raises(ValueError, match=r"ends in \.tsv or \.jsonl"):

@@ -49,14 +49,18 @@ def test_new_folder(tmp_path):
 def test_error_names_the_file_once(tmp_path):
     path = tmp_path / "page.html"
     with (
-        pytest.raises(OSError, match=r"Cannot write .*other\.html: No space left on device") as raised,
+        pytest.raises(
+            OSError, match=r"Cannot write .*other\.html: No space left on device"
+        ) as raised,
         atomic_write(path),
         atomic_write(tmp_path / "other.html"),
     ):
         full()
     assert str(raised.value).count("Cannot write") == 1 and raised.value.errno == 28
     with pytest.raises(FileNotFoundError, match=r"none\.txt'$"), atomic_write(path):
-        (tmp_path / "none.txt").read_text()  # another file, which the message must not call page.html
+        (
+            tmp_path / "none.txt"
+        ).read_text()  # another file, which the message must not call page.html
     assert os.listdir(tmp_path) == []
 
 
@@ -78,7 +82,9 @@ def test_replace_folders_files_and_links(tmp_path):
         (folder / "third").write_text("half")
         raise OSError("No space left on device")
     assert [file.name for file in path.iterdir()] == ["second"]
-    assert sorted(os.listdir(tmp_path)) == ["file", "link", "made", "other"] and os.listdir(other) == ["kept"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "link", "made", "other"] and os.listdir(
+        other
+    ) == ["kept"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")

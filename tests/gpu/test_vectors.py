@@ -8,7 +8,13 @@ from pipelines import MINILM, TRANSFORMERS
 from thinc.api import CupyOps
 
 pytestmark = pytest.mark.gpu
-TEXTS = ["A man is eating food.", "Someone is having a meal.", "", "The cat", "He cannot go. The dog ran fast. " * 20]
+TEXTS = [
+    "A man is eating food.",
+    "Someone is having a meal.",
+    "",
+    "The cat",
+    "He cannot go. The dog ran fast. " * 20,
+]
 TEXTS += ["A man is eating food."]
 FLOAT32 = 2e-5  # between two vectors of about unit length, in any number
 
@@ -37,14 +43,17 @@ def test_docs_are_those_of_the_cpu(make_nlp, use_gpu, gpu_id, encoder, pooling):
 
 
 @pytest.mark.parametrize(
-    ("precision", "lowest"), [("float32", 1 - 1e-6), ("bfloat16", 0.999), ("float16", 0.9999), ("reference", 1 - 1e-6)]
+    ("precision", "lowest"),
+    [("float32", 1 - 1e-6), ("bfloat16", 0.999), ("float16", 0.9999), ("reference", 1 - 1e-6)],
 )
 def test_encode_is_that_of_the_cpu(use_gpu, precision, lowest):
     """On all-MiniLM-L6-v2."""
 
     def encode(precision):
         nlp = spacy.blank("en")
-        return nlp.add_pipe("sbert", config={"model": {"name": MINILM, "precision": precision}}).encode(TEXTS)
+        return nlp.add_pipe(
+            "sbert", config={"model": {"name": MINILM, "precision": precision}}
+        ).encode(TEXTS)
 
     expected = encode("float32")
     use_gpu()
@@ -56,7 +65,9 @@ def test_encode_is_that_of_the_cpu(use_gpu, precision, lowest):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("kind", ["BertModel", "RobertaModel", "MPNetModel", "DistilBertModel", "ElectraModel"])
+@pytest.mark.parametrize(
+    "kind", ["BertModel", "RobertaModel", "MPNetModel", "DistilBertModel", "ElectraModel"]
+)
 def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
     """Of each family, by the very passes that are rehearsed on meta tensors."""
     from gpu_rehearsal.test_meta_encoder import TRAINED, N, make_wordpieces
@@ -68,25 +79,36 @@ def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
         engine = PackedBert(model.to(device), getattr(torch, precision))
         found = numpy.zeros((N, 16), dtype="float32")
         for part in run(engine, wordpieces):
-            places = numpy.concatenate([numpy.arange(N)[starts[i] :][: wordpieces.lengths[i]] for i in part.windows])
-            found[places] = part.values if isinstance(part.values, numpy.ndarray) else part.values.get()
+            places = numpy.concatenate(
+                [numpy.arange(N)[starts[i] :][: wordpieces.lengths[i]] for i in part.windows]
+            )
+            found[places] = (
+                part.values if isinstance(part.values, numpy.ndarray) else part.values.get()
+            )
         return found
 
-    (network, config, sizes) = next(found for found in TRAINED.values() if found[0].__name__ == kind)
+    (network, config, sizes) = next(
+        found for found in TRAINED.values() if found[0].__name__ == kind
+    )
     torch.manual_seed(0)
     model, wordpieces = network(config(**sizes)).eval(), make_wordpieces()
     starts = wordpieces.starts
     expected = states("cpu", "float32")
     use_gpu()
     given = states("cpu" if gpu_id < 0 else f"cuda:{gpu_id}", precision)
-    assert abs(given - expected).max() < {"float32": 1e-5, "float16": 2e-2, "bfloat16": 1e-1}[precision]
+    assert (
+        abs(given - expected).max()
+        < {"float32": 1e-5, "float16": 2e-2, "bfloat16": 1e-1}[precision]
+    )
 
 
 def test_a_saved_pipeline_goes_from_the_gpu_to_the_cpu(make_nlp, use_gpu, gpu_id, tmp_path):
     expected = by_docs(make_nlp())
     use_gpu()
     auto = make_nlp(model={"precision": "auto"})
-    assert auto(TEXTS[0]).has_vector and (gpu_id < 0 or "16 on cuda:" in repr(auto.get_pipe("sbert")))
+    assert auto(TEXTS[0]).has_vector and (
+        gpu_id < 0 or "16 on cuda:" in repr(auto.get_pipe("sbert"))
+    )
     nlp = make_nlp()
     by_docs(nlp)
     nlp.to_disk(tmp_path)
@@ -111,5 +133,7 @@ def test_the_command_that_encodes(make_nlp, gpu_id, spacy_command, tmp_path):
     (tmp_path / "texts.txt").write_text("A man.\nThe cat sat.\n", encoding="utf8")
     expected = make_nlp().get_pipe("sbert").encode(["A man.", "The cat sat."])
     where = ["--gpu-ids", gpu_id] if gpu_id >= 0 else []
-    spacy_command("sbert", "encode", "texts.txt", "out.npy", "--pipeline", "nlp", *where, folder=tmp_path)
+    spacy_command(
+        "sbert", "encode", "texts.txt", "out.npy", "--pipeline", "nlp", *where, folder=tmp_path
+    )
     assert abs(numpy.load(tmp_path / "out.npy") - expected).max() < FLOAT32

@@ -32,7 +32,9 @@ def check_same(expected: Any, found: Any) -> None:
             assert other.shape == one.shape and other.dtype == one.dtype
             numpy.testing.assert_allclose(other, one, **CLOSE)
         else:
-            assert other == (one if isinstance(one, str | None) else pytest.approx(one, rel=1e-4, abs=1e-6))
+            assert other == (
+                one if isinstance(one, str | None) else pytest.approx(one, rel=1e-4, abs=1e-6)
+            )
 
 
 def looks_of(work: Callable[[], Any]) -> list[Look]:

@@ -21,12 +21,43 @@ _WORDS = {word for line in _LINES if not line.startswith("#") for word in line.s
 NAMES = {word for word in _WORDS if not word.startswith(".")}
 NDARRAY_NAMES = {word[1:] for word in _WORDS if word.startswith(".")}
 FROM_HOST = {"array", "asarray", "asanyarray"}  # take what NumPy has
-TAKE_INDICES = {"split", "array_split", "vsplit", "hsplit", "take", "repeat"}  # second argument: may be NumPy's
-BY_SHAPE = {"zeros", "ones", "empty", "eye", "identity", "arange", "linspace"}  # take numbers of the host alone
+TAKE_INDICES = {
+    "split",
+    "array_split",
+    "vsplit",
+    "hsplit",
+    "take",
+    "repeat",
+}  # second argument: may be NumPy's
+BY_SHAPE = {
+    "zeros",
+    "ones",
+    "empty",
+    "eye",
+    "identity",
+    "arange",
+    "linspace",
+}  # take numbers of the host alone
 ELEMENTWISE = {"where", "clip", "dot", "matmul"}  # beside the ufuncs
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-LOOK = {"flatnonzero", "nonzero", "argwhere", "unique", "bincount", "extract", "compress"}  # size depends on values
-PLAIN = {"can_cast", "isscalar", "ndim", "shape", "size", "result_type", "promote_types"}  # answer without an array
+LOOK = {
+    "flatnonzero",
+    "nonzero",
+    "argwhere",
+    "unique",
+    "bincount",
+    "extract",
+    "compress",
+}  # size depends on values
+PLAIN = {
+    "can_cast",
+    "isscalar",
+    "ndim",
+    "shape",
+    "size",
+    "result_type",
+    "promote_types",
+}  # answer without an array
 IMPLICIT = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array."
 
 
@@ -101,7 +132,9 @@ class StrictArray(NDArrayOperatorsMixin):
             look(name)
         if not callable(found):
             return _strict(found)
-        return lambda *args, **kwargs: _strict(_quiet(found, *map(_bare, args), **_bare_values(kwargs)))
+        return lambda *args, **kwargs: _strict(
+            _quiet(found, *map(_bare, args), **_bare_values(kwargs))
+        )
 
     # What the host waits for
 
@@ -162,9 +195,13 @@ class StrictArray(NDArrayOperatorsMixin):
         index, is_plain = _index(slices)
         if isinstance(value, StrictArray):
             self._array[index] = value._array
-        elif isinstance(slices, slice) and slices == slice(None) and isinstance(value, numpy.ndarray):
+        elif (
+            isinstance(slices, slice) and slices == slice(None) and isinstance(value, numpy.ndarray)
+        ):
             if value.dtype != self._array.dtype or value.shape != self._array.shape:
-                raise ValueError("copying a numpy.ndarray to a cupy.ndarray by empty slice assignment must ensure ...")
+                raise ValueError(
+                    "copying a numpy.ndarray to a cupy.ndarray by empty slice assignment must ensure ..."
+                )
             self._array[...] = value
         elif is_plain:
             self[slices].fill(value)
@@ -195,21 +232,33 @@ class StrictModule(ModuleType):
 
 def _call(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     if name in COMPARISONS:  # which take an array of no dimension from the host
-        args = tuple(each.item() if isinstance(each, numpy.ndarray) and not each.ndim else each for each in args)
+        args = tuple(
+            each.item() if isinstance(each, numpy.ndarray) and not each.ndim else each
+            for each in args
+        )
     if isinstance(function, numpy.ufunc) or name in ELEMENTWISE:
         for given in (*args, *kwargs.values()):
             if isinstance(given, numpy.ndarray | list) or (given is None and name in COMPARISONS):
                 raise TypeError(f"Unsupported type {type(given)}")
     if name in BY_SHAPE and any(isinstance(each, StrictArray) for each in tree_leaves(args)):
         raise TypeError("'cupy.ndarray' object cannot be interpreted as an integer")
-    if name in TAKE_INDICES and name != "take" and len(args) > 1 and isinstance(args[1], StrictArray):
+    if (
+        name in TAKE_INDICES
+        and name != "take"
+        and len(args) > 1
+        and isinstance(args[1], StrictArray)
+    ):
         raise ValueError(f"cupy.ndarray cannot be given to {name} as places or counts")
     if name in LOOK or (name == "where" and len(args) == 1):
         look(name)
-    hosts = [name in FROM_HOST or (name in TAKE_INDICES and number == 1) for number in range(len(args))]
+    hosts = [
+        name in FROM_HOST or (name in TAKE_INDICES and number == 1) for number in range(len(args))
+    ]
     bare = [_bare(given, from_host=host) for given, host in zip(args, hosts, strict=True)]
     if name in FROM_HOST and isinstance(args[0], numpy.ndarray):
-        bare[0] = args[0].copy()  # NumPy's asarray copies nothing, and what is on a device is a copy
+        bare[0] = args[
+            0
+        ].copy()  # NumPy's asarray copies nothing, and what is on a device is a copy
     found = _quiet(function, *bare, **_bare_values(kwargs))
     return _strict(numpy.asarray(found) if isinstance(found, bool) else found)  # as of allclose
 
@@ -247,8 +296,14 @@ def _strict(found: Any) -> Any:
 def _index(slices: Any) -> tuple[tuple, bool]:
     """What NumPy indexes with, never down to a scalar, and whether it is of slices and numbers alone."""
     given = slices if isinstance(slices, tuple) else (slices,)
-    index = [_bare(_slice(each) if isinstance(each, slice) else each, from_host=True) for each in given]
-    arrays = [numpy.asarray(each) for each in index if isinstance(each, numpy.ndarray | list | bool | numpy.bool_)]
+    index = [
+        _bare(_slice(each) if isinstance(each, slice) else each, from_host=True) for each in given
+    ]
+    arrays = [
+        numpy.asarray(each)
+        for each in index
+        if isinstance(each, numpy.ndarray | list | bool | numpy.bool_)
+    ]
     for mask in arrays:
         if mask.dtype == bool and mask.size:
             look("mask")  # how many are true

@@ -15,8 +15,23 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 META = torch.device("meta")
 # Each copies to the host and waits until the GPU is done: what it gives, or the shape of that, depends on the numbers.
-WAITING = {"_local_scalar_dense", "is_nonzero", "item", "equal", "nonzero", "masked_select", "bincount", "_unique"}
-WAITING |= {"_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive", "repeat_interleave"}
+WAITING = {
+    "_local_scalar_dense",
+    "is_nonzero",
+    "item",
+    "equal",
+    "nonzero",
+    "masked_select",
+    "bincount",
+    "_unique",
+}
+WAITING |= {
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "unique_dim_consecutive",
+    "repeat_interleave",
+}
 # Kernels of CUDA that take one dtype of floats.
 ONE_DTYPE = {"mm", "addmm", "bmm", "baddbmm", "native_layer_norm", "embedding_dense_backward"}
 COPIES = {"_to_copy", "copy_"}
@@ -40,7 +55,11 @@ class StrictMeta(TorchDispatchMode):
         self.called: list[str] = []
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
@@ -59,16 +78,29 @@ class StrictMeta(TorchDispatchMode):
 
     def _copy(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = args[1] if name == "copy_" else args[0]
-        to = args[0].device if name == "copy_" else torch.device(kwargs.get("device") or given.device)
+        to = (
+            args[0].device
+            if name == "copy_"
+            else torch.device(kwargs.get("device") or given.device)
+        )
         if given.is_meta and to.type != "meta":
             raise Refused(f"{name}: a copy to the host")
         self.uploads += to.type == "meta" and not given.is_meta
 
-    def _check(self, name: str, is_mutable: bool, args: tuple[Any, ...], given: list[torch.Tensor]) -> None:
+    def _check(
+        self, name: str, is_mutable: bool, args: tuple[Any, ...], given: list[torch.Tensor]
+    ) -> None:
         if name in WAITING:
             raise Refused(f"{name}: a copy to the host")
-        indices = [each for each in tree_leaves(args[1]) if each is not None] if name.startswith("index") else []
-        if any(isinstance(each, torch.Tensor) and each.dtype in (torch.bool, torch.uint8) for each in indices):
+        indices = (
+            [each for each in tree_leaves(args[1]) if each is not None]
+            if name.startswith("index")
+            else []
+        )
+        if any(
+            isinstance(each, torch.Tensor) and each.dtype in (torch.bool, torch.uint8)
+            for each in indices
+        ):
             raise Refused(f"{name}: a mask as index is a copy to the host")
         is_arithmetic = not name.startswith(("index", "embedding", "gather"))
         for place, each in enumerate(given):
@@ -92,9 +124,16 @@ class StrictCalls(TorchFunctionMode):
         self.dtype = dtype
 
     def __torch_function__(
-        self, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Callable,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        to = self.dtype and {**dict.fromkeys(REDUCED, self.dtype), **dict.fromkeys(FULL, torch.float32)}.get(func)
+        to = self.dtype and {
+            **dict.fromkeys(REDUCED, self.dtype),
+            **dict.fromkeys(FULL, torch.float32),
+        }.get(func)
         if to is not None:
             args, kwargs = _cast((args, kwargs), to)
         if func is functional.scaled_dot_product_attention:
@@ -109,7 +148,9 @@ FULL = (functional.layer_norm, functional.softmax, torch.softmax, torch.Tensor.s
 
 
 def _cast(given: Any, dtype: torch.dtype) -> Any:
-    return tree_map_only(torch.Tensor, lambda each: each.to(dtype) if each.is_floating_point() else each, given)
+    return tree_map_only(
+        torch.Tensor, lambda each: each.to(dtype) if each.is_floating_point() else each, given
+    )
 
 
 @contextmanager

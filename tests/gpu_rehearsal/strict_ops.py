@@ -23,28 +23,42 @@ class StrictOps(CupyOps):
 
     name = "strict"
     xp = xp
-    _xp2 = SimpleNamespace(scatter_add=lambda table, indices, values: table.scatter_add(indices, values))
+    _xp2 = SimpleNamespace(
+        scatter_add=lambda table, indices, values: table.scatter_add(indices, values)
+    )
 
 
 NUMPY = NumpyOps()
 KERNELS = {  # by name: from what a kernel is given behind the arrays that it fills to what it fills them with
     "reduce_sum": lambda X, lengths, *sizes: NUMPY.reduce_sum(X, lengths),
     "reduce_max": lambda X, lengths, *sizes: NUMPY.reduce_max(X, lengths),
-    "backprop_reduce_sum": lambda d_sums, lengths, *sizes: NUMPY.backprop_reduce_sum(d_sums, lengths),
-    "backprop_reduce_mean": lambda d_means, lengths, *sizes: NUMPY.backprop_reduce_mean(d_means, lengths),
-    "backprop_reduce_max": lambda d_maxes, which, lengths, *_: NUMPY.backprop_reduce_max(d_maxes, which, lengths),
+    "backprop_reduce_sum": lambda d_sums, lengths, *sizes: NUMPY.backprop_reduce_sum(
+        d_sums, lengths
+    ),
+    "backprop_reduce_mean": lambda d_means, lengths, *sizes: NUMPY.backprop_reduce_mean(
+        d_means, lengths
+    ),
+    "backprop_reduce_max": lambda d_maxes, which, lengths, *_: NUMPY.backprop_reduce_max(
+        d_maxes, which, lengths
+    ),
     "gather_add": lambda table, indices, *sizes: NUMPY.gather_add(table, indices),
     "maxout": lambda X, *sizes: NUMPY.maxout(X),
-    "backprop_maxout": lambda d_best, which, n_rows, n_out, n_pieces: NUMPY.backprop_maxout(d_best, which, n_pieces),
+    "backprop_maxout": lambda d_best, which, n_rows, n_out, n_pieces: NUMPY.backprop_maxout(
+        d_best, which, n_pieces
+    ),
     "seq2col": lambda seq, lengths, nW, *sizes: NUMPY.seq2col(seq, nW, lengths=lengths),
-    "backprop_seq2col": lambda d_cols, lengths, nW, *sizes: NUMPY.backprop_seq2col(d_cols, nW, lengths=lengths),
+    "backprop_seq2col": lambda d_cols, lengths, nW, *sizes: NUMPY.backprop_seq2col(
+        d_cols, nW, lengths=lengths
+    ),
     "hash_data": lambda ids, out_size, in_size, n, seed: NUMPY.hash(ids, seed),
 }
 
 
 def kernel(name: str) -> Callable:
     """A kernel takes arrays for contiguous: of a view it would read what it is a view of."""
-    n_filled = 2 if name in ("reduce_max", "maxout") else 1  # with what is largest, and where that stands
+    n_filled = (
+        2 if name in ("reduce_max", "maxout") else 1
+    )  # with what is largest, and where that stands
 
     def launch(grid: tuple, block: tuple, given: tuple) -> None:
         for each in given:
@@ -96,14 +110,18 @@ def strict_device() -> Iterator[Looks]:
         for module in (thinc.util, cupy_ops):
             patch.setattr(module, "is_torch_cuda_array", torch.is_tensor)
         patch.setattr(thinc.backends, "CupyOps", StrictOps)  # of get_array_ops
-        patch.setattr(cupy_ops, "CupyOps", type("Nobody", (), {}))  # its tensors would be sought on CUDA
+        patch.setattr(
+            cupy_ops, "CupyOps", type("Nobody", (), {})
+        )  # its tensors would be sought on CUDA
         patch.setattr(cupy_ops, "cublas", SimpleNamespace(nrm2=frobenius_norm))
         patch.setattr(cupy_ops, "adam_kernel", adam_kernel)
         patch.setattr(_custom_kernels, "_values_within_range", within_range)
         for name in KERNELS:
             for dtype in [""] if name == "hash_data" else ["_float", "_double"]:
                 patch.setattr(_custom_kernels, f"{name}_kernel{dtype}", kernel(name))
-        patch.setattr(spacy_sbert.models.engine.training, "can_fuse", lambda *args: False)  # it is for a CPU
+        patch.setattr(
+            spacy_sbert.models.engine.training, "can_fuse", lambda *args: False
+        )  # it is for a CPU
         set_current_ops(StrictOps())
         LOOKS.clear()
         try:

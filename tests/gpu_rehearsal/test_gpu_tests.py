@@ -28,13 +28,19 @@ class GpuTests:
     def __init__(self, folder, *options, quick=False):
         self.collected, self.reports, self.quick = [], [], quick
         plain = ["-q", "-s", "-m", "gpu", f"--basetemp={folder}", str(ROOT / "tests" / "gpu")]
-        without = [part for name in ("cacheprovider", "xdist", "faulthandler") for part in ("-p", f"no:{name}")]
+        without = [
+            part
+            for name in ("cacheprovider", "xdist", "faulthandler")
+            for part in ("-p", f"no:{name}")
+        ]
         self.code = pytest.main([*plain, *without, *options], plugins=[self])
 
     def pytest_collection_modifyitems(self, items):
         self.collected = [(item.originalname, getattr(item, "callspec", None)) for item in items]
         if self.quick:
-            first = {item.originalname: item for item in reversed(items) if item.originalname not in SLOW}
+            first = {
+                item.originalname: item for item in reversed(items) if item.originalname not in SLOW
+            }
             items[:] = first.values()
 
     def pytest_runtest_logreport(self, report):
@@ -49,8 +55,14 @@ def test_each_ends_at_the_gpu(tmp_path, quick):
     assert counts["test_every_objective_as_on_the_cpu"] == len(TRANSFORMERS) * len(OBJECTIVES)
     assert counts["test_every_shipped_config_trains"] == len(CONFIGS)
     assert len(found.reports) > 6 and found.code == 0
-    reasons = [report.longrepr[2] if report.skipped else str(report.longrepr) for report in found.reports]
-    missing = ("Skipped: no GPU: Cannot use GPU", "Skipped: no GPU: No ", "Skipped: no GPU: There is no GPU")
+    reasons = [
+        report.longrepr[2] if report.skipped else str(report.longrepr) for report in found.reports
+    ]
+    missing = (
+        "Skipped: no GPU: Cannot use GPU",
+        "Skipped: no GPU: No ",
+        "Skipped: no GPU: There is no GPU",
+    )
     missing += () if is_installed() else ("Skipped: spacy-transformers is not installed",)
     assert [reason for reason in reasons if not reason.startswith(missing)] == []
 
@@ -59,7 +71,9 @@ def test_each_ends_at_the_gpu(tmp_path, quick):
 def test_they_pass_on_a_cpu_in_place_of_the_gpu(tmp_path):
     """That they are right themselves: what they compare is then the CPU with itself."""
     found = GpuTests(tmp_path / "gpu", "--gpu-id=-1")
-    expected = {"passed"} if is_installed() else {"passed", "skipped"}  # those of spacy-transformers
+    expected = (
+        {"passed"} if is_installed() else {"passed", "skipped"}
+    )  # those of spacy-transformers
     assert found.code == 0 and {report.outcome for report in found.reports} == expected
 
 

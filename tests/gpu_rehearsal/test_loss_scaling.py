@@ -15,7 +15,13 @@ from spacy_sbert.models.engine import training as forward
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
 
-RATE, EPS, B1, B2, MAX_NORM = 0.01, 0.01, 0.9, 0.999, 0.25  # an eps by which the length of a gradient shows
+RATE, EPS, B1, B2, MAX_NORM = (
+    0.01,
+    0.01,
+    0.9,
+    0.999,
+    0.25,
+)  # an eps by which the length of a gradient shows
 
 
 class OneByOne(Optimizer):
@@ -73,7 +79,9 @@ class Reference:
     def __init__(self, folder, network):
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.network = deepcopy(network).double()
-        self.parameters = {name: p for name, p in self.network.named_parameters() if "pooler" not in name}
+        self.parameters = {
+            name: p for name, p in self.network.named_parameters() if "pooler" not in name
+        }
         self.m = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
         self.v = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
         self.t = 0
@@ -89,7 +97,9 @@ class Reference:
         for batch in batches:
             first, second, gold = zip(*batch, strict=True)
             cosines = torch.cosine_similarity(self.vectors(list(first)), self.vectors(list(second)))
-            torch.nn.functional.mse_loss(cosines, torch.tensor(gold, dtype=torch.float64)).backward()
+            torch.nn.functional.mse_loss(
+                cosines, torch.tensor(gold, dtype=torch.float64)
+            ).backward()
         norm = float(torch.nn.utils.clip_grad_norm_(self.parameters.values(), MAX_NORM))
         self.t += 1
         with torch.no_grad():
@@ -102,7 +112,10 @@ class Reference:
 
     def assert_equal(self, nlp, optimizer, encoder="own"):
         given = weights(nlp, HOLDER[encoder])
-        m, v = ({key[1]: value for key, value in each.items()} for each in (optimizer.mom1, optimizer.mom2))
+        m, v = (
+            {key[1]: value for key, value in each.items()}
+            for each in (optimizer.mom1, optimizer.mom2)
+        )
         for name, p in self.parameters.items():
             assert abs(given[name] - p.detach().numpy()).max() < 2e-6, name
             assert abs(m[name] - self.m[name].numpy().ravel()).max() < 1e-6, name
@@ -114,7 +127,9 @@ class Reference:
 @pytest.mark.parametrize(("encoder", "kind"), [("own", Optimizer), ("shared", OneByOne)])
 def test_ordinary_steps(make_nlp, examples, tiny_bert, encoder, kind):
     """Clipped where float64 is: the norm is that of the gradient without its scale. Then in parts, which add up."""
-    nlp, shim, batch, optimizer = make(make_nlp, examples, encoder, kind, **scaled(init_scale=2.0**16))
+    nlp, shim, batch, optimizer = make(
+        make_nlp, examples, encoder, kind, **scaled(init_scale=2.0**16)
+    )
     reference, before, norms = Reference(tiny_bert, shim.network), weights(nlp, HOLDER[encoder]), []
     pipe = nlp.get_pipe(HOLDER[encoder])
     for parts in ([3], [3], [3], [1, 2], [2, 1]):
@@ -126,7 +141,10 @@ def test_ordinary_steps(make_nlp, examples, tiny_bert, encoder, kind):
         reference.assert_equal(nlp, optimizer, encoder)
     assert min(norms) > MAX_NORM, "all were clipped"
     assert shim._grad_scaler._scale.item() == 2.0**16
-    moved = {name: abs(after - before[name]).max() for name, after in weights(nlp, HOLDER[encoder]).items()}
+    moved = {
+        name: abs(after - before[name]).max()
+        for name, after in weights(nlp, HOLDER[encoder]).items()
+    }
     assert max(moved.values()) > 0.005
 
 
@@ -148,7 +166,9 @@ def test_overflow_in_any_parameter(make_nlp, examples, tiny_bert, monkeypatch, k
         step()
         scale /= 2
         assert shim._grad_scaler._scale.item() == scale, name
-        assert not any(gradient.any() for gradient in gradients(nlp, "sbert").values()), "nothing is left of it"
+        assert not any(gradient.any() for gradient in gradients(nlp, "sbert").values()), (
+            "nothing is left of it"
+        )
         reference.assert_equal(nlp, optimizer)
     step()
     reference.step(PAIRS)
@@ -159,14 +179,19 @@ def test_overflow_in_any_parameter(make_nlp, examples, tiny_bert, monkeypatch, k
 def test_overflow_in_a_part_of_a_batch(make_nlp, examples, monkeypatch):
     """Also where later parts are finite, and where it is the other way round."""
     nlp, shim, batch, optimizer = make(make_nlp, examples, **scaled(init_scale=2.0**16))
-    before, names = weights(nlp, "sbert"), [name for name, _ in shim._model.named_parameters() if "pooler" not in name]
+    before, names = (
+        weights(nlp, "sbert"),
+        [name for name, _ in shim._model.named_parameters() if "pooler" not in name],
+    )
     for number in range(2):
         for part in range(2):
             if part == number:
                 spoil(monkeypatch, shim, names[5], inf)
             nlp.update(batch[part : part + 2], sgd=False)
         nlp.get_pipe("sbert").finish_update(optimizer)
-        assert all(numpy.array_equal(before[name], value) for name, value in weights(nlp, "sbert").items())
+        assert all(
+            numpy.array_equal(before[name], value) for name, value in weights(nlp, "sbert").items()
+        )
         assert optimizer.nr_update == {} and optimizer.mom1 == {}
     assert shim._grad_scaler._scale.item() == 2.0**14
 

@@ -62,9 +62,14 @@ def make_wordpieces(with_types=False):
     return batch_of(LENGTHS, ids, numpy.arange(N) % 2 if with_types else None)
 
 
-@pytest.mark.parametrize(("precision", "with_types"), [("float32", True), ("bfloat16", False), ("float16", True)])
+@pytest.mark.parametrize(
+    ("precision", "with_types"), [("float32", True), ("bfloat16", False), ("float16", True)]
+)
 def test_a_pass(kind, precision, with_types):
-    engine, wordpieces = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(with_types)
+    engine, wordpieces = (
+        PackedBert(make_model(kind), DTYPES[precision]),
+        make_wordpieces(with_types),
+    )
     (rows,) = engine.passes(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
     with strict_gpu() as gpu:
         states = engine.encode(wordpieces, rows)
@@ -90,18 +95,26 @@ def test_a_run(kind, monkeypatch):
     assert gpu.uploads == len(found) * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
 
 
-@pytest.mark.parametrize(("precision", "mini_batch_size"), [("float32", 0), ("bfloat16", 0), ("float16", 4)])
+@pytest.mark.parametrize(
+    ("precision", "mini_batch_size"), [("float32", 0), ("bfloat16", 0), ("float16", 4)]
+)
 def test_training(kind, precision, mini_batch_size, monkeypatch):
     """With dropout, forwards and backwards; gradients are float32, as the weights are."""
     for name in ("_Linear", "_kept"):
         monkeypatch.setattr(training, name, None)  # would be noticed
     model, wordpieces = make_model(kind), make_wordpieces()
-    encode = partial(cached_forward, mini_batch_size=mini_batch_size) if mini_batch_size else plain_forward
+    encode = (
+        partial(cached_forward, mini_batch_size=mini_batch_size)
+        if mini_batch_size
+        else plain_forward
+    )
     with strict_gpu() as gpu:
         states, backward = encode(model, wordpieces, precision=precision)
         backward([torch.ones_like(part.values) for part in states])
     assert len(states) == (3 if mini_batch_size else 1)
-    assert [tuple(part.values.shape) for part in states] == [(part.lengths.sum(), 16) for part in states]
+    assert [tuple(part.values.shape) for part in states] == [
+        (part.lengths.sum(), 16) for part in states
+    ]
     assert {(part.values.dtype, part.values.device) for part in states} == {(torch.float32, META)}
     learning = {name: p for name, p in model.named_parameters() if "pooler" not in name}
     assert {(p.grad.dtype, p.grad.device) for p in learning.values()} == {(torch.float32, META)}
@@ -110,7 +123,9 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
     assert gpu.uploads == n_passes * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
     assert "bernoulli_" in gpu.called, "of dropout"
     with strict_gpu() as gpu:  # Thinc's own Adam works on the arrays of a GPU
-        assert not training.can_fuse(Adam(0.01, use_averages=False), {(1, name): p for name, p in learning.items()})
+        assert not training.can_fuse(
+            Adam(0.01, use_averages=False), {(1, name): p for name, p in learning.items()}
+        )
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
 
@@ -123,10 +138,14 @@ def test_padded_states():
     wordpieces.lengths = lengths
     for windows in ([0, 2], [1]):
         own = lengths[windows]
-        parts.append(TokenEmbeddings(numpy.array(windows), own, torch.ones(int(own.sum()), 16, device=META)))
+        parts.append(
+            TokenEmbeddings(numpy.array(windows), own, torch.ones(int(own.sum()), 16, device=META))
+        )
     with strict_gpu() as gpu:
         states, backprop = spacy_transformers._pad_states(wordpieces, parts, 16, META)
-        d_values = backprop(torch.ones(3, 4, 16))  # as spacy-transformers makes it in another thread
+        d_values = backprop(
+            torch.ones(3, 4, 16)
+        )  # as spacy-transformers makes it in another thread
     assert (states.shape, states.dtype, states.device) == ((3, 4, 16), torch.float32, META)
     assert [(each.shape, each.device) for each in d_values] == [((7, 16), META), ((2, 16), META)]
     assert gpu.uploads == 3
@@ -152,7 +171,9 @@ class MetaClassifier(cross_encoder._ClassifierShim):
 def test_scores_of_pairs(monkeypatch):
     """In the order of the pairs, and back, in parts of one each."""
     monkeypatch.setattr(cross_encoder, "GPU_BUDGET", 1)
-    monkeypatch.setattr(cross_encoder, "autocast", lambda device, precision: strict_autocast("float32"))
+    monkeypatch.setattr(
+        cross_encoder, "autocast", lambda device, precision: strict_autocast("float32")
+    )
     shim, wordpieces = MetaClassifier(), make_wordpieces()
     with strict_gpu() as gpu:
         used = shim.logits(wordpieces)

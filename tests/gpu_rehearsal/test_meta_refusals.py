@@ -24,7 +24,9 @@ REFUSED = {
     "places": (lambda: THERE.nonzero(), "copy to the host"),
     "a product of two dtypes": (lambda: torch.mm(LAYER, LAYER.half()), "no kernel for"),
     "a mask of another dtype": (
-        lambda: functional.scaled_dot_product_attention(*[LAYER[None, None].half()] * 3, attn_mask=LAYER),
+        lambda: functional.scaled_dot_product_attention(
+            *[LAYER[None, None].half()] * 3, attn_mask=LAYER
+        ),
         "attention of torch.float16 with a mask of torch.float32",
     ),
 }
@@ -45,7 +47,11 @@ def test_refused_and_allowed(inference):
         THERE.clone().copy_(HERE)
         assert gpu.uploads == 2
     assert chosen.shape == (2,) and chosen.device == META
-    assert [name for name in gpu.called if name in ("mul", "add_", "add", "index")] == ["mul", "add_", "index"]
+    assert [name for name in gpu.called if name in ("mul", "add_", "add", "index")] == [
+        "mul",
+        "add_",
+        "index",
+    ]
 
 
 def test_autocast():
@@ -53,6 +59,8 @@ def test_autocast():
         product = functional.linear(LAYER, LAYER, THERE)
         assert product.dtype == torch.float16
         assert functional.layer_norm(product, (3,), THERE, THERE).dtype == torch.float32
-        attended = functional.scaled_dot_product_attention(*[LAYER[None, None]] * 3, attn_mask=LAYER[None, None])
+        attended = functional.scaled_dot_product_attention(
+            *[LAYER[None, None]] * 3, attn_mask=LAYER[None, None]
+        )
         assert attended.dtype == torch.float16
     assert gpu.uploads == 0

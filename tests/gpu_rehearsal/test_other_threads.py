@@ -35,7 +35,9 @@ def test_encoders(make_nlp, examples, in_another_thread, encoder):
     once = gradients(nlp, HOLDER[encoder])
     assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(first)
     twice = gradients(nlp, HOLDER[encoder])
-    assert all(numpy.allclose(twice[key], 2 * gradient, atol=1e-6) for key, gradient in once.items())
+    assert all(
+        numpy.allclose(twice[key], 2 * gradient, atol=1e-6) for key, gradient in once.items()
+    )
 
 
 def test_pairs(tiny_bert, in_another_thread):

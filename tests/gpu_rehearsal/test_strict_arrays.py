@@ -14,7 +14,11 @@ MASK = HOST > 2
 
 def test_no_implicit_conversion():
     x = xp.asarray(HOST)
-    for convert in (numpy.asarray, numpy.array, lambda x: numpy.zeros((2, 3)) + numpy.asanyarray(x)):
+    for convert in (
+        numpy.asarray,
+        numpy.array,
+        lambda x: numpy.zeros((2, 3)) + numpy.asanyarray(x),
+    ):
         with pytest.raises(TypeError, match="Implicit conversion"):
             convert(x)
     with pytest.raises(TypeError, match=IMPLICIT[:20]):
@@ -47,12 +51,19 @@ def test_no_mixing_with_numpy():
     x[:] = HOST
     x[[1, 0]] = HOST  # indices bring it along
     assert (x.get() == HOST[::-1]).all()
-    for places, given in [(slice(0, 1), HOST[:1]), (slice(None), HOST.astype("float64")), (0, HOST[0])]:
+    for places, given in [
+        (slice(0, 1), HOST[:1]),
+        (slice(None), HOST.astype("float64")),
+        (0, HOST[0]),
+    ]:
         with pytest.raises(ValueError):
             x[places] = given
     x[0] = numpy.float32(7)
     assert x.get()[0].tolist() == [7, 7, 7]
-    for refused in (lambda: xp.split(x, xp.asarray([1])), lambda: xp.repeat(x, xp.asarray([1, 2]), axis=0)):
+    for refused in (
+        lambda: xp.split(x, xp.asarray([1])),
+        lambda: xp.repeat(x, xp.asarray([1, 2]), axis=0),
+    ):
         with pytest.raises(ValueError):
             refused()
     assert not hasattr(xp, "errstate") and not hasattr(x, "ctypes") and not hasattr(x, "__index__")

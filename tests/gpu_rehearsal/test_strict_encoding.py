@@ -10,9 +10,19 @@ from objectives import make, step
 from pipelines import ENCODERS, reloaded
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sbert-")
-TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "A dog ran fast. " * 6, "dog", "dog"]
+TEXTS = [
+    "A man is eating food.",
+    "",
+    "The cat sat on the mat. He can go.",
+    "A dog ran fast. " * 6,
+    "dog",
+    "dog",
+]
 PIECES = ("spacy_sbert.models.pooling", "pool_rows")
-LENGTHS = ("spacy_sbert.models.listener", "read_pieces")  # its package leaves the lengths of wordpieces on the device
+LENGTHS = (
+    "spacy_sbert.models.listener",
+    "read_pieces",
+)  # its package leaves the lengths of wordpieces on the device
 VECTORS = ("spacy_sbert.pipeline.records", "_vectors_on_cpu")
 WEIGHTS = ("spacy_sbert.models.fingerprint", "_samples")
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}
@@ -36,7 +46,10 @@ SETTINGS = [
     ("own", {"model": {"dense": DENSE, "normalize": True, "truncate_dim": 4}}),
     ("shared", {"transformer": WINDOWS, "model": {"pooling": "max"}}),
     ("shared", {"transformer": {"get_spans": STRIDED}, "model": {"pooling": "mean"}}),
-    ("spacy-transformers", {"transformer": {"get_spans": STOCK_STRIDED}, "model": {"pooling": "mean"}}),
+    (
+        "spacy-transformers",
+        {"transformer": {"get_spans": STOCK_STRIDED}, "model": {"pooling": "mean"}},
+    ),
     ("spacy-transformers", {"transformer": STOCK, "model": {"pooling": "cls"}}),
 ]
 
@@ -78,16 +91,26 @@ def test_saved_and_loaded(make_nlp, tmp_path):
         assert numpy.allclose(spacy.load(tmp_path)("A dog ran.").vector, here, atol=1e-6)
 
 
-@pytest.mark.parametrize(("encoder", "token_vectors"), [*((encoder, True) for encoder in ENCODERS), ("own", False)])
+@pytest.mark.parametrize(
+    ("encoder", "token_vectors"), [*((encoder, True) for encoder in ENCODERS), ("own", False)]
+)
 def test_a_batch_waits_twice(strict, make_nlp, encoder, token_vectors):
     nlp = make_nlp(encoder, model={"normalize": True}, token_vectors=token_vectors)
     nlp("What is done once: the fingerprint of the encoder.")
     pipe, docs, scores = nlp.get_pipe("sbert"), upstream(nlp, TEXTS), []
     in_predict = looks_of(lambda: scores.extend(pipe.predict(docs)))
     assert all(type(encoded.vectors) is StrictArray for encoded in scores)
-    assert in_predict == [("get", *LENGTHS)] * (encoder == "curated") + [("get", *PIECES)] * token_vectors
-    trained_elsewhere = [("get", *WEIGHTS)] * (encoder == "listening")  # by a component that changes them in place
-    assert looks_of(lambda: pipe.set_annotations(docs, scores)) == [*trained_elsewhere, ("get", *VECTORS)]
+    assert (
+        in_predict
+        == [("get", *LENGTHS)] * (encoder == "curated") + [("get", *PIECES)] * token_vectors
+    )
+    trained_elsewhere = [("get", *WEIGHTS)] * (
+        encoder == "listening"
+    )  # by a component that changes them in place
+    assert looks_of(lambda: pipe.set_annotations(docs, scores)) == [
+        *trained_elsewhere,
+        ("get", *VECTORS),
+    ]
 
 
 @pytest.mark.parametrize("encoder", ["own", "curated", "static"])

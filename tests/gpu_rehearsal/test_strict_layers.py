@@ -20,7 +20,9 @@ from spacy_sbert.similarity import cosine, euclidean, manhattan
 
 RNG = numpy.random.default_rng(3)
 ROWS, D_ROWS = (RNG.normal(size=(4, 6)).astype("float32") for _ in range(2))
-ODD = ROWS * numpy.array([[1e30], [1e-30], [0], [1]], dtype="float32")  # whose squares overflow, or vanish
+ODD = ROWS * numpy.array(
+    [[1e30], [1e-30], [0], [1]], dtype="float32"
+)  # whose squares overflow, or vanish
 LENGTHS = numpy.array([3, 40, 1, 17])  # sums are made of stretches of 16
 STATES = RNG.normal(size=(61, 6)).astype("float32")
 NAMES = [*POOLING, "cls+mean", "mean+max+weightedmean"]
@@ -41,7 +43,9 @@ def test_poolings(name):
     d_pooled = RNG.normal(size=(4, 6 * len(name.split("+")))).astype("float32")
 
     def work(lengths=LENGTHS):
-        pooled, d_states = there_and_back(_make_pooling(name), Ragged(put(STATES), lengths), d_pooled)
+        pooled, d_states = there_and_back(
+            _make_pooling(name), Ragged(put(STATES), lengths), d_pooled
+        )
         return pooled, d_states.dataXd
 
     def of_lengths_on_the_device():
@@ -87,7 +91,10 @@ WORK = {
         f"unit length {len(rows)} {rows.max(initial=0) > 1e9}": partial(unit_rows, rows)
         for rows in (ROWS, ODD, ROWS[:0])
     },
-    **{each.__name__: lambda each=each: each(put(ROWS), put(ODD)) for each in (cosine, euclidean, manhattan)},
+    **{
+        each.__name__: lambda each=each: each(put(ROWS), put(ODD))
+        for each in (cosine, euclidean, manhattan)
+    },
     **{f"dense {activation}": partial(dense, activation) for activation in ACTIVATIONS},
     "truncation": lambda: there_and_back(truncation(4), put(ROWS), D_ROWS[:, :4]),
     "leading wordpieces": leading_wordpieces,

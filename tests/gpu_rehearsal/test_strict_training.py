@@ -33,11 +33,19 @@ def learn(nlp, batch, optimizer, n_steps=2):
     return found
 
 
-AGAIN = {"MultipleNegativesRankingLoss with negatives", "CachedMultipleNegativesRankingLoss", "ContrastiveLoss"}
+AGAIN = {
+    "MultipleNegativesRankingLoss with negatives",
+    "CachedMultipleNegativesRankingLoss",
+    "ContrastiveLoss",
+}
 AGAIN |= {"DistillationLoss of translations"}  # arrays as of the loss that stands for them
 CASES = [("own", name) for name in LOSSES if name not in AGAIN]
-CASES += [(encoder, "CosineSimilarityLoss") for encoder in ("shared", *OTHERS)]  # of others the own weights are Thinc's
-SLOW = [("own", name) for name in AGAIN] + [("shared", name) for name in LOSSES if name != "CosineSimilarityLoss"]
+CASES += [
+    (encoder, "CosineSimilarityLoss") for encoder in ("shared", *OTHERS)
+]  # of others the own weights are Thinc's
+SLOW = [("own", name) for name in AGAIN] + [
+    ("shared", name) for name in LOSSES if name != "CosineSimilarityLoss"
+]
 CASES += [pytest.param(*case, marks=pytest.mark.slow) for case in sorted(SLOW)]
 
 
@@ -48,7 +56,9 @@ def test_steps_as_on_numpy(make_nlp, encoder, name):
 
     def steps():
         nlp, batch = make(make_nlp, encoder, name)
-        optimizer = Adam(0.01, eps=0.1)  # a large eps: what has no gradient but for rounding shall not move
+        optimizer = Adam(
+            0.01, eps=0.1
+        )  # a large eps: what has no gradient but for rounding shall not move
         losses = learn(nlp, batch, optimizer, 1)
         looks[:] = looks_of(lambda: losses.extend(learn(nlp, batch, optimizer, 1)))
         return losses, parameters_of(nlp)
@@ -57,7 +67,9 @@ def test_steps_as_on_numpy(make_nlp, encoder, name):
     expected = ["float"] * REPORTED.get(name.split()[0], 1)
     if encoder == "shared":  # which reports one of its own, as a Tok2Vec does
         expected.append("float")
-    if encoder == "curated":  # whose package leaves lengths on the device, and reports a loss of its own
+    if (
+        encoder == "curated"
+    ):  # whose package leaves lengths on the device, and reports a loss of its own
         expected = ["get", *expected]
     assert [how for how, *_ in looks] == expected, looks
 
@@ -89,7 +101,9 @@ def test_steps_of_several_components(make_nlp):
 
 OPTIMIZERS = {
     "clipped and decaying": lambda: Adam(0.01, eps=0.1, grad_clip=0.05, L2=0.1),
-    "regularised": lambda: Adam(0.01, eps=0.1, L2=0.1, L2_is_weight_decay=False, use_averages=False),
+    "regularised": lambda: Adam(
+        0.01, eps=0.1, L2=0.1, L2_is_weight_decay=False, use_averages=False
+    ),
     "rectified": lambda: RAdam(0.01, eps=0.1),
     "descent": lambda: SGD(0.01),
 }
@@ -131,7 +145,9 @@ def test_head_without_examples(make_nlp):
     check_same((before, after), found)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("ContrastiveLoss", 0.5**2 / 6), ("OnlineContrastiveLoss", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("ContrastiveLoss", 0.5**2 / 6), ("OnlineContrastiveLoss", 0.0)]
+)
 def test_scores_that_are_neither_0_nor_1(strict, name, expected):
     """They are looked at once the loss is no number."""
     loss, ops = registry.layers.get(f"spacy-sbert.{name}.v1")(), get_current_ops()

@@ -24,7 +24,10 @@ def trained(nlp, path=ASSETS / "pairs-train.csv", performance=SCORES):
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "sts"}
     config = nlp.config
     config["corpora"] = {
-        "train": {"@readers": "spacy-sbert.MultiCorpus.v1", "corpora": {"sts": {**reader, "path": str(path)}}},
+        "train": {
+            "@readers": "spacy-sbert.MultiCorpus.v1",
+            "corpora": {"sts": {**reader, "path": str(path)}},
+        },
         "dev": {**reader, "path": str(ASSETS / "pairs-dev.csv")},
     }
     nlp.config = config
@@ -43,33 +46,58 @@ def cells(card):
 
 
 def test_facts(make_nlp, tiny_bert, tmp_path):
-    with pytest.raises(ValueError, match=r"none of the pipes makes sentence vectors \(given: none\)"):
+    with pytest.raises(
+        ValueError, match=r"none of the pipes makes sentence vectors \(given: none\)"
+    ):
         describe(spacy.blank("xx"))
     nlp = trained(make_nlp("own", lang="en", model={"pooling": "max", "normalize": True}))
     nlp.to_disk(tmp_path / "nlp")
     facts = describe(nlp, folder=tmp_path / "nlp", name="mine", version="1.2.3")
-    assert (facts.name, facts.version, facts.languages, facts.answering) == ("en_mine", "1.2.3", "en", "sbert")
+    assert (facts.name, facts.version, facts.languages, facts.answering) == (
+        "en_mine",
+        "1.2.3",
+        "en",
+        "sbert",
+    )
     (encoder,) = facts.encoders
-    assert (encoder.width, encoder.max_length, encoder.pooling, encoder.normalized) == (16, 24, "max", True)
+    assert (encoder.width, encoder.max_length, encoder.pooling, encoder.normalized) == (
+        16,
+        24,
+        "max",
+        True,
+    )
     assert (encoder.base_model, encoder.is_on_hub) == (tiny_bert.name, False)
     assert encoder.objectives == ("spacy-sbert.CosineSimilarityLoss.v1",)
     transformer = find_transformer("sbert", nlp.get_pipe("sbert").model).shim._model
     assert facts.n_parameters == sum(p.numel() for p in transformer.parameters()) > 5000
-    assert facts.size == sum(file.stat().st_size for file in (tmp_path / "nlp").rglob("*") if file.is_file())
+    assert facts.size == sum(
+        file.stat().st_size for file in (tmp_path / "nlp").rglob("*") if file.is_file()
+    )
     assert facts.scores == {"sts_spearman": 0.75125, "ents_f": 0.5}
     found = [(corpus.role, corpus.file, corpus.size) for corpus in facts.corpora]
     assert found == [("train, sts", "pairs-train.csv", 480), ("dev", "pairs-dev.csv", 160)]
-    nlp.config["corpora"]["dev"]["path"] = [str(ASSETS / f"pairs-{part}.csv") for part in ("dev", "train")]
-    (both,) = [corpus for corpus in describe(nlp, name="mine", version="1.2.3").corpora if corpus.role == "dev"]
+    nlp.config["corpora"]["dev"]["path"] = [
+        str(ASSETS / f"pairs-{part}.csv") for part in ("dev", "train")
+    ]
+    (both,) = [
+        corpus
+        for corpus in describe(nlp, name="mine", version="1.2.3").corpora
+        if corpus.role == "dev"
+    ]
     assert (both.file, both.size) == ("pairs-dev.csv, pairs-train.csv", 640)
     assert describe(trained(nlp, path=tmp_path / "gone.csv")).corpora[0].size is None
 
 
 def test_package_card(make_nlp, tiny_bert):
-    card = package_card(describe(trained(make_nlp(lang="en"), performance={**SCORES, "sts_pearson": math.nan})))
+    card = package_card(
+        describe(trained(make_nlp(lang="en"), performance={**SCORES, "sts_pearson": math.nan}))
+    )
     table = cells(card)
     assert table["Width"] == ["16"] and table["Longest text, in wordpieces"] == ["24"]
-    assert table["dev"] == ["pairs-dev.csv", "160"] and table["train, sts"] == ["pairs-train.csv", "480"]
+    assert table["dev"] == ["pairs-dev.csv", "160"] and table["train, sts"] == [
+        "pairs-train.csv",
+        "480",
+    ]
     assert table["Spearman correlation of cosine and gold score"] == ["sts_spearman", "75.12"]
     assert table["ents_f"] == ["ents_f", "50.00"]
     assert "on pairs-dev.csv" in card and 'spacy.load("en_pipeline")' in card
@@ -119,12 +147,16 @@ def test_names_break_neither_tables_nor_yaml(make_nlp, make):
     assert read.data["pipeline_tag"] == "sentence-similarity"
     assert read.data.model_name == "en_" + NASTY.replace("\n", " ").replace("\u202e", " ")
     assert read.data.eval_results[0].metric_value == 0.75125
-    assert read.text.strip().startswith("# en\\_" if "\\_" in read.text.splitlines()[1] else "# en_")
+    assert read.text.strip().startswith(
+        "# en\\_" if "\\_" in read.text.splitlines()[1] else "# en_"
+    )
     assert "<b>" not in read.text.split("```")[0]
 
 
 def test_front_matter(make_nlp):
-    nlp = trained(make_nlp(lang="en"), performance={**SCORES, "sts_spearman_sick": 0.5, "triplet_acc": 1.0})
+    nlp = trained(
+        make_nlp(lang="en"), performance={**SCORES, "sts_spearman_sick": 0.5, "triplet_acc": 1.0}
+    )
     find_transformer("sbert", nlp.get_pipe("sbert").model).attrs["name"] = "organisation/encoder"
     nlp.meta["license"] = "GNU GPL 3.0"
     data = ModelCard(package_card(describe(nlp, name="mine"), front_matter=True)).data.to_dict()
@@ -152,7 +184,10 @@ def result(task, dataset, *metrics):
     return {
         "task": {"type": task.lower().replace(" ", "-"), "name": task},
         "dataset": {"type": re.sub(r"\W+", "-", dataset), "name": dataset},
-        "metrics": [{"type": name.lower().replace(" ", "_"), "value": value, "name": name} for name, value in metrics],
+        "metrics": [
+            {"type": name.lower().replace(" ", "_"), "value": value, "name": name}
+            for name, value in metrics
+        ],
     }
 
 
@@ -179,42 +214,69 @@ Stays.
 def test_update_of_a_pushed_card(make_nlp, monkeypatch):
     pushed = {}
     monkeypatch.setattr(cards.ModelCard, "load", lambda repo: ModelCard(PUSHED))
-    monkeypatch.setattr(cards.ModelCard, "push_to_hub", lambda card, repo, **_: pushed.update({repo: str(card)}))
+    monkeypatch.setattr(
+        cards.ModelCard, "push_to_hub", lambda card, repo, **_: pushed.update({repo: str(card)})
+    )
     cards.update_hub("organisation/en_pipeline", describe(trained(make_nlp())))
     card = ModelCard(pushed["organisation/en_pipeline"])
     assert card.text == PUSHED.split("---\n", 2)[2]
     assert card.data["pipeline_tag"] == "sentence-similarity" and card.data["license"] == "mit"
-    assert card.data["tags"] == ["spacy", "token-classification", "sentence-similarity", "feature-extraction"]
+    assert card.data["tags"] == [
+        "spacy",
+        "token-classification",
+        "sentence-similarity",
+        "feature-extraction",
+    ]
     assert [result.metric_value for result in card.data.eval_results] == [0.75125]
 
 
 def test_sentence_transformers_card(make_nlp):
     nlp = make_nlp("shared")
     alone = describe(nlp).n_parameters
-    nlp.add_pipe("sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"]})
+    nlp.add_pipe(
+        "sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"]}
+    )
     assert describe(nlp).n_parameters == alone  # the transformer counts once
-    scores = {"sts_spearman": 0.5, "sbert_sts_spearman": 0.25, "ents_f": 0.5, "sbert_loss": 1.0, "other_loss": 1.0}
+    scores = {
+        "sts_spearman": 0.5,
+        "sbert_sts_spearman": 0.25,
+        "ents_f": 0.5,
+        "sbert_loss": 1.0,
+        "other_loss": 1.0,
+    }
     trained(nlp, performance=scores)
     for pipe, score in (("sbert", 0.25), ("other", 0.5)):
         card = ModelCard(sentence_transformers_card(nlp, pipe, folder="organisation/mine"))
         assert card.data["library_name"] == "sentence-transformers"
-        assert card.data["tags"] == ["sentence-transformers", "sentence-similarity", "feature-extraction"]
+        assert card.data["tags"] == [
+            "sentence-transformers",
+            "sentence-similarity",
+            "feature-extraction",
+        ]
         assert [found.metric_value for found in card.data.eval_results] == [score]
         assert 'SentenceTransformer("organisation/mine")' in card.text and "ents_f" not in card.text
         assert cells(card.text)["Width"] == ["16"]
-    with pytest.raises(ValueError, match="'ner' makes no sentence vectors: expected one of sbert, other"):
+    with pytest.raises(
+        ValueError, match="'ner' makes no sentence vectors: expected one of sbert, other"
+    ):
         sentence_transformers_card(nlp, "ner")
 
 
 def test_readme_of_others_is_kept(tmp_path):
     path = tmp_path / "README.md"
     assert write_readme(tmp_path, "# First\n") and write_readme(tmp_path, "# Second\n")
-    assert path.read_text(encoding="utf8").startswith("# Second\n\n<!-- Written by python -m spacy sbert card")
+    assert path.read_text(encoding="utf8").startswith(
+        "# Second\n\n<!-- Written by python -m spacy sbert card"
+    )
     path.write_text(path.read_text(encoding="utf8").replace("Second", "Changed"), encoding="utf8")
-    assert not write_readme(tmp_path, "# Third\n") and "# Changed" in path.read_text(encoding="utf8")
+    assert not write_readme(tmp_path, "# Third\n") and "# Changed" in path.read_text(
+        encoding="utf8"
+    )
     path.write_bytes(b"# By hand \xff\n")
     assert not write_readme(tmp_path, "# Third\n") and path.read_bytes() == b"# By hand \xff\n"
-    assert write_readme(tmp_path, "# Third\n", force=True) and "# Third" in path.read_text(encoding="utf8")
+    assert write_readme(tmp_path, "# Third\n", force=True) and "# Third" in path.read_text(
+        encoding="utf8"
+    )
 
 
 def test_commands(make_nlp, tmp_path, monkeypatch):
@@ -226,9 +288,15 @@ def test_commands(make_nlp, tmp_path, monkeypatch):
     assert card.data.model_name == "en_mine" and cells(card.text)["Version"] == ["1.2.3"]
     said("card", tmp_path / "nlp")
     text = path.read_text(encoding="utf8")
-    assert text.startswith("# en_pipeline") and cells(text)["Size on disk"] == cells(card.text)["Size on disk"]
+    assert (
+        text.startswith("# en_pipeline")
+        and cells(text)["Size on disk"] == cells(card.text)["Size on disk"]
+    )
     path.write_text("# By hand\n", encoding="utf8")
-    assert "Kept" in said("card", tmp_path / "nlp") and path.read_text(encoding="utf8") == "# By hand\n"
+    assert (
+        "Kept" in said("card", tmp_path / "nlp")
+        and path.read_text(encoding="utf8") == "# By hand\n"
+    )
     said("card", tmp_path / "nlp", "--overwrite")
     assert "By hand" not in path.read_text(encoding="utf8")
     updated = []

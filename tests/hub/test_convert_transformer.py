@@ -22,13 +22,21 @@ GETTERS = {
     "ours": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc"},
 }
 TRAINING = [
-    ("a man is eating food on the mat .", [(2, 5, "PERSON"), (16, 20, "FOOD")], {"x": 1.0, "y": 0.0}),
+    (
+        "a man is eating food on the mat .",
+        [(2, 5, "PERSON"), (16, 20, "FOOD")],
+        {"x": 1.0, "y": 0.0},
+    ),
     ("the dog ran fast . he can not go .", [(4, 7, "ANIMAL")], {"x": 0.0, "y": 1.0}),
     ("someone is having a meal .", [(0, 7, "PERSON"), (20, 24, "FOOD")], {"x": 1.0, "y": 0.0}),
 ]
 pytestmark = pytest.mark.spacy_transformers
 
-TEXTS = [text for text, _, _ in TRAINING] + ["The cat sat on the mat.  He can't go! ", "  \n", "a man " * 40]
+TEXTS = [text for text, _, _ in TRAINING] + [
+    "The cat sat on the mat.  He can't go! ",
+    "  \n",
+    "a man " * 40,
+]
 
 
 def listener(**settings):
@@ -37,9 +45,14 @@ def listener(**settings):
 
 def add_components(nlp, tok2vec=None):
     tok2vec = tok2vec or listener()
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.add_pipe(
+        "sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
+    )
     nlp.add_pipe("ner", config={"model": {"tok2vec": tok2vec}})
-    nlp.add_pipe("textcat", config={"model": {"@architectures": "spacy.TextCatEnsemble.v2", "tok2vec": tok2vec}})
+    nlp.add_pipe(
+        "textcat",
+        config={"model": {"@architectures": "spacy.TextCatEnsemble.v2", "tok2vec": tok2vec}},
+    )
 
 
 def make(folder, getter="strided", architecture=STOCK, train=True, **model):
@@ -47,7 +60,12 @@ def make(folder, getter="strided", architecture=STOCK, train=True, **model):
     fix_random_seed(0)
     nlp = blank("en")
     nlp.add_pipe("sentencizer")
-    settings = {"@architectures": architecture, "name": str(folder), "get_spans": GETTERS[getter], **model}
+    settings = {
+        "@architectures": architecture,
+        "name": str(folder),
+        "get_spans": GETTERS[getter],
+        **model,
+    }
     nlp.add_pipe("transformer", config={"model": settings})
     add_components(nlp)
     if train:
@@ -57,7 +75,8 @@ def make(folder, getter="strided", architecture=STOCK, train=True, **model):
 
 def examples_of(nlp):
     return [
-        Example.from_dict(nlp.make_doc(text), {"entities": entities, "cats": cats}) for text, entities, cats in TRAINING
+        Example.from_dict(nlp.make_doc(text), {"entities": entities, "cats": cats})
+        for text, entities, cats in TRAINING
     ]
 
 
@@ -66,15 +85,23 @@ def fit(nlp, steps=8):
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.01
     for _ in range(steps):
-        nlp.update([Example(nlp(eg.reference.text), eg.reference) for eg in examples], sgd=optimizer, exclude=["sbert"])
+        nlp.update(
+            [Example(nlp(eg.reference.text), eg.reference) for eg in examples],
+            sgd=optimizer,
+            exclude=["sbert"],
+        )
     return nlp
 
 
 def annotations(nlp, texts=TEXTS):
     docs = list(nlp.pipe(texts))
-    labels = [(doc.to_json().get("ents"), doc.to_json()["tokens"], sorted(doc.cats)) for doc in docs]
+    labels = [
+        (doc.to_json().get("ents"), doc.to_json()["tokens"], sorted(doc.cats)) for doc in docs
+    ]
     cats = [list(doc.cats.values()) for doc in docs]
-    vectors = [nlp.get_pipe("sbert").vector(doc) for doc in docs] if "sbert" in nlp.pipe_names else []
+    vectors = (
+        [nlp.get_pipe("sbert").vector(doc) for doc in docs] if "sbert" in nlp.pipe_names else []
+    )
     return labels, numpy.array(cats), numpy.array(vectors)
 
 
@@ -88,11 +115,18 @@ def check_same(nlp, folder, texts=TEXTS, tolerance=1e-6):
     assert converted.pipe_names == nlp.pipe_names
     assert found[0] == expected[0]
     for new, old in zip(found[1:], expected[1:], strict=True):
-        numpy.testing.assert_allclose(new, old, rtol=0, atol=tolerance * max(1, numpy.abs(old).max(initial=0)))
+        numpy.testing.assert_allclose(
+            new, old, rtol=0, atol=tolerance * max(1, numpy.abs(old).max(initial=0))
+        )
     return converted
 
 
-CASES = [(STOCK, "doc"), (STOCK, "strided"), (OURS, "strided"), *slow((STOCK, "sent"), (STOCK, "ours"), (OURS, "ours"))]
+CASES = [
+    (STOCK, "doc"),
+    (STOCK, "strided"),
+    (OURS, "strided"),
+    *slow((STOCK, "sent"), (STOCK, "ours"), (OURS, "ours")),
+]
 TOK2VEC = "spacy-sbert.TransformerTok2Vec.v1"
 
 
@@ -108,28 +142,41 @@ def test_annotates_as_before(tiny_bert, tmp_path, case):
 @pytest.mark.parametrize("getter", ["doc", "strided"])
 def test_minilm_is_normalized_as_before(tmp_path, getter):
     converted = check_same(make(resolve(MINILM), getter), tmp_path)
-    assert converted("a man is eating").vector_norm == pytest.approx(1)  # normalize = "auto" of its folder
-    assert converted.get_pipe("sbert").max_length == 512  # of the tokenizer: spacy-transformers reads no other file
+    assert converted("a man is eating").vector_norm == pytest.approx(
+        1
+    )  # normalize = "auto" of its folder
+    assert (
+        converted.get_pipe("sbert").max_length == 512
+    )  # of the tokenizer: spacy-transformers reads no other file
 
 
 def test_last_space_is_not_read(tmp_path):
     """SentencePiece and byte-level BPE make a wordpiece of it, in sentence-transformers."""
     folder = make_folder(tmp_path / "encoder", "unigram", "xlm-roberta", limit=None)
-    check_same(make(folder, "doc"), tmp_path, texts=["a man is eating. ", "a man is eating.", "a man  \n is "])
+    check_same(
+        make(folder, "doc"),
+        tmp_path,
+        texts=["a man is eating. ", "a man is eating.", "a man  \n is "],
+    )
 
 
 @pytest.mark.parametrize("fast", [True, *slow(False)])
 def test_cut_at_the_limit_of_the_tokenizer(tiny_bert, tmp_path, fast):
     nlp = make(tiny_bert, "doc", tokenizer_config={"use_fast": fast, "model_max_length": 12})
     if fast:
-        assert check_same(nlp, tmp_path).config["components"]["transformer"]["model"]["overflow"] == "cut"
+        assert (
+            check_same(nlp, tmp_path).config["components"]["transformer"]["model"]["overflow"]
+            == "cut"
+        )
         return
     nlp.to_disk(tmp_path / "old")  # its [UNK]s are no text in spacy-transformers
     with pytest.raises(ValueError, match=r"gives other vectors of 'sbert' for the text '日本語"):
         convert_transformer(tmp_path / "old", tmp_path / "new")
 
 
-@pytest.mark.parametrize("case", [(STOCK, ["ner", "sbert"]), *slow((OURS, ["ner", "textcat", "sbert"]))])
+@pytest.mark.parametrize(
+    "case", [(STOCK, ["ner", "sbert"]), *slow((OURS, ["ner", "textcat", "sbert"]))]
+)
 def test_replaced_listeners(tiny_bert, tmp_path, case):
     architecture, names = case
     nlp = make(tiny_bert, "doc", architecture)
@@ -142,28 +189,60 @@ def test_replaced_listeners(tiny_bert, tmp_path, case):
 
 @pytest.mark.parametrize("version", [1, *slow(2, 3)])
 def test_transformer_in_a_component(tiny_bert, tmp_path, version):
-    tok2vec = {"@architectures": f"spacy-transformers.Tok2VecTransformer.v{version}", "name": str(tiny_bert)}
-    tok2vec |= {"get_spans": GETTERS["strided"], "tokenizer_config": {"use_fast": True}, "grad_factor": 0.5}
+    tok2vec = {
+        "@architectures": f"spacy-transformers.Tok2VecTransformer.v{version}",
+        "name": str(tiny_bert),
+    }
+    tok2vec |= {
+        "get_spans": GETTERS["strided"],
+        "tokenizer_config": {"use_fast": True},
+        "grad_factor": 0.5,
+    }
     nlp = blank("en")
-    nlp.add_pipe("ner", config={"model": {"tok2vec": {**tok2vec, "pooling": {"@layers": "reduce_max.v1"}}}})
+    nlp.add_pipe(
+        "ner", config={"model": {"tok2vec": {**tok2vec, "pooling": {"@layers": "reduce_max.v1"}}}}
+    )
     converted = check_same(fit(nlp), tmp_path, texts=[text for text, _, _ in TRAINING])
-    found = next(node for node in converted.get_pipe("ner").model.walk() if node.name == "transformer_tok2vec")
+    found = next(
+        node
+        for node in converted.get_pipe("ner").model.walk()
+        if node.name == "transformer_tok2vec"
+    )
     assert (found.grad_factor, found.pooling.name) == (0.5, "reduce_max")
 
 
 def test_listeners_of_every_component(tiny_bert, tmp_path):
     nlp = blank("en")
-    nlp.add_pipe("transformer", name="trf", config={"model": {"name": str(tiny_bert), "get_spans": GETTERS["strided"]}})
+    nlp.add_pipe(
+        "transformer",
+        name="trf",
+        config={"model": {"name": str(tiny_bert), "get_spans": GETTERS["strided"]}},
+    )
     tok2vec = listener(upstream="trf", grad_factor=0.5)
-    for name in ("tagger", "morphologizer", "trainable_lemmatizer", "parser", "spancat", "textcat_multilabel"):
+    for name in (
+        "tagger",
+        "morphologizer",
+        "trainable_lemmatizer",
+        "parser",
+        "spancat",
+        "textcat_multilabel",
+    ):
         settings = {"min_action_freq": 1} if name == "parser" else {}
         nlp.add_pipe(name, config={"model": {"tok2vec": tok2vec}, **settings})
     examples = []
     for text, entities, cats in TRAINING:
         doc = nlp.make_doc(text)
         n = len(doc)
-        gold = {"tags": ["A", "B"] * (n // 2) + ["A"] * (n % 2), "pos": ["NOUN"] * n, "morphs": ["Number=Sing"] * n}
-        gold |= {"heads": [0] * n, "deps": ["ROOT"] + ["dep"] * (n - 1), "sent_starts": [1] + [-1] * (n - 1)}
+        gold = {
+            "tags": ["A", "B"] * (n // 2) + ["A"] * (n % 2),
+            "pos": ["NOUN"] * n,
+            "morphs": ["Number=Sing"] * n,
+        }
+        gold |= {
+            "heads": [0] * n,
+            "deps": ["ROOT"] + ["dep"] * (n - 1),
+            "sent_starts": [1] + [-1] * (n - 1),
+        }
         gold |= {"lemmas": [token.text for token in doc], "cats": cats, "spans": {"sc": entities}}
         examples.append(Example.from_dict(doc, gold))
     optimizer = nlp.initialize(lambda: examples)
@@ -174,7 +253,9 @@ def test_listeners_of_every_component(tiny_bert, tmp_path):
     converted = check_same(nlp, tmp_path)
     assert converted.disabled == ["spancat"] and converted.meta["requirements"] == ["other"]
     listeners = converted.get_pipe("trf").listeners
-    assert {node.grad_factor for node in listeners} == {0.5} and len(listeners) >= 5  # one is disabled
+    assert {node.grad_factor for node in listeners} == {0.5} and len(
+        listeners
+    ) >= 5  # one is disabled
     before = converted("a man").tensor.copy()
     sgd = converted.resume_training()
     sgd.learn_rate = 0.01
@@ -190,7 +271,10 @@ def test_spans_are_those_of_spacy_transformers():
             given = strided_spans(window=window, stride=stride)(docs)
             block = {**GETTERS["strided"], "window": window, "stride": stride}
             expected = registry.resolve({"spans": block})["spans"](docs)
-            places = [[[(span.start, span.end) for span in of_doc] for of_doc in each] for each in (given, expected)]
+            places = [
+                [[(span.start, span.end) for span in of_doc] for of_doc in each]
+                for each in (given, expected)
+            ]
             assert places[0] == places[1]
 
 
@@ -211,8 +295,13 @@ def refused_pipeline(what, tiny_bert):
     if what == "annotations":
         settings["set_extra_annotations"] = {"@annotation_setters": "own.annotations.v1"}
     nlp.add_pipe("transformer", config=settings)
-    nlp.add_pipe("textcat", config={"model": {"@architectures": "spacy.TextCatEnsemble.v2", "tok2vec": listener()}})
-    nlp.add_pipe("ner", config={"model": {"tok2vec": TOK2VEC_LISTENER if what == "tok2vec" else listener()}})
+    nlp.add_pipe(
+        "textcat",
+        config={"model": {"@architectures": "spacy.TextCatEnsemble.v2", "tok2vec": listener()}},
+    )
+    nlp.add_pipe(
+        "ner", config={"model": {"tok2vec": TOK2VEC_LISTENER if what == "tok2vec" else listener()}}
+    )
     return fit(nlp, steps=0)
 
 
@@ -237,7 +326,9 @@ def test_refused_by_name(tiny_bert, tmp_path, what):
 
 def test_no_folder_if_anything_differs(tiny_bert, tmp_path, monkeypatch):
     make(tiny_bert).to_disk(tmp_path / "old")
-    monkeypatch.setattr("spacy_sbert.hub.convert_transformer._state_of", lambda *args, **_: other_state(args[1]))
+    monkeypatch.setattr(
+        "spacy_sbert.hub.convert_transformer._state_of", lambda *args, **_: other_state(args[1])
+    )
     with pytest.raises(ValueError, match=r"gives other vectors of tokens for the text"):
         convert_transformer(tmp_path / "old", tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["old"]

@@ -23,7 +23,22 @@ from spacy_sbert.readers import read_sts
 from spacy_sbert.readers.examples import example_doc
 from spacy_sbert.similarity import spearman
 
-WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "mat", "he", "go", "dog", "ran", "fast"]
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "the",
+    "cat",
+    "sat",
+    "mat",
+    "he",
+    "go",
+    "dog",
+    "ran",
+    "fast",
+]
 WORDS += ["zebra", "ox"]
 TEXTS = [" ".join(words) for words in numpy.random.default_rng(0).choice(WORDS, size=(60, 5))]
 TEXTS[7] = ""
@@ -41,13 +56,18 @@ def projection_of(nlp):
 
 def expected_table(folder, targets, axes):
     """The formula, written out: v from the network itself, ids word by word, and the fit by a pseudo-inverse."""
-    network, tokenizer = BertModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    network, tokenizer = (
+        BertModel.from_pretrained(folder).eval(),
+        AutoTokenizer.from_pretrained(folder),
+    )
     n_pieces, (cls, sep) = len(tokenizer), tokenizer("").input_ids
     words = sorted(WHOLE, key=lambda word: -sum(text.split().count(word) for text in TEXTS))
 
     def vector(ids):
         with torch.inference_mode():
-            return network(torch.tensor([[cls, *ids, sep]])).last_hidden_state[0].mean(dim=0).numpy()
+            return (
+                network(torch.tensor([[cls, *ids, sep]])).last_hidden_state[0].mean(dim=0).numpy()
+            )
 
     def ids_of(text):
         found = []
@@ -59,7 +79,9 @@ def expected_table(folder, targets, axes):
     v = [vector([number]) for number in range(n_pieces)]
     v += [vector(tokenizer(word, add_special_tokens=False).input_ids) for word in words]
     ids = [ids_of(text) for text in TEXTS]
-    p = numpy.bincount(numpy.concatenate(ids).astype("int64"), minlength=len(v)) / sum(map(len, ids))
+    p = numpy.bincount(numpy.concatenate(ids).astype("int64"), minlength=len(v)) / sum(
+        map(len, ids)
+    )
     weighted = numpy.array(v, dtype="float64") * (0.01 / (0.01 + p))[:, None]
     means = numpy.array([weighted[row].mean(axis=0) for row in ids if row])
     return weighted @ (numpy.linalg.pinv(means, rcond=1e-6) @ (targets @ axes))
@@ -83,13 +105,18 @@ def test_the_table_is_that_of_the_formula(make_nlp, tiny_bert, encoder, size):
         main = numpy.linalg.eigh(numpy.cov(targets.T.astype("float64")))[1][:, ::-1][:, :size]
         assert numpy.allclose(abs(main.T @ axes), numpy.eye(size), atol=1e-5)
     doc = nlp("A zebra sat.")
-    ids = [AutoTokenizer.from_pretrained(tiny_bert).convert_tokens_to_ids(token) for token in ("a", "sat", ".")]
+    ids = [
+        AutoTokenizer.from_pretrained(tiny_bert).convert_tokens_to_ids(token)
+        for token in ("a", "sat", ".")
+    ]
     mean = table_of(nlp)[[*ids, word_id(nlp, "zebra")]].mean(axis=0)
     assert numpy.allclose(doc.vector, mean / numpy.linalg.norm(mean), atol=1e-6)
 
 
 def word_id(nlp, word):
-    return json.loads(find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"])["model"]["vocab"][word]
+    return json.loads(find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"])[
+        "model"
+    ]["vocab"][word]
 
 
 def test_the_same_bytes_twice_and_no_teacher_once_saved(make_nlp, tiny_bert, tmp_path):
@@ -100,7 +127,9 @@ def test_the_same_bytes_twice_and_no_teacher_once_saved(make_nlp, tiny_bert, tmp
     nlp.to_disk(tmp_path / "nlp")
     shutil.rmtree(folder)
     loaded = spacy.load(tmp_path / "nlp")
-    assert numpy.array_equal(loaded.get_pipe("sbert").encode(TEXTS), expected) and expected.shape == (64, 6)
+    assert numpy.array_equal(
+        loaded.get_pipe("sbert").encode(TEXTS), expected
+    ) and expected.shape == (64, 6)
 
 
 def test_training_after_distillation(make_nlp):
@@ -115,7 +144,11 @@ def test_training_after_distillation(make_nlp):
         batch.append(Example(predicted, reference))
     table, axes, optimizer = table_of(nlp).copy(), projection_of(nlp).copy(), Adam(0.05)
     losses = [nlp.update(batch, sgd=optimizer)["sbert"] for _ in range(40)]
-    ids = find_static_embedding(nlp.get_pipe("sbert").model).wordpiece_tokenizer(texts, offsets=False).ids
+    ids = (
+        find_static_embedding(nlp.get_pipe("sbert").model)
+        .wordpiece_tokenizer(texts, offsets=False)
+        .ids
+    )
     moved = (table_of(nlp) != table).any(axis=1)
     assert moved[ids].all() and moved.sum() == len(set(ids))
     assert numpy.array_equal(projection_of(nlp), axes) and losses[-1] < losses[0] / 2
@@ -128,7 +161,9 @@ def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     assert cased.tokenize("A Man") == ["[UNK]", "[UNK]"]
     cased.save_pretrained(folder)
     write_modules(folder, ("Transformer", ""))
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24, "do_lower_case": True}))
+    (folder / "sentence_bert_config.json").write_text(
+        json.dumps({"max_seq_length": 24, "do_lower_case": True})
+    )
     upper = [text.upper() for text in TEXTS]
     nlp = distill_static(make_nlp("own", name=folder), upper, size=6)
     assert word_id(nlp, "zebra") and word_id(nlp, "ox")
@@ -141,7 +176,9 @@ def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
 @pytest.fixture(scope="module")
 def tokenizer(tiny_bert):
     """The JSON of a tokenizer that lower-cases, and knows few words."""
-    return without_special_tokens(AutoTokenizer.from_pretrained(tiny_bert).backend_tokenizer.to_str())
+    return without_special_tokens(
+        AutoTokenizer.from_pretrained(tiny_bert).backend_tokenizer.to_str()
+    )
 
 
 def pieces(tokenizer, text):
@@ -153,14 +190,31 @@ def test_no_special_tokens_no_cut_no_padding(tiny_bert):
     backend.enable_truncation(3)
     backend.enable_padding(length=9)
     assert len(backend.encode("a man is eating").tokens) == 9
-    assert pieces(without_special_tokens(backend.to_str()), "a man is eating") == ["a", "man", "is", "eating"]
+    assert pieces(without_special_tokens(backend.to_str()), "a man is eating") == [
+        "a",
+        "man",
+        "is",
+        "eating",
+    ]
 
 
 def test_words_are_counted_by_the_tokenizers_normaliser(tokenizer):
-    texts = ["Zebra, ZEBRA zébra zebra's", "the the the the the the", "zebra horse horse horse horse", "ox " * 5]
-    assert _frequent_words(tokenizer, texts, 10) == ["zebra", "ox"], "the is known, horse was seen four times"
-    assert _frequent_words(tokenizer, texts, 1) == ["zebra"] and _frequent_words(tokenizer, texts, 0) == []
-    assert _frequent_words(tokenizer, ["x" * 101 + " "] * 9, 10) == [], "longer than a word may be: it is unknown"
+    texts = [
+        "Zebra, ZEBRA zébra zebra's",
+        "the the the the the the",
+        "zebra horse horse horse horse",
+        "ox " * 5,
+    ]
+    assert _frequent_words(tokenizer, texts, 10) == ["zebra", "ox"], (
+        "the is known, horse was seen four times"
+    )
+    assert (
+        _frequent_words(tokenizer, texts, 1) == ["zebra"]
+        and _frequent_words(tokenizer, texts, 0) == []
+    )
+    assert _frequent_words(tokenizer, ["x" * 101 + " "] * 9, 10) == [], (
+        "longer than a word may be: it is unknown"
+    )
 
 
 def test_words_stay_whole_and_all_else_is_as_before(make_nlp, tokenizer):
@@ -179,10 +233,16 @@ def test_words_stay_whole_and_all_else_is_as_before(make_nlp, tokenizer):
 def test_no_other_map_is_nearer():
     """The gradient of the error is zero; with fewer texts than numbers, the map is the one of least norm."""
     rng = numpy.random.default_rng(3)
-    table, counts, targets = rng.normal(size=(30, 8)), rng.integers(0, 3, size=(50, 30)), rng.normal(size=(50, 5))
+    table, counts, targets = (
+        rng.normal(size=(30, 8)),
+        rng.integers(0, 3, size=(50, 30)),
+        rng.normal(size=(50, 5)),
+    )
     means = counts @ table / counts.sum(axis=1)[:, None]
     found = _least_squares(table, sparse.csr_array(counts), targets)
-    assert abs(means.T @ (means @ found - targets)).max() < 1e-12 * abs(means.T @ targets).max() * 100
+    assert (
+        abs(means.T @ (means @ found - targets)).max() < 1e-12 * abs(means.T @ targets).max() * 100
+    )
     few = _least_squares(table, sparse.csr_array(counts[:3]), targets[:3])
     assert numpy.allclose(few, numpy.linalg.pinv(means[:3]) @ targets[:3], atol=1e-12)
 
@@ -191,8 +251,18 @@ def test_no_other_map_is_nearer():
     ("encoder", "texts", "settings", "message"),
     [
         ("own", TEXTS, {"name": "other"}, "other"),
-        ("own", TEXTS, {"size": 17}, "17 numbers from the teacher, whose vectors have 16: set size to at most"),
-        ("own", ["a man", "", " ", "the dog"], {}, "has 2 texts with words, and 6 are needed to fit a table of 6"),
+        (
+            "own",
+            TEXTS,
+            {"size": 17},
+            "17 numbers from the teacher, whose vectors have 16: set size to at most",
+        ),
+        (
+            "own",
+            ["a man", "", " ", "the dog"],
+            {},
+            "has 2 texts with words, and 6 are needed to fit a table of 6",
+        ),
         ("own", [], {}, "has 0 texts with words, and 6 are needed to fit a table of 6"),
         ("tokens", TEXTS, {}, r"works? with transformers"),
         ("curated", TEXTS, {}, r"works? with transformers"),
@@ -210,7 +280,9 @@ def test_all_minilm(minilm):
     folder = real_data() / "sts" / "STSBenchmark"
     pairs, others = (list(read_sts(folder / f"sts-{part}.csv")) for part in ("dev", "train"))
     known = {text for *texts, _ in [*pairs, *others] for text in texts}
-    with gzip.open(real_data() / "corpora" / "english_sentences.tsv.gz", "rt", encoding="utf8") as file:
+    with gzip.open(
+        real_data() / "corpora" / "english_sentences.tsv.gz", "rt", encoding="utf8"
+    ) as file:
         sentences = dict.fromkeys(line.rstrip("\n").split("\t")[1] for line in file)
     texts = [text for text in sentences if text not in known]
     texts = texts[:: len(texts) // 3000][:3000]

@@ -13,7 +13,13 @@ import pytest
 import torch
 from pipelines import SHARING, change_json, one_pipe
 from sentence_transformers import CrossEncoder, SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Dropout,
+    Normalize,
+    Pooling,
+    Transformer,
+)
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from spacy_sbert import find_reranker, find_sbert
@@ -34,7 +40,12 @@ WIDTH = 16
 TEXTS = ["A man is EATING food on the mat and the dog ran fast. [SEP] cannot", "the cat sat"]
 PAIRS = [("A man is eating", "the CAT sat on the mat"), ("cat", "dog ran fast")]
 PROMPTS = {"query": "the dog ran: ", "passage": "he is "}
-ARGUMENTS = [None, {}, {"trust_remote_code": True}, {"revision": "main", "token": "x", "cache_dir": "x"}]
+ARGUMENTS = [
+    None,
+    {},
+    {"trust_remote_code": True},
+    {"revision": "main", "token": "x", "cache_dir": "x"},
+]
 CALLS = [
     {},
     {"padding": True, "truncation": True, "add_special_tokens": True},
@@ -70,14 +81,27 @@ TRANSFORMER_VALUES = {
     "document_length": [None, 5],
     "query_expansion": [None, {"strategy": "fixed", "length": 8}],
     **{
-        name: [*ARGUMENTS, {"torch_dtype": "float16"}, {"torch_dtype": "float32"}, {"attn_implementation": "eager"}]
+        name: [
+            *ARGUMENTS,
+            {"torch_dtype": "float16"},
+            {"torch_dtype": "float32"},
+            {"attn_implementation": "eager"},
+        ]
         for name in ("model_args", "model_kwargs")
     },
     **{
-        name: [*ARGUMENTS, {"model_max_length": 6}, {"truncation_side": "left"}, {"do_lower_case": False}]
+        name: [
+            *ARGUMENTS,
+            {"model_max_length": 6},
+            {"truncation_side": "left"},
+            {"do_lower_case": False},
+        ]
         for name in ("tokenizer_args", "processor_kwargs")
     },
-    **{name: [*ARGUMENTS, {"num_hidden_layers": 1}, {"use_cache": False}] for name in ("config_args", "config_kwargs")},
+    **{
+        name: [*ARGUMENTS, {"num_hidden_layers": 1}, {"use_cache": False}]
+        for name in ("config_args", "config_kwargs")
+    },
     "tokenizer_name_or_path": [None, "elsewhere"],
     "backend": ["torch", "onnx"],
 }
@@ -99,7 +123,14 @@ MODULE_VALUES = {
     "Pooling": {
         **{key: [WIDTH] for key in ("embedding_dimension", "word_embedding_dimension")},
         **{key: [None, True, False] for key in POOLING_FLAGS},
-        "pooling_mode": ["mean", "cls", "median", ["mean"], ["cls", "mean_sqrt_len_tokens"], ["mean", "mean"]],
+        "pooling_mode": [
+            "mean",
+            "cls",
+            "median",
+            ["mean"],
+            ["cls", "mean_sqrt_len_tokens"],
+            ["mean", "mean"],
+        ],
         "include_prompt": [True, False],
     },
     "Dense": {
@@ -123,10 +154,17 @@ LISTED_VALUES = {
     "idx": [0, 9],
     "name": ["2", "x"],
     "path": ["1_Pooling"],
-    "type": ["sentence_transformers.models.Pooling", "sentence_transformers.sentence_transformer.modules.Pooling"],
+    "type": [
+        "sentence_transformers.models.Pooling",
+        "sentence_transformers.sentence_transformer.modules.Pooling",
+    ],
     "kwargs": [[], ["x"]],
 }
-SHARED, LIMITS, MODULES = "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json"
+SHARED, LIMITS, MODULES = (
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
+    "modules.json",
+)
 # In the folder of an encoder with the modules of MODULE_KEYS, except Dense, which comes with an import alone.
 FILES = {
     MODULES: (LISTED_KEYS, LISTED_VALUES),
@@ -153,7 +191,10 @@ def folders(tiny_bert, tmp_path_factory):
     def make():
         start = [Transformer(str(tiny_bert)), Pooling(WIDTH, include_prompt=False)]
         parts = {"dense": [Dense(WIDTH, 4)], "plain": [Dropout(), Normalize()]}
-        return {name: SentenceTransformer(modules=[*start, *end], device="cpu") for name, end in parts.items()}
+        return {
+            name: SentenceTransformer(modules=[*start, *end], device="cpu")
+            for name, end in parts.items()
+        }
 
     saved = tmp_path_factory.mktemp("keys")
     for name, model in seeded(make).items():
@@ -167,7 +208,11 @@ def change(folder, file, key, value):
     """Change a key; in modules.json that of the second module."""
     if file != MODULES:
         extra = {"module_output_name": "token_embeddings"} if key == "modality_config" else {}
-        extra = {"modality_config": {"text": FORWARD}} if file == LIMITS and key == "module_output_name" else extra
+        extra = (
+            {"modality_config": {"text": FORWARD}}
+            if file == LIMITS and key == "module_output_name"
+            else extra
+        )
         change_json(folder / file, **extra, **{key: value})
         return
     listed = json.loads((folder / file).read_text())
@@ -195,7 +240,11 @@ def judge(way, folder, expected, key, caplog):
             said = " ".join(str(one.message) for one in caught) + caplog.text
         except Exception as error:  # of any type
             given, said = None, str(error)
-    if given is not None and given.shape == expected.shape and numpy.abs(given - expected).max() < 1e-5:
+    if (
+        given is not None
+        and given.shape == expected.shape
+        and numpy.abs(given - expected).max() < 1e-5
+    ):
         return "equal" if key != "unknown_key" or key in said else "silent"
     names = {key, "pooling"} if key in POOLING_FLAGS or key == "pooling_mode" else {key}
     return "named" if any(name in said for name in names) else "silent"
@@ -213,13 +262,17 @@ def exported(folder):
     """The vectors of sentence-transformers, of what is exported again."""
     with tempfile.TemporaryDirectory() as path:
         export_folder(import_folder(str(folder)), f"{path}/out")
-        return SentenceTransformer(f"{path}/out", device="cpu").encode(TEXTS, show_progress_bar=False)
+        return SentenceTransformer(f"{path}/out", device="cpu").encode(
+            TEXTS, show_progress_bar=False
+        )
 
 
 def shared(folder, encoder="shared"):
     factory, architecture = SHARING[encoder]
     nlp = one_pipe(folder, factory, **{"@architectures": architecture})
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.add_pipe(
+        "sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
+    )
     nlp.initialize()
     return numpy.stack([doc.vector for doc in nlp.pipe(TEXTS)])
 
@@ -233,7 +286,9 @@ def test_a_key_is_followed_or_named(file, key, folders, tmp_path, caplog):
         folder = shutil.copytree(folders / ("dense" if is_dense else "plain"), tmp_path / "in")
         change(folder, file, key, value)
         # A new version of the library may know a key that this one refuses.
-        expected = by_name(folders / "plain") if key == "unknown_key" and not is_dense else theirs(folder)
+        expected = (
+            by_name(folders / "plain") if key == "unknown_key" and not is_dense else theirs(folder)
+        )
         found = [judge(way, folder, expected, key, caplog) for way in ways]
         assert "silent" not in found, (value, found)
         shutil.rmtree(folder)
@@ -260,19 +315,32 @@ def test_every_key_is_walked():
 
 
 def parameters(kind):
-    return set(inspect.signature(kind.__init__).parameters) - {"self", "args", "kwargs", "init_weight", "init_bias"}
+    return set(inspect.signature(kind.__init__).parameters) - {
+        "self",
+        "args",
+        "kwargs",
+        "init_weight",
+        "init_bias",
+    }
 
 
 def test_the_keys_of_the_installed_version(folders, tmp_path):
     """So that a key of a new version is found here."""
     for kind in (Pooling, Dense, Normalize, Dropout):
-        assert {*getattr(kind, "config_keys", ())} | parameters(kind) <= MODULE_KEYS[kind.__name__].keys()
+        assert {*getattr(kind, "config_keys", ())} | parameters(kind) <= MODULE_KEYS[
+            kind.__name__
+        ].keys()
     known = TRANSFORMER_KEYS[SENTENCE_TRANSFORMER]
-    assert {*Transformer.config_keys} | parameters(Transformer) - {"model_name_or_path"} <= known.keys()
+    assert {*Transformer.config_keys} | parameters(Transformer) - {
+        "model_name_or_path"
+    } <= known.keys()
     assert known["processing_kwargs"].keys.keys() == Transformer._VALID_PROCESSING_KWARGS_KEYS
     model = SentenceTransformer(str(folders / "plain"), device="cpu", truncate_dim=3)
     model.save(str(tmp_path / "out"))
-    assert json.loads((tmp_path / "out" / SHARED).read_text()).keys() <= MODEL_KEYS[SENTENCE_TRANSFORMER].keys()
+    assert (
+        json.loads((tmp_path / "out" / SHARED).read_text()).keys()
+        <= MODEL_KEYS[SENTENCE_TRANSFORMER].keys()
+    )
     for entry in json.loads((tmp_path / "out" / MODULES).read_text()):
         assert entry.keys() <= LISTED_KEYS.keys()
 
@@ -298,7 +366,9 @@ SCORE_VALUES = {
         "module_output_name": [None, "scores", "other"],
         "config_kwargs": [{}, {"num_labels": 1}, {"num_hidden_layers": 1}],
     },
-    "config.json": {"sentence_transformers": [None, {"activation_fn": IDENTITY, "version": "4.1"}, {"x": 1}]},
+    "config.json": {
+        "sentence_transformers": [None, {"activation_fn": IDENTITY, "version": "4.1"}, {"x": 1}]
+    },
 }
 SCORE_KEYS = [(file, key) for file, values in SCORE_VALUES.items() for key in values]
 
@@ -307,7 +377,9 @@ SCORE_KEYS = [(file, key) for file, values in SCORE_VALUES.items() for key in va
 def cross_encoder(tiny_bert, tmp_path_factory):
     saved = tmp_path_factory.mktemp("pairs")
     config = AutoConfig.from_pretrained(tiny_bert, num_labels=1, initializer_range=0.5)
-    seeded(lambda: AutoModelForSequenceClassification.from_config(config)).save_pretrained(saved / "plain")
+    seeded(lambda: AutoModelForSequenceClassification.from_config(config)).save_pretrained(
+        saved / "plain"
+    )
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(saved / "plain")
     CrossEncoder(str(saved / "plain"), device="cpu").save_pretrained(str(saved / "whole"))
     change_json(saved / "whole" / LIMITS, modality_config=..., module_output_name=...)
@@ -330,7 +402,9 @@ def test_a_key_of_a_cross_encoder(file, key, cross_encoder, tmp_path, caplog):
             change_json(folder / SHARED, activation_fn=...)
         change_json(folder / file, **extra, **{key: value})
         try:
-            expected = CrossEncoder(str(folder), device="cpu").predict(PAIRS, show_progress_bar=False)
+            expected = CrossEncoder(str(folder), device="cpu").predict(
+                PAIRS, show_progress_bar=False
+            )
         except Exception:  # of any type
             expected = None
         assert judge(scores, folder, expected, key, caplog) != "silent", value
@@ -340,5 +414,7 @@ def test_a_key_of_a_cross_encoder(file, key, cross_encoder, tmp_path, caplog):
 def test_every_key_of_a_cross_encoder_is_walked(cross_encoder):
     assert MODEL_KEYS[CROSS_ENCODER].keys() == SCORE_VALUES[SHARED].keys()
     assert TRANSFORMER_KEYS[CROSS_ENCODER].keys() == SCORE_VALUES[LIMITS].keys()
-    assert json.loads((cross_encoder / SHARED).read_text()).keys() <= MODEL_KEYS[CROSS_ENCODER].keys()
+    assert (
+        json.loads((cross_encoder / SHARED).read_text()).keys() <= MODEL_KEYS[CROSS_ENCODER].keys()
+    )
     assert ACTIVATION_KEYS.keys() == {"activation_fn", "version"}

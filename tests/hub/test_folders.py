@@ -11,7 +11,12 @@ import torch
 from invoking import said
 from pipelines import MINILM, ROOT, change_json, make_example, one_pipe, write_modules
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Normalize,
+    Pooling,
+    Transformer,
+)
 from transformers import BertConfig, BertModel, BertTokenizerFast, DistilBertConfig, DistilBertModel
 
 from spacy_sbert.hub import export_folder, import_folder
@@ -40,13 +45,19 @@ def base(tiny_bert, tmp_path_factory):
     shutil.copytree(tiny_bert, folder)
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        config = BertConfig.from_pretrained(tiny_bert, hidden_size=64, intermediate_size=64, initializer_range=0.1)
+        config = BertConfig.from_pretrained(
+            tiny_bert, hidden_size=64, intermediate_size=64, initializer_range=0.1
+        )
         BertModel(config).save_pretrained(folder)
     return folder
 
 
 def sentences():
-    lines = [line for file in ("texts-train.txt", "texts-dev.txt") for line in (ASSETS / file).read_text().splitlines()]
+    lines = [
+        line
+        for file in ("texts-train.txt", "texts-dev.txt")
+        for line in (ASSETS / file).read_text().splitlines()
+    ]
     pairs = (ASSETS / "pairs-train.csv").read_text().splitlines()
     return list(dict.fromkeys([*lines, *(line.split("\t")[5] for line in pairs)]))[::5][:100]
 
@@ -58,10 +69,15 @@ def make(base, path, case="mean", **settings):
         torch.manual_seed(0)
         transformer = Transformer(str(base))
         width = transformer.get_embedding_dimension()
-        modules = [transformer, Pooling(width, modes, include_prompt=settings.pop("include_prompt", True))]
+        modules = [
+            transformer,
+            Pooling(width, modes, include_prompt=settings.pop("include_prompt", True)),
+        ]
         width *= len(modes) if isinstance(modes, list) else 1
         for given, wanted in zip([width, *widths], widths, strict=False):
-            modules.append(Dense(given, wanted, activation_function=torch.nn.Tanh() if wanted == 8 else None))
+            modules.append(
+                Dense(given, wanted, activation_function=torch.nn.Tanh() if wanted == 8 else None)
+            )
         modules += [Normalize()] if normalize else []
     SentenceTransformer(modules=modules, device="cpu", **settings).save(str(path))
     return path
@@ -70,7 +86,10 @@ def make(base, path, case="mean", **settings):
 @pytest.fixture(scope="module")
 def made(base, tmp_path_factory):
     """Folders by their case, each made once: copy one to change it."""
-    return {case: make(base, tmp_path_factory.mktemp("made") / case, case) for case in ("mean", "Dense", "all")}
+    return {
+        case: make(base, tmp_path_factory.mktemp("made") / case, case)
+        for case in ("mean", "Dense", "all")
+    }
 
 
 def encode(path, texts, **settings):
@@ -102,11 +121,16 @@ def test_token_types_that_an_encoder_does_not_read_are_not_exported(base, tmp_pa
     tokenizer = BertTokenizerFast(str(base / "vocab.txt"), model_max_length=24)
     sizes = {"dim": 16, "hidden_dim": 24, "n_layers": 1, "n_heads": 2, "vocab_size": len(tokenizer)}
     tokenizer.save_pretrained(tmp_path / "in")
-    DistilBertModel(DistilBertConfig(**sizes, max_position_embeddings=24)).save_pretrained(tmp_path / "in")
+    DistilBertModel(DistilBertConfig(**sizes, max_position_embeddings=24)).save_pretrained(
+        tmp_path / "in"
+    )
     nlp = import_folder(str(tmp_path / "in"))
     export_folder(nlp, tmp_path / "out")
     texts = ["the cat", "a man ran"]
-    assert largest_difference(encode(tmp_path / "out", texts), nlp.get_pipe("sbert").encode(texts)) < 1e-6
+    assert (
+        largest_difference(encode(tmp_path / "out", texts), nlp.get_pipe("sbert").encode(texts))
+        < 1e-6
+    )
 
 
 @pytest.mark.slow
@@ -128,7 +152,9 @@ def test_the_precision_of_an_import(base, made, tmp_path):
     """ "all" makes 8 numbers of 128, and scales them."""
 
     def precision(folder, **settings):
-        return import_folder(str(folder), **settings).config["components"]["sbert"]["model"]["precision"]
+        return import_folder(str(folder), **settings).config["components"]["sbert"]["model"][
+            "precision"
+        ]
 
     assert precision(make(base, tmp_path / "Normalize", "Normalize")) == "float32"
     assert precision(made["mean"]) == precision(made["all"]) == "reference"
@@ -145,7 +171,11 @@ def test_prompts_and_truncation_travel(base, tmp_path):
     for folder in ("in", "out"):
         theirs = SentenceTransformer(str(tmp_path / folder), device="cpu")
         assert largest_difference(ours.encode(texts), theirs.encode(texts)) < 1e-6
-        for settings in ({"prompt_name": "passage"}, {"prompt": ""}, {"prompt": "he: ", "truncate_dim": 3}):
+        for settings in (
+            {"prompt_name": "passage"},
+            {"prompt": ""},
+            {"prompt": "he: ", "truncate_dim": 3},
+        ):
             expected = theirs.encode(texts, **settings)
             assert largest_difference(ours.encode(texts, **settings), expected) < 1e-6
             docs = list(nlp.pipe(texts, component_cfg={"sbert": settings}))
@@ -158,15 +188,24 @@ def test_prompts_that_are_not_pooled(case, base, made, tmp_path):
     texts = ["a man is eating food", "cat"]
     make(base, tmp_path / "in", case, include_prompt=False, prompts={"query": "the dog: "})
     nlp = import_folder(str(tmp_path / "in"))
-    by_name = one_pipe(tmp_path / "in", pooling=case).get_pipe("sbert")  # the folder decides what is pooled
+    by_name = one_pipe(tmp_path / "in", pooling=case).get_pipe(
+        "sbert"
+    )  # the folder decides what is pooled
     expected = nlp.get_pipe("sbert").encode(texts, prompt_name="query")
     assert largest_difference(by_name.encode(texts, prompt_name="query"), expected) < 1e-5
     export_folder(nlp, tmp_path / "out")
     given = nlp.get_pipe("sbert").encode(texts, prompt_name="query")
     for folder in ("in", "out"):
-        assert largest_difference(given, encode(tmp_path / folder, texts, prompt_name="query", batch_size=1)) < 1e-6
+        assert (
+            largest_difference(
+                given, encode(tmp_path / folder, texts, prompt_name="query", batch_size=1)
+            )
+            < 1e-6
+        )
     if case == "mean":
-        pooled = import_folder(str(made["mean"])).get_pipe("sbert").encode(texts, prompt="the dog: ")
+        pooled = (
+            import_folder(str(made["mean"])).get_pipe("sbert").encode(texts, prompt="the dog: ")
+        )
         assert not numpy.allclose(given, pooled, atol=1e-4)
 
 
@@ -174,9 +213,15 @@ def test_limits_of_older_folders(base, tmp_path):
     """max_seq_length and do_lower_case in sentence_bert_config.json, flags of Pooling, the encoder in its own part."""
     folder = tmp_path / "old"
     shutil.copytree(base, folder / "0_BERT")
-    (folder / "0_BERT" / "sentence_bert_config.json").write_text('{"max_seq_length": 7, "do_lower_case": true}')
+    (folder / "0_BERT" / "sentence_bert_config.json").write_text(
+        '{"max_seq_length": 7, "do_lower_case": true}'
+    )
     (folder / "1_Pooling").mkdir()
-    flags = {"word_embedding_dimension": 64, "pooling_mode_cls_token": True, "pooling_mode_mean_sqrt_len_tokens": True}
+    flags = {
+        "word_embedding_dimension": 64,
+        "pooling_mode_cls_token": True,
+        "pooling_mode_mean_sqrt_len_tokens": True,
+    }
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(flags))
     write_modules(folder, ("Transformer", "0_BERT"), ("Pooling", "1_Pooling"))
     nlp = import_folder(str(folder))
@@ -185,7 +230,9 @@ def test_limits_of_older_folders(base, tmp_path):
     with pytest.warns(UserWarning, match="limit of 7"):
         given = nlp(text).vector
     assert largest_difference(given, nlp(text.lower()[:18]).vector) > 0
-    assert numpy.allclose(given, nlp("a man is eating food").vector, atol=1e-6)  # five words and two special tokens
+    assert numpy.allclose(
+        given, nlp("a man is eating food").vector, atol=1e-6
+    )  # five words and two special tokens
     export_folder(nlp, tmp_path / "out")
     limits = json.loads((tmp_path / "out" / "sentence_bert_config.json").read_text())
     assert limits == {"max_seq_length": 7, "do_lower_case": True}
@@ -216,7 +263,9 @@ def test_modules_of_one_name(made, tmp_path):
     listed = json.loads(file.read_text())
     listed[2]["name"] = listed[1]["name"]
     file.write_text(json.dumps(listed))
-    with pytest.raises(ValueError, match="says name = '1': expected a name of its own for each module"):
+    with pytest.raises(
+        ValueError, match="says name = '1': expected a name of its own for each module"
+    ):
         import_folder(str(tmp_path / "in"))
 
 
@@ -224,10 +273,17 @@ def test_without_modules_other_files_are_not_read(base, tmp_path):
     texts = ["a man is EATING food on the mat", "the cat"]
     folder = shutil.copytree(base, tmp_path / "plain")
     change_json(folder / "sentence_bert_config.json", max_seq_length=4)
-    change_json(folder / "config_sentence_transformers.json", prompts={"query": "he "}, default_prompt_name="query")
+    change_json(
+        folder / "config_sentence_transformers.json",
+        prompts={"query": "he "},
+        default_prompt_name="query",
+    )
     expected = encode(folder, texts)
     assert largest_difference(one_pipe(folder).get_pipe("sbert").encode(texts), expected) < 1e-5
-    assert largest_difference(import_folder(str(folder)).get_pipe("sbert").encode(texts), expected) < 1e-5
+    assert (
+        largest_difference(import_folder(str(folder)).get_pipe("sbert").encode(texts), expected)
+        < 1e-5
+    )
 
 
 def test_the_first_file_of_limits_is_read(made, tmp_path):
@@ -246,7 +302,9 @@ def test_lower_casing_leaves_special_tokens(base, tmp_path):
     """And lengthens what gets longer, as the tokenizer's own Lowercase does."""
     texts = ["A Man [SEP] is EATING", "\u0130 Cat"]
     folder = shutil.copytree(base, tmp_path / "cased")
-    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=24, do_lower_case=False).save_pretrained(folder)
+    BertTokenizerFast(
+        str(folder / "vocab.txt"), model_max_length=24, do_lower_case=False
+    ).save_pretrained(folder)
     write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
     change_json(folder / "1_Pooling" / "config.json", embedding_dimension=64, pooling_mode="mean")
     cased = encode(folder, texts)
@@ -277,9 +335,15 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_an_exported_folder_has_the_vectors_of_every_setting(settings, make_nlp, tmp_path):
-    nlp, texts = make_nlp(model=settings), ["A man is eating food on the mat and the dog ran", "the CAT"]
+    nlp, texts = (
+        make_nlp(model=settings),
+        ["A man is eating food on the mat and the dog ran", "the CAT"],
+    )
     export_folder(nlp, tmp_path / "out")
-    assert largest_difference(nlp.get_pipe("sbert").encode(texts), encode(tmp_path / "out", texts)) < 1e-5
+    assert (
+        largest_difference(nlp.get_pipe("sbert").encode(texts), encode(tmp_path / "out", texts))
+        < 1e-5
+    )
 
 
 def test_commands(made, tmp_path):
@@ -290,12 +354,20 @@ def test_commands(made, tmp_path):
     said("export", tmp_path / "nlp", tmp_path / "out")
     texts = ["a man is eating food", "the cat sat"]
     assert largest_difference(encode(tmp_path / "out", texts), encode(made["all"], texts)) < 1e-6
-    for arguments in (("export", tmp_path / "nlp", tmp_path / "out"), ("import", made["all"], tmp_path / "out")):
+    for arguments in (
+        ("export", tmp_path / "nlp", tmp_path / "out"),
+        ("import", made["all"], tmp_path / "out"),
+    ):
         assert "There is something at" in said(*arguments, code=1)
     said("import", tmp_path / "nowhere", tmp_path / "new", code=1)
     assert not (tmp_path / "new").exists()
-    assert "--precision" not in said("import", made["mean"], tmp_path / "fast", "--precision", "float32")
-    assert spacy.load(tmp_path / "fast").config["components"]["sbert"]["model"]["precision"] == "float32"
+    assert "--precision" not in said(
+        "import", made["mean"], tmp_path / "fast", "--precision", "float32"
+    )
+    assert (
+        spacy.load(tmp_path / "fast").config["components"]["sbert"]["model"]["precision"]
+        == "float32"
+    )
 
 
 def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
@@ -308,13 +380,18 @@ def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
     assert not numpy.allclose(pipe.vector(doc[1:3]), pipe.vector(doc[2]))
     layers = [node for node in nlp.get_pipe("sbert").model.walk() if node.name == "dense"]
     before = [layer.get_param("W").copy() for layer in layers]
-    examples = [make_example(nlp, "a man is eating", "he ran", 0.1), make_example(nlp, "the cat sat", "the cat", 0.9)]
+    examples = [
+        make_example(nlp, "a man is eating", "he ran", 0.1),
+        make_example(nlp, "the cat sat", "the cat", 0.9),
+    ]
     optimizer = nlp.resume_training()
     optimizer.learn_rate = 0.01
     losses = [nlp.update(examples, sgd=optimizer)["sbert"] for _ in range(8)]
     assert losses[-1] < 0.5 * losses[0]
     assert len(layers) == 2
-    assert all((layer.get_param("W") != kept).any() for layer, kept in zip(layers, before, strict=True))
+    assert all(
+        (layer.get_param("W") != kept).any() for layer, kept in zip(layers, before, strict=True)
+    )
     nlp.to_disk(tmp_path / "nlp")
     text = "the man ran"
     assert numpy.array_equal(spacy.load(tmp_path / "nlp")(text).vector, nlp(text).vector)
@@ -331,21 +408,40 @@ def test_links_of_the_cache_are_followed(made, tmp_path):
         path.rename(target)
         path.symlink_to(os.path.relpath(target, path.parent))
     text = "the man ran"
-    assert numpy.array_equal(import_folder(str(folder))(text).vector, import_folder(str(made["all"]))(text).vector)
+    assert numpy.array_equal(
+        import_folder(str(folder))(text).vector, import_folder(str(made["all"]))(text).vector
+    )
     shutil.move(folder / "1_Pooling", tmp_path / "elsewhere")
     (folder / "1_Pooling").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ValueError, match=r"'1_Pooling', and .*/1_Pooling is a link to .*/elsewhere, outside"):
+    with pytest.raises(
+        ValueError, match=r"'1_Pooling', and .*/1_Pooling is a link to .*/elsewhere, outside"
+    ):
         import_folder(str(folder))
 
 
 LINEAR = "2_Dense/config.json"
 WRONG = [  # file, where in it, and value; None for the whole content
-    ("modules.json", (4, "type"), "custom_module.Normalize", "the module custom_module.Normalize, which is unknown"),
+    (
+        "modules.json",
+        (4, "type"),
+        "custom_module.Normalize",
+        "the module custom_module.Normalize, which is unknown",
+    ),
     ("modules.json", (1, "type"), "sentence_transformers.models.Normalize", "in this order"),
     ("modules.json", (1, "path"), "../elsewhere", "lies outside of its folder"),
     ("modules.json", None, "[{", "modules.json, a part of the encoder's folder"),
-    ("1_Pooling/config.json", ("pooling_mode",), "median", "1_Pooling.* pooling_mode = 'median': expected some of"),
-    (LINEAR, ("activation_function",), "os.system", "its activation_function os.system is none of torch.nn"),
+    (
+        "1_Pooling/config.json",
+        ("pooling_mode",),
+        "median",
+        "1_Pooling.* pooling_mode = 'median': expected some of",
+    ),
+    (
+        LINEAR,
+        ("activation_function",),
+        "os.system",
+        "its activation_function os.system is none of torch.nn",
+    ),
     (LINEAR, None, "[1]", r"2_Dense/config\.json.*expected a JSON object, found list"),
     (LINEAR, ("out_features",), 99, r"its config says linear.weight of \(99, 128\)"),
 ]
@@ -397,7 +493,9 @@ def test_pickled_code_in_dense_weights_is_not_run(made, tmp_path):
 def test_wrong_exports(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer")
-    with pytest.raises(ValueError, match="no 'sbert' pipe named 'sentencizer': those it has are sbert"):
+    with pytest.raises(
+        ValueError, match="no 'sbert' pipe named 'sentencizer': those it has are sbert"
+    ):
         export_folder(nlp, tmp_path / "out", name="sentencizer")
     with pytest.raises(ValueError, match="no 'sbert' pipe named 'other'"):
         export_folder(nlp, tmp_path / "out", name="other")

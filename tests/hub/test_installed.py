@@ -20,7 +20,14 @@ from packaging.utils import canonicalize_name
 pytestmark = pytest.mark.slow  # it builds packages, and makes an environment
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_sbert"
-BUILT_FROM = ("pyproject.toml", "setup.cfg", "MANIFEST.in", "README.md", "LICENSE", "spacy_sbert_msgpack.py")
+BUILT_FROM = (
+    "pyproject.toml",
+    "setup.cfg",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "spacy_sbert_msgpack.py",
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +35,15 @@ def built(tmp_path_factory):
     """The sdist, and the wheel that is built of it, as `python -m build` makes them."""
     folder = tmp_path_factory.mktemp("built")
     for name in ("spacy_sbert", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
     for name in BUILT_FROM:
         shutil.copy(ROOT / name, folder / name)
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=own_environment())
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env=own_environment()
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (sdist,), (wheel,) = (folder / "dist").glob("*.tar.gz"), (folder / "dist").glob("*.whl")
     return sdist, wheel
@@ -44,7 +55,9 @@ def own_environment():
 
 def sources():
     """All that the package consists of: code, and what its pages are made of."""
-    files = [path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files = [
+        path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
     files.append(ROOT / "spacy_sbert_msgpack.py")
     return {path.relative_to(ROOT).as_posix() for path in files}
 
@@ -122,16 +135,32 @@ def installed(built, tmp_path_factory):
     venv.create(folder / "venv", with_pip=False, symlinks=os.name != "nt")
     python = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip())
+    site = Path(
+        subprocess.run(
+            [python, "-c", asked], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
     link_required(site)
-    install = ["-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet", str(built[1])]
+    install = [
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        str(built[1]),
+    ]
     subprocess.run([sys.executable, *install], check=True, env=own_environment())
     return python
 
 
 def run(python, folder, *arguments):
     environment = {**own_environment(), "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "empty")}
-    done = subprocess.run([python, *map(str, arguments)], cwd=folder, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [python, *map(str, arguments)], cwd=folder, capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

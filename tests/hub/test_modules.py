@@ -10,7 +10,13 @@ import sentence_transformers.sparse_encoder.modules as sparse_modules
 import torch
 from pipelines import one_pipe
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Dropout,
+    Normalize,
+    Pooling,
+    Transformer,
+)
 from tokenizers import Tokenizer
 
 from spacy_sbert.hub import import_folder
@@ -27,11 +33,17 @@ def encoder(folder, *, width=WIDTH):
 
 def static(folder):
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    return sentence_modules.StaticEmbedding(tokenizer, embedding_weights=torch.randn(tokenizer.get_vocab_size(), WIDTH))
+    return sentence_modules.StaticEmbedding(
+        tokenizer, embedding_weights=torch.randn(tokenizer.get_vocab_size(), WIDTH)
+    )
 
 
 MODULES = {
-    "CNN": lambda folder: [Transformer(str(folder)), sentence_modules.CNN(WIDTH, 4, [1, 3]), Pooling(8)],
+    "CNN": lambda folder: [
+        Transformer(str(folder)),
+        sentence_modules.CNN(WIDTH, 4, [1, 3]),
+        Pooling(8),
+    ],
     "LayerNorm": lambda folder: [*encoder(folder), sentence_modules.LayerNorm(WIDTH)],
     "static LayerNorm": lambda folder: [static(folder), sentence_modules.LayerNorm(WIDTH)],
     "BoW": lambda folder: [sentence_modules.BoW(WORDS)],
@@ -52,7 +64,9 @@ def rename(folder, place, name):
 @pytest.mark.parametrize("case", MODULES)
 def test_import_refuses_by_name(case, tiny_bert, tmp_path):
     folder = save(MODULES[case](tiny_bert), tmp_path / "in")
-    assert numpy.isfinite(SentenceTransformer(str(folder), device="cpu").encode(["a cat sat"])).all()
+    assert numpy.isfinite(
+        SentenceTransformer(str(folder), device="cpu").encode(["a cat sat"])
+    ).all()
     named = case.split()[-1]
     kind, remedy = FOREIGN[named]
     types = [module["type"] for module in json.loads((folder / "modules.json").read_text())]
@@ -65,7 +79,9 @@ def test_import_refuses_by_name(case, tiny_bert, tmp_path):
     if case in ("CNN", "LayerNorm"):  # behind a Transformer, whose config.json would do without it
         with pytest.raises(ValueError, match=f"sentence encoder with {case}, and normalize = "):
             vector(folder)
-        assert numpy.allclose(vector(folder, normalize=False), vector(tiny_bert, normalize=False), atol=1e-6)
+        assert numpy.allclose(
+            vector(folder, normalize=False), vector(tiny_bert, normalize=False), atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("place", range(3))
@@ -73,16 +89,29 @@ def test_each_name_is_refused_wherever_it_stands(place, tiny_bert, tmp_path):
     """Old names and new ones; of parts that are packages of their own too."""
     folder = save([*encoder(tiny_bert), Normalize()], tmp_path / "in")
     for number, name in enumerate(FOREIGN):
-        package = ("models", "sentence_transformer.modules.any", "sparse_encoder.models")[number % 3]
+        package = ("models", "sentence_transformer.modules.any", "sparse_encoder.models")[
+            number % 3
+        ]
         rename(folder, place, f"sentence_transformers.{package}.{name}")
-        with pytest.raises(ValueError, match=rf"{package}\.{name}, which is unknown here: it is ") as raised:
+        with pytest.raises(
+            ValueError, match=rf"{package}\.{name}, which is unknown here: it is "
+        ) as raised:
             import_folder(str(folder))
         assert FOREIGN[name][1] in str(raised.value)
 
 
 def test_every_module_of_the_library_is_known():
     """So that a new version's new module is found here."""
-    known = {"Transformer", "Pooling", "Dense", "Normalize", "Dropout", "StaticEmbedding", "Module", "InputModule"}
+    known = {
+        "Transformer",
+        "Pooling",
+        "Dense",
+        "Normalize",
+        "Dropout",
+        "StaticEmbedding",
+        "Module",
+        "InputModule",
+    }
     assert {*sentence_modules.__all__, *sparse_modules.__all__} - known == set(FOREIGN) - {
         "LogitScore",
         *OLD_TRANSFORMERS,
@@ -92,7 +121,11 @@ def test_every_module_of_the_library_is_known():
 def test_config_of_a_part_is_ignored(tiny_bert, tmp_path):
     """A folder whose texts no Transformer reads, with a whole encoder beside its modules.json."""
     folder = save(MODULES["BoW"](tiny_bert), tmp_path / "in")
-    for use in (lambda: resolve(str(folder)), lambda: vector(folder), lambda: vector(folder, normalize=False)):
+    for use in (
+        lambda: resolve(str(folder)),
+        lambda: vector(folder),
+        lambda: vector(folder, normalize=False),
+    ):
         with pytest.raises(ValueError, match=r"\.BoW, which is unknown here"):
             use()
     shutil.copytree(tiny_bert, folder, dirs_exist_ok=True)
@@ -108,9 +141,14 @@ def vector(folder, **model):
 def test_foreign_module_with_a_known_name(given, tiny_bert, tmp_path):
     folder = save(encoder(tiny_bert), tmp_path / "in")
     rename(folder, 0, given)
-    with pytest.raises(ValueError, match=rf"names the module {given}: expected sentence_transformers\.models\.Transf"):
+    with pytest.raises(
+        ValueError,
+        match=rf"names the module {given}: expected sentence_transformers\.models\.Transf",
+    ):
         import_folder(str(folder))
-    with pytest.raises(ValueError, match=rf"names the module {given}: expected sentence_transformers"):
+    with pytest.raises(
+        ValueError, match=rf"names the module {given}: expected sentence_transformers"
+    ):
         vector(folder, normalize=False)
 
 

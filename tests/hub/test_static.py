@@ -9,7 +9,12 @@ import torch
 from pipelines import ROOT, change_json, no_warnings, one_pipe, write_modules
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, StaticEmbedding
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Dropout,
+    Normalize,
+    StaticEmbedding,
+)
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer
 
@@ -24,7 +29,11 @@ DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": WIDTH, "nO": 8, "activation": 
 IDENTITY = {**DENSE, "nI": 8, "nO": 6, "activation": "identity", "bias": False}
 EXPORTS = {
     "plain": {},
-    "all": {"dense": {"@layers": "chain.v1", "*": {"a": DENSE, "b": IDENTITY}}, "normalize": True, "truncate_dim": 5},
+    "all": {
+        "dense": {"@layers": "chain.v1", "*": {"a": DENSE, "b": IDENTITY}},
+        "normalize": True,
+        "truncate_dim": 5,
+    },
 }
 IMPORTS = {
     "plain": lambda: [],
@@ -37,7 +46,14 @@ IMPORTS = {
 def texts():
     """Sentences, and texts that are long, have characters that are unknown, special tokens, or nothing to pool."""
     lines = (ASSETS / "texts-train.txt").read_text(encoding="utf8").splitlines()[::10]
-    strange = ["the \u1234 cat \N{SNOWMAN}", "\u1234", "[UNK] the [CLS] [SEP] [PAD]", "CAT", "  a man  ", "a\u200bman"]
+    strange = [
+        "the \u1234 cat \N{SNOWMAN}",
+        "\u1234",
+        "[UNK] the [CLS] [SEP] [PAD]",
+        "CAT",
+        "  a man  ",
+        "a\u200bman",
+    ]
     return [*lines, " ".join(lines[:20]), *strange, "E\u0301 \u4e2d", "", " ", "\n\t"]
 
 
@@ -50,7 +66,10 @@ def make_nlp(source, is_drawn=True, **model):
     nlp.initialize()
     for number, node in enumerate(nlp.get_pipe("sbert").model.walk()):
         if node.name == "dense" and node.has_param("b"):
-            node.set_param("b", numpy.random.default_rng(number).normal(size=node.get_dim("nO")).astype("float32"))
+            node.set_param(
+                "b",
+                numpy.random.default_rng(number).normal(size=node.get_dim("nO")).astype("float32"),
+            )
     return nlp
 
 
@@ -98,7 +117,9 @@ def vectors(nlp, given):
 
 
 def is_empty(nlp, given):
-    tokenizer = Tokenizer.from_str(find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"])
+    tokenizer = Tokenizer.from_str(
+        find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"]
+    )
     return numpy.array([not tokenizer.encode(text, add_special_tokens=False).ids for text in given])
 
 
@@ -106,7 +127,11 @@ def is_empty(nlp, given):
 def test_out_and_in_again(case, tiny_bert, tmp_path):
     given, nlp = texts(), make_nlp(tiny_bert, **EXPORTS[case])
     ours, empty = vectors(nlp, given), is_empty(nlp, given)
-    assert 3 <= empty.sum() < 6 < len(given) and not ours[empty].any() and ours[~empty].any(axis=1).all()
+    assert (
+        3 <= empty.sum() < 6 < len(given)
+        and not ours[empty].any()
+        and ours[~empty].any(axis=1).all()
+    )
     export_folder(nlp, tmp_path / "out")
     theirs = encode(tmp_path / "out", given)
     assert largest_difference(ours[~empty], theirs[~empty]) < 1e-6
@@ -115,20 +140,31 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
     again = import_folder(str(tmp_path / "out"))
     assert numpy.array_equal(vectors(again, given), ours)
     export_folder(again, tmp_path / "again")
-    files = [file.relative_to(tmp_path / "out") for file in (tmp_path / "out").rglob("*.*") if file.name != "README.md"]
+    files = [
+        file.relative_to(tmp_path / "out")
+        for file in (tmp_path / "out").rglob("*.*")
+        if file.name != "README.md"
+    ]
     assert len(files) == 4 + 2 * str(EXPORTS[case]).count("Dense.v1")
-    assert all((tmp_path / "out" / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in files)
+    assert all(
+        (tmp_path / "out" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
+        for file in files
+    )
 
 
 @pytest.mark.parametrize(
-    ("case", "dtype"), [("plain", torch.bfloat16), ("all", torch.float32), ("Normalize", torch.float16)], ids=str
+    ("case", "dtype"),
+    [("plain", torch.bfloat16), ("all", torch.float32), ("Normalize", torch.float16)],
+    ids=str,
 )
 def test_in(case, dtype, tiny_bert, tmp_path):
     given, folder = texts(), make_folder(tiny_bert, tmp_path / "in", case, dtype)
     theirs = encode(folder, given)
     name = str(dtype).removeprefix("torch.")
     is_half = dtype is not torch.float32
-    half = pytest.warns(UserWarning, match=rf"\[sbert-static-half-precision\] The table of .* is {name}")
+    half = pytest.warns(
+        UserWarning, match=rf"\[sbert-static-half-precision\] The table of .* is {name}"
+    )
     with half if is_half else no_warnings():
         nlp = import_folder(str(folder))
     empty = is_empty(nlp, given)
@@ -140,7 +176,9 @@ def test_in(case, dtype, tiny_bert, tmp_path):
 
 def test_the_layout_of_model2vec(tiny_bert, tmp_path):
     folder = make_model2vec(tiny_bert, tmp_path / "in")
-    with pytest.warns(UserWarning, match=r"\[sbert-import-static-uncut\] The tokenizer of .* at 128 wordpieces"):
+    with pytest.warns(
+        UserWarning, match=r"\[sbert-import-static-uncut\] The tokenizer of .* at 128 wordpieces"
+    ):
         nlp = import_folder(str(folder))
     short = ["a man is eating food", "the cat sat \u1234", "", "cat " * 128]
     assert largest_difference(vectors(nlp, short), encode(folder, short)) < 1e-6
@@ -158,14 +196,21 @@ def test_rounding_of_long_texts(tiny_bert, tmp_path):
     ids = Tokenizer.from_str(table.attrs["tokenizer"]).encode(text).ids
     exact = table.get_param("E")[ids].mean(axis=0, dtype="float64")
     export_folder(nlp, tmp_path / "out")
-    ours, theirs = (abs(found[0] - exact).max() for found in (vectors(nlp, [text]), encode(tmp_path / "out", [text])))
+    ours, theirs = (
+        abs(found[0] - exact).max()
+        for found in (vectors(nlp, [text]), encode(tmp_path / "out", [text]))
+    )
     assert ours < 1e-6 < 1e-5 > theirs > ours
 
 
 @pytest.mark.parametrize(
     ("pooling", "is_drawn", "expected"),
     [
-        ("max", True, r"pooling = 'max', and StaticEmbedding .* always the mean: train .* pooling = \"mean\""),
+        (
+            "max",
+            True,
+            r"pooling = 'max', and StaticEmbedding .* always the mean: train .* pooling = \"mean\"",
+        ),
         ("mean+max", True, r"pooling = 'mean\+max', and StaticEmbedding .* always the mean"),
         ("mean", False, r"no table yet: .* nlp\.initialize\(\)"),
     ],
@@ -185,7 +230,10 @@ def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
     """It is part of each vector; sentence-transformers refuses one without a text."""
     folder = make_folder(tiny_bert, tmp_path / "in", prompts=PROMPTS)
     change_json(folder / SHARED, default_prompt_name=default)
-    with pytest.raises(ValueError, match=f"the prompt '{given}' before every text .* set default_prompt_name to null"):
+    with pytest.raises(
+        ValueError,
+        match=f"the prompt '{given}' before every text .* set default_prompt_name to null",
+    ):
         import_folder(str(folder))
     nlp = make_nlp(folder, is_drawn=False)
     with pytest.raises(ValueError, match=f"the prompt '{given}' before every text"):
@@ -204,7 +252,10 @@ def quantise(folder):
 
 
 DAMAGES = {  # beside those of models/test_wordpiece_table.py, which reads tables
-    "pickled": (to_pickle, r"has no model\.safetensors: download it again, or save it with safetensors"),
+    "pickled": (
+        to_pickle,
+        r"has no model\.safetensors: download it again, or save it with safetensors",
+    ),
     "quantised": (quantise, "quantized by its vocabulary must be made without that"),
     "Normalize first": (
         lambda folder: write_modules(
@@ -215,7 +266,9 @@ DAMAGES = {  # beside those of models/test_wordpiece_table.py, which reads table
     "Dense of another width": (
         lambda folder: (
             change_json(folder / "1_Dense" / "config.json", in_features=9, bias=False),
-            save_file({"linear.weight": torch.zeros(8, 9)}, folder / "1_Dense" / "model.safetensors"),
+            save_file(
+                {"linear.weight": torch.zeros(8, 9)}, folder / "1_Dense" / "model.safetensors"
+            ),
         ),
         "takes vectors of 9 numbers, and those before it have 16",
     ),

@@ -19,7 +19,11 @@ STATIC = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": WID
 
 
 def bilstm(name, **settings):
-    embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": WIDTH, "attrs": ["NORM", "SUFFIX"]}
+    embed = {
+        "@architectures": "spacy.MultiHashEmbed.v2",
+        "width": WIDTH,
+        "attrs": ["NORM", "SUFFIX"],
+    }
     embed |= {"rows": [ROWS, ROWS], "include_static_vectors": False}
     encode = {"@architectures": name, "width": WIDTH, "depth": 1, **settings}
     return {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
@@ -28,16 +32,22 @@ def bilstm(name, **settings):
 def tokens(tok2vec, pooling="mean"):
     """The models that have the tok2vec as their own or listen to it, and what adds it upstream."""
     ways = {"own": tok2vec, "listening": TOK2VEC_LISTENER}
-    models = {way: {**TOKENS, "tok2vec": source, "pooling": pooling} for way, source in ways.items()}
+    models = {
+        way: {**TOKENS, "tok2vec": source, "pooling": pooling} for way, source in ways.items()
+    }
     return models, lambda nlp, bert: nlp.add_pipe("tok2vec", config={"model": tok2vec})
 
 
 KINDS = {
     "BiLSTM, maximum": tokens(bilstm("spacy-sbert.BiLSTMEncoder.v1"), pooling="max"),
-    "spaCy's BiLSTM, maximum": tokens(bilstm("spacy.TorchBiLSTMEncoder.v1", dropout=0.0), pooling="max"),
+    "spaCy's BiLSTM, maximum": tokens(
+        bilstm("spacy.TorchBiLSTMEncoder.v1", dropout=0.0), pooling="max"
+    ),
     "convolution": tokens(CNN),
     "static vectors": tokens({"@architectures": "spacy-sbert.WordVectors.v1", "trainable": True}),
-    "words and n-grams": tokens({"@architectures": "spacy-sbert.NgramHashEmbed.v1", "width": WIDTH, "rows": ROWS}),
+    "words and n-grams": tokens(
+        {"@architectures": "spacy-sbert.NgramHashEmbed.v1", "width": WIDTH, "rows": ROWS}
+    ),
     "wordpieces": ({"own": STATIC}, None),
     "curated": ({"listening": {"@architectures": SHARED}}, add_curated),
 }
@@ -48,7 +58,11 @@ CASES = [(*WAYS[i], LOSSES[(2 * i + j) % len(LOSSES)]) for i in range(len(WAYS))
 
 
 def test_every_registered_loss_is_tried():
-    named = {ep.name.split(".")[1] for ep in distribution("spacy-sbert").entry_points if ep.group == "thinc_layers"}
+    named = {
+        ep.name.split(".")[1]
+        for ep in distribution("spacy-sbert").entry_points
+        if ep.group == "thinc_layers"
+    }
     assert {name.split()[0] for name in LOSSES} == {name for name in named if name.endswith("Loss")}
     assert {loss for _, _, loss in CASES} == set(LOSSES)
 
@@ -81,9 +95,19 @@ def parameters(nlp):
     """All that learns in encoder and loss, of Thinc and PyTorch: what reads it, its gradient, what replaces it."""
     for node in (node for _, pipe in nlp.pipeline for node in pipe.model.walk()):
         for name in node.param_names:
-            yield partial(node.get_param, name), partial(node.get_grad, name), partial(node.set_param, name)
-        for parameter in (parameter for shim in node.shims for parameter in shim._model.parameters()):
-            yield parameter.detach().numpy, partial(torch_gradient, parameter), partial(set_torch, parameter)
+            yield (
+                partial(node.get_param, name),
+                partial(node.get_grad, name),
+                partial(node.set_param, name),
+            )
+        for parameter in (
+            parameter for shim in node.shims for parameter in shim._model.parameters()
+        ):
+            yield (
+                parameter.detach().numpy,
+                partial(torch_gradient, parameter),
+                partial(set_torch, parameter),
+            )
 
 
 def torch_gradient(parameter):
@@ -116,10 +140,15 @@ def check_gradient(nlp, batch):
     gradient = [derivative().copy() for _, derivative, _ in learned]
     rng, size = numpy.random.default_rng(1), norm(gradient)
     randoms = [[rng.normal(size=value.shape) for value in start] for _ in range(2)]
-    for direction, share in ((gradient, 1.0), *((random, sum(v.size for v in start) ** -0.5) for random in randoms)):
+    for direction, share in (
+        (gradient, 1.0),
+        *((random, sum(v.size for v in start) ** -0.5) for random in randoms),
+    ):
         unit = [d / norm(direction) for d in direction]
         slope = sum(float((g * d).sum()) for g, d in zip(gradient, unit, strict=True))
-        above, below = (loss_at([v + h * d for v, d in zip(start, unit, strict=True)]) for h in (1e-5, -1e-5))
+        above, below = (
+            loss_at([v + h * d for v, d in zip(start, unit, strict=True)]) for h in (1e-5, -1e-5)
+        )
         assert (above - below) / 2e-5 == pytest.approx(slope, abs=1e-4 * share * size)
 
 

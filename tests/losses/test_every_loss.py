@@ -29,8 +29,15 @@ ALIKE = numpy.array([1.0, 0, 1, 1, 0, 0, 1, 0, 1, 0])
 CLASSES = ["a", "b", "a", "c", "b", "a", "c", "b", "a", "c"]
 TEACHER = RNG.normal(size=(10, 4))
 TEXTS = [list("abcdefghij"), list("klmnopqrst")]
-REPEATED = [list("abadefghij"), list("klkiomqrst")]  # equal anchors, equal positives, and a positive that is an anchor
-MARGINS = {"euclidean": 3.0, "cosine": 0.5, "manhattan": 6.0}  # which some pairs keep and others do not
+REPEATED = [
+    list("abadefghij"),
+    list("klkiomqrst"),
+]  # equal anchors, equal positives, and a positive that is an anchor
+MARGINS = {
+    "euclidean": 3.0,
+    "cosine": 0.5,
+    "manhattan": 6.0,
+}  # which some pairs keep and others do not
 
 
 def projected(teacher):
@@ -48,26 +55,70 @@ def cases():
             yield f"Triplet {distance} {factor * margin}", loss, MEMBERS, None, theirs, 1e-9
             loss = partial(BatchHardTripletLoss, distance, factor * margin)
             yield f"BatchHard {distance} {factor}", loss, MEMBERS[:1], CLASSES, None, 0
-        metric = getattr(st_losses.SiameseDistanceMetric, "COSINE_DISTANCE" if distance == "cosine" else name)
+        metric = getattr(
+            st_losses.SiameseDistanceMetric, "COSINE_DISTANCE" if distance == "cosine" else name
+        )
         tolerance = 1e-12 if distance == "cosine" else 1e-4  # PyTorch adds 1e-6 to each difference
         for build in (ContrastiveLoss, OnlineContrastiveLoss):
             theirs = getattr(st_losses, build.__name__)(Embedder(4), metric, margin=margin)
-            yield f"{build.__name__} {distance}", partial(build, distance, margin), [U, V], ALIKE, theirs, tolerance
-    yield "BatchHard, an anchor alone", BatchHardTripletLoss, MEMBERS[:1], ["z", *CLASSES[1:]], None, 0
+            yield (
+                f"{build.__name__} {distance}",
+                partial(build, distance, margin),
+                [U, V],
+                ALIKE,
+                theirs,
+                tolerance,
+            )
+    yield (
+        "BatchHard, an anchor alone",
+        BatchHardTripletLoss,
+        MEMBERS[:1],
+        ["z", *CLASSES[1:]],
+        None,
+        0,
+    )
     for build in (CoSENTLoss, AnglELoss):
         for scale in (1.0, 20.0):
             theirs = getattr(st_losses, build.__name__)(Embedder(4), scale=scale)
-            yield f"{build.__name__} {scale}", partial(build, scale), MEMBERS[:2], SCORES, theirs, 1e-9
+            yield (
+                f"{build.__name__} {scale}",
+                partial(build, scale),
+                MEMBERS[:2],
+                SCORES,
+                theirs,
+                1e-9,
+            )
     yield "CosineSimilarity", CosineSimilarityLoss, MEMBERS[:2], SCORES, squared_cosines, 1e-12
     for margin in (0.1, 0.4, 2.0):
         loss = partial(MegaBatchMarginLoss, margin)
-        yield f"MegaBatchMargin {margin}", loss, MEMBERS[:2], TEXTS, partial(mega_batch_margin, margin), 1e-12
+        yield (
+            f"MegaBatchMargin {margin}",
+            loss,
+            MEMBERS[:2],
+            TEXTS,
+            partial(mega_batch_margin, margin),
+            1e-12,
+        )
         yield f"MegaBatchMargin {margin}, repeated", loss, MEMBERS[:2], REPEATED, None, 0
     for n in (1, 2):
-        yield f"Distillation {n}", DistillationLoss, MEMBERS[:n], TEACHER, st_losses.MSELoss(Embedder(4)), 1e-12
+        yield (
+            f"Distillation {n}",
+            DistillationLoss,
+            MEMBERS[:n],
+            TEACHER,
+            st_losses.MSELoss(Embedder(4)),
+            1e-12,
+        )
         for width in (3, 7):
             teacher = RNG.normal(size=(10, width))
-            yield f"ProjectedDistillation {n} {width}", partial(projected, teacher), MEMBERS[:n], teacher, None, 0
+            yield (
+                f"ProjectedDistillation {n} {width}",
+                partial(projected, teacher),
+                MEMBERS[:n],
+                teacher,
+                None,
+                0,
+            )
 
 
 def squared_cosines(tensors, gold):
@@ -106,14 +157,20 @@ def test_parity_with_sentence_transformers(name):
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
 def test_parity_of_batch_hard_triplets(distance, margin):
     functions = st_losses.BatchHardTripletLossDistanceFunction
-    metric = {"euclidean": functions.eucledian_distance, "cosine": functions.cosine_distance}[distance]
+    metric = {"euclidean": functions.eucledian_distance, "cosine": functions.cosine_distance}[
+        distance
+    ]
     theirs = st_losses.BatchHardTripletLoss(Embedder(4), metric, margin)
     labels = torch.tensor([ord(label) for label in CLASSES])
     ours = BatchHardTripletLoss(distance, margin)
-    check_parity(ours, MEMBERS[:1], CLASSES, lambda tensors: theirs([{"vectors": tensors[0]}], labels), 1e-9)
+    check_parity(
+        ours, MEMBERS[:1], CLASSES, lambda tensors: theirs([{"vectors": tensors[0]}], labels), 1e-9
+    )
 
 
-@pytest.mark.parametrize("gold", [[0.0, 0, 0, 0], [1.0, 1, 1, 1], [1.0, 0, 0, 0], [0.0, 1, 1, 1], [1.0, 1, 0, 0]])
+@pytest.mark.parametrize(
+    "gold", [[0.0, 0, 0, 0], [1.0, 1, 1, 1], [1.0, 0, 0, 0], [0.0, 1, 1, 1], [1.0, 1, 0, 0]]
+)
 def test_online_contrastive_with_few_of_a_kind(gold):
     theirs = st_losses.OnlineContrastiveLoss(Embedder(4), margin=1.5)
     reference = lambda tensors: theirs.compute_loss_from_embeddings(tensors, torch.tensor(gold))  # noqa: E731
@@ -122,25 +179,46 @@ def test_online_contrastive_with_few_of_a_kind(gold):
 
 COLUMN = numpy.array([[0.0], [1.0], [4.0], [6.0], [20.0]])
 ONES, ZEROS = numpy.ones((3, 2)), numpy.zeros((3, 2))
-POSITIVE, NEGATIVE = numpy.array([[3.0, 4.0], [0, 1], [0, 1]]), numpy.array([[0.0, 2.0], [0, 1.5], [6, 8]])
+POSITIVE, NEGATIVE = (
+    numpy.array([[3.0, 4.0], [0, 1], [0, 1]]),
+    numpy.array([[0.0, 2.0], [0, 1.5], [6, 8]]),
+)
 FAR = numpy.array([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 9.0]])
-EAST, BOTH = numpy.array([[1.0, 0.0], [1.0, 0.0]]), numpy.array([[1.0, 0.0], [0.0, 1.0]])  # cosines 1 and 0
+EAST, BOTH = (
+    numpy.array([[1.0, 0.0], [1.0, 0.0]]),
+    numpy.array([[1.0, 0.0], [0.0, 1.0]]),
+)  # cosines 1 and 0
 ROOT = 0.5**0.5
 ANCHORS = numpy.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])
 ANSWERS = numpy.array([[2.0, 0.0], [1.0, 1.0], [4.0, 3.0]])
 BY_HAND = [
     # the labels b and c stand alone and are no anchors
-    (BatchHardTripletLoss("euclidean", 2.5), [COLUMN], ["a", "a", "a", "b", "c"], (0.5 + 0.5 + 4.5) / 3),
+    (
+        BatchHardTripletLoss("euclidean", 2.5),
+        [COLUMN],
+        ["a", "a", "a", "b", "c"],
+        (0.5 + 0.5 + 4.5) / 3,
+    ),
     (TripletLoss("euclidean", 1.0), [ZEROS, POSITIVE, NEGATIVE], None, 4.5 / 3),
     (TripletLoss("manhattan", 1.0), [ZEROS, POSITIVE, NEGATIVE], None, 6.5 / 3),
     (TripletLoss("cosine", 0.5), [ONES, -ONES, ONES], None, 2.5),
-    (ContrastiveLoss("euclidean", 4.0), [0 * FAR, FAR], numpy.array([1.0, 1, 0, 0]), (9 + 1 + 4 + 0) / 8),
+    (
+        ContrastiveLoss("euclidean", 4.0),
+        [0 * FAR, FAR],
+        numpy.array([1.0, 1, 0, 0]),
+        (9 + 1 + 4 + 0) / 8,
+    ),
     # 3 is farther than the nearest unlike pair, 2 nearer than the farthest pair alike
     (OnlineContrastiveLoss("euclidean", 4.0), [0 * FAR, FAR], numpy.array([1.0, 1, 0, 0]), 9 + 4),
     (CosineSimilarityLoss(), [EAST, BOTH], numpy.array([0.8, 0.5]), (0.04 + 0.25) / 2),
     (CoSENTLoss(2.0), [EAST, BOTH], numpy.array([1.0, 0.0]), numpy.log1p(numpy.exp(-2))),
     (CoSENTLoss(2.0), [EAST, BOTH], numpy.array([0.0, 1.0]), numpy.log1p(numpy.exp(2))),
-    (DistillationLoss(), [numpy.array([[1.0, 3.0]]), numpy.array([[0.0, 2.0]])], ZEROS[:1], (1 + 9 + 0 + 4) / 4),
+    (
+        DistillationLoss(),
+        [numpy.array([[1.0, 3.0]]), numpy.array([[0.0, 2.0]])],
+        ZEROS[:1],
+        (1 + 9 + 0 + 4) / 4,
+    ),
     (
         MegaBatchMarginLoss(0.5),
         [ANCHORS, ANSWERS],
@@ -156,7 +234,9 @@ def test_values_by_hand(loss, members, gold, expected):
 
 
 def test_angle_by_hand():
-    similarity, _ = _paired_angle(numpy.array([[1.0, 2.0]]), numpy.array([[3.0, -1.0]]))  # (1 + 2i) (3 + i) = 1 + 7i
+    similarity, _ = _paired_angle(
+        numpy.array([[1.0, 2.0]]), numpy.array([[3.0, -1.0]])
+    )  # (1 + 2i) (3 + i) = 1 + 7i
     assert similarity == pytest.approx(8 / 50**0.5)
 
 
@@ -164,7 +244,11 @@ def test_what_is_right_too_is_no_negative():
     """The nearest other positive has the text of the own one, of the anchor, or belongs to an anchor of its text."""
     anchors = numpy.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     positives = numpy.array([[1.0, 0.1], [-1.0, 0.0], [1.0, 0.0]])
-    for texts in ([list("abc"), list("ded")], [list("abc"), list("dea")], [list("aba"), list("def")]):
+    for texts in (
+        [list("abc"), list("ded")],
+        [list("abc"), list("dea")],
+        [list("aba"), list("def")],
+    ):
         value, _ = MegaBatchMarginLoss(margin=0.0)(([anchors, positives], texts), True)
         assert value == pytest.approx(1.0 / 1.01**0.5 * 0.1 / 3), texts
 
@@ -172,14 +256,22 @@ def test_what_is_right_too_is_no_negative():
 NOTHING = [
     (BatchHardTripletLoss(), MEMBERS[:1], ["a"] * 10, 0.0),
     (BatchHardTripletLoss(), MEMBERS[:1], list("abcdefghij"), 0.0),
-    (OnlineContrastiveLoss("euclidean", 9.0), [0 * COLUMN[:4], COLUMN[:4]], numpy.array([1.0, 1, 0, 0]), 0.0),
+    (
+        OnlineContrastiveLoss("euclidean", 9.0),
+        [0 * COLUMN[:4], COLUMN[:4]],
+        numpy.array([1.0, 1, 0, 0]),
+        0.0,
+    ),
     (MegaBatchMarginLoss(), MEMBERS[:2], [["a"] * 10, TEXTS[1]], 0.0),
     *((TripletLoss(distance, 0.1), [U, U * 1.01, -U], None, 0.0) for distance in MARGINS),
     *((TripletLoss(distance), [ZEROS] * 3, None, 1.0) for distance in MARGINS),
     (CosineSimilarityLoss(), [ZEROS, ONES], numpy.ones(3), 1.0),
     *((build(), MEMBERS[:2], numpy.ones(10), 0.0) for build in (CoSENTLoss, AnglELoss)),
     # three pairs of pairs
-    *((build(), [ZEROS, ONES], numpy.arange(3.0), numpy.log(4)) for build in (CoSENTLoss, AnglELoss)),
+    *(
+        (build(), [ZEROS, ONES], numpy.arange(3.0), numpy.log(4))
+        for build in (CoSENTLoss, AnglELoss)
+    ),
 ]
 
 
@@ -207,11 +299,26 @@ REFUSED = [
     (lambda: OnlineContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
     (lambda: AnglELoss()(([U[:, :3], V[:, :3]], SCORES), True), "expected an even width, got 3"),
     (lambda: TripletLoss()((PAIR, None), True), "takes examples of 3 members, got 2"),
-    (lambda: DistillationLoss()((MEMBERS, TEACHER), True), "takes examples of 1 or 2 members, got 3"),
-    (lambda: DistillationLoss()((PAIR, TEACHER[:, :3]), True), "learn are 4 wide, the teacher's are 3 wide"),
-    (lambda: ProjectedDistillationLoss()((PAIR, TEACHER), True), r"widths none .* the batch \(4, 4\)"),
-    (lambda: projected(TEACHER)((PAIR, TEACHER[:, :3]), True), r"widths \(4, 4\) .* the batch \(3, 4\)"),
-    (lambda: MegaBatchMarginLoss()(([m[:1] for m in PAIR], [["a"], ["b"]]), True), "MegaBatchMarginLoss"),
+    (
+        lambda: DistillationLoss()((MEMBERS, TEACHER), True),
+        "takes examples of 1 or 2 members, got 3",
+    ),
+    (
+        lambda: DistillationLoss()((PAIR, TEACHER[:, :3]), True),
+        "learn are 4 wide, the teacher's are 3 wide",
+    ),
+    (
+        lambda: ProjectedDistillationLoss()((PAIR, TEACHER), True),
+        r"widths none .* the batch \(4, 4\)",
+    ),
+    (
+        lambda: projected(TEACHER)((PAIR, TEACHER[:, :3]), True),
+        r"widths \(4, 4\) .* the batch \(3, 4\)",
+    ),
+    (
+        lambda: MegaBatchMarginLoss()(([m[:1] for m in PAIR], [["a"], ["b"]]), True),
+        "MegaBatchMarginLoss",
+    ),
     # unequal numbers of rows
     (lambda: TripletLoss()(([*PAIR, U[:6]], None), True), "got 10, 10 and 6"),
     (lambda: BatchHardTripletLoss()(([U], CLASSES[:8]), True), "got 10 and 8"),
@@ -235,5 +342,7 @@ def test_pairwise_distances_have_the_order_of_the_distance(distance):
     rows, columns = numpy.indices(far.shape)
     distances = DISTANCES[distance](U[rows.ravel()], U[columns.ravel()])[0].reshape(far.shape)
     off_diagonal = ~numpy.eye(10, dtype=bool)
-    order = [numpy.argsort(matrix[off_diagonal].reshape(10, 9), axis=1) for matrix in (far, distances)]
+    order = [
+        numpy.argsort(matrix[off_diagonal].reshape(10, 9), axis=1) for matrix in (far, distances)
+    ]
     assert (order[0] == order[1]).all()

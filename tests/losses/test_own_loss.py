@@ -38,7 +38,9 @@ def squared(model, inputs, is_train, *, weight, wrong=""):
 
 
 def own_loss(weight: float = 1.0, wrong: str = "") -> Model:
-    return LossLayer("own", partial(squared, weight=weight, wrong=wrong), n_members=[2], gold="score")
+    return LossLayer(
+        "own", partial(squared, weight=weight, wrong=wrong), n_members=[2], gold="score"
+    )
 
 
 def inner(model, inputs, is_train):
@@ -70,7 +72,12 @@ def init_scaled(model, X=None, Y=None):
 
 def with_weight(learns: bool = True) -> Model:
     return LossLayer(
-        "scaled", partial(scaled, learns=learns), init=init_scaled, params={"s": None}, n_members=[2], gold="score"
+        "scaled",
+        partial(scaled, learns=learns),
+        init=init_scaled,
+        params={"s": None},
+        n_members=[2],
+        gold="score",
     )
 
 
@@ -150,7 +157,9 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(make_nlp, registered, tmp_path, kind):
+def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(
+    make_nlp, registered, tmp_path, kind
+):
     nlp = make_nlp(loss=LOSSES[kind])
     examples = scored_pairs(nlp)
     optimizer = nlp.initialize(lambda: examples)
@@ -164,8 +173,12 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(make_nlp, regis
     registered()
     found = spacy.load(tmp_path / "first")
     assert numpy.array_equal(found(TEXT).vector, expected)
-    assert found.evaluate(examples)["sts_spearman"] == pytest.approx(nlp.evaluate(examples)["sts_spearman"])
-    with pytest.raises(ValueError, match=r"Cannot train with the loss '(own|wrapping)\.v1'.*--code"):
+    assert found.evaluate(examples)["sts_spearman"] == pytest.approx(
+        nlp.evaluate(examples)["sts_spearman"]
+    )
+    with pytest.raises(
+        ValueError, match=r"Cannot train with the loss '(own|wrapping)\.v1'.*--code"
+    ):
         found.update(examples, sgd=False)
     assert numpy.array_equal(reloaded(found, tmp_path / "second")(TEXT).vector, expected)
     for name, function in FUNCTIONS.items():  # with its code it is trained again
@@ -174,7 +187,10 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(make_nlp, regis
     assert found.update(examples, sgd=False) == pytest.approx(kept[0])
     if kind == "wrapping":
         found.meta["performance"] = {"sbert_loss": 1.0}
-        assert describe(found).encoders[0].objectives == ("wrapping.v1", "loss: own.v1 (weight = 0.5, wrong = )")
+        assert describe(found).encoders[0].objectives == (
+            "wrapping.v1",
+            "loss: own.v1 (weight = 0.5, wrong = )",
+        )
 
 
 def test_weights_of_a_loss_need_its_code(make_nlp, registered, tmp_path):
@@ -182,7 +198,9 @@ def test_weights_of_a_loss_need_its_code(make_nlp, registered, tmp_path):
     nlp = make_nlp(loss={"@layers": "weight.v1"})
     nlp.initialize(lambda: scored_pairs(nlp))
     assert nlp.config["components"]["sbert"]["loss"]["@layers"] == "weight.v1"
-    assert nlp.get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0  # initialize has made it
+    assert (
+        nlp.get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0
+    )  # initialize has made it
     assert reloaded(nlp, tmp_path).get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0
     registered()
     with pytest.raises(catalogue.RegistryError, match=r"Could not find function 'weight\.v1'"):

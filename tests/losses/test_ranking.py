@@ -4,7 +4,10 @@ from loss_checks import Embedder, check_float32, check_gradients, check_parity
 from sentence_transformers.sentence_transformer import losses as st_losses
 
 from spacy_sbert.losses import ranking
-from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss, MultipleNegativesRankingLoss
+from spacy_sbert.losses.ranking import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
 
 RNG = numpy.random.default_rng(8)
 N = 7
@@ -22,7 +25,9 @@ def reference_loss(members, texts, scale, similarity, symmetric):
     """The definition, element by element."""
 
     def sim(x, y):
-        return scale * (x @ y if similarity == "dot" else x @ y / numpy.linalg.norm(x) / numpy.linalg.norm(y))
+        return scale * (
+            x @ y if similarity == "dot" else x @ y / numpy.linalg.norm(x) / numpy.linalg.norm(y)
+        )
 
     def log_share(right, wrong):
         return -numpy.log(numpy.exp(right) / (numpy.exp(right) + sum(map(numpy.exp, wrong))))
@@ -31,18 +36,27 @@ def reference_loss(members, texts, scale, similarity, symmetric):
     forward, backward = [], []
     for i in range(len(a)):
         own = {A[i], P[i]}
-        wrong = [sim(a[i], p[j]) for j in range(len(a)) if j != i and P[j] not in own and A[j] != A[i]]
+        wrong = [
+            sim(a[i], p[j]) for j in range(len(a)) if j != i and P[j] not in own and A[j] != A[i]
+        ]
         for x, X in zip(hard, H, strict=True):
             wrong += [sim(a[i], x[j]) for j in range(len(a)) if X[j] not in own]
         forward.append(log_share(sim(a[i], p[i]), wrong))
-        wrong = [sim(p[i], a[j]) for j in range(len(a)) if j != i and A[j] not in own and P[j] != P[i]]
+        wrong = [
+            sim(p[i], a[j]) for j in range(len(a)) if j != i and A[j] not in own and P[j] != P[i]
+        ]
         backward.append(log_share(sim(p[i], a[i]), wrong))
     return (numpy.mean(forward) + numpy.mean(backward)) / 2 if symmetric else numpy.mean(forward)
 
 
 options = pytest.mark.parametrize(
     ("n_members", "similarity", "symmetric"),
-    [(m, similarity, symmetric) for m in (2, 3) for similarity in ("cosine", "dot") for symmetric in (False, True)],
+    [
+        (m, similarity, symmetric)
+        for m in (2, 3)
+        for similarity in ("cosine", "dot")
+        for symmetric in (False, True)
+    ],
 )
 every_text = pytest.mark.parametrize("texts", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
 
@@ -75,7 +89,11 @@ def test_agrees_with_sentence_transformers(n_members, similarity, symmetric):
     function = {"cosine": util.cos_sim, "dot": util.dot_score}[similarity]
     directions = ("query_to_doc", "doc_to_query") if symmetric else ("query_to_doc",)
     theirs = st_losses.MultipleNegativesRankingLoss(
-        Embedder(4), scale=5.0, similarity_fct=function, directions=directions, partition_mode="per_direction"
+        Embedder(4),
+        scale=5.0,
+        similarity_fct=function,
+        directions=directions,
+        partition_mode="per_direction",
     )
     loss = MultipleNegativesRankingLoss(5.0, similarity, symmetric)
     reference = lambda tensors: theirs.compute_loss_from_embeddings(tensors, None)  # noqa: E731
@@ -87,7 +105,9 @@ def test_agrees_with_sentence_transformers(n_members, similarity, symmetric):
 @pytest.mark.parametrize("mini_batch_size", [1, 3, 32])
 def test_cached_is_the_same(texts, n_members, similarity, symmetric, mini_batch_size):
     inputs = (MEMBERS[:n_members], texts[:n_members])
-    expected, expected_backprop = MultipleNegativesRankingLoss(20.0, similarity, symmetric)(inputs, True)
+    expected, expected_backprop = MultipleNegativesRankingLoss(20.0, similarity, symmetric)(
+        inputs, True
+    )
     cached = CachedMultipleNegativesRankingLoss(mini_batch_size, 20.0, similarity, symmetric)
     value, backprop = cached(inputs, True)
     assert value == pytest.approx(expected, abs=1e-12)
@@ -98,14 +118,18 @@ def test_cached_is_the_same(texts, n_members, similarity, symmetric, mini_batch_
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
     seen, wrapped = [], ranking.cross_entropy
-    monkeypatch.setattr(ranking, "cross_entropy", lambda *given: seen.append(given[0].shape) or wrapped(*given))
+    monkeypatch.setattr(
+        ranking, "cross_entropy", lambda *given: seen.append(given[0].shape) or wrapped(*given)
+    )
     CachedMultipleNegativesRankingLoss(3)((MEMBERS, DISTINCT), True)
     assert seen == [(3, 14), (3, 14), (1, 14)]
 
 
 def test_anchor_without_negatives_adds_nothing():
     texts = [["a", "a"], ["p", "q"]]
-    value, backprop = MultipleNegativesRankingLoss(symmetric=True)(([m[:2] for m in MEMBERS[:2]], texts), True)
+    value, backprop = MultipleNegativesRankingLoss(symmetric=True)(
+        ([m[:2] for m in MEMBERS[:2]], texts), True
+    )
     assert value == 0.0
     assert not any(d.any() for d in backprop())
     texts = [["a", "a", "b"], ["p", "q", "r"]]
@@ -115,10 +139,17 @@ def test_anchor_without_negatives_adds_nothing():
         assert value == pytest.approx(reference_loss(*given, 2.0, "cosine", False))
 
 
-@pytest.mark.parametrize("build", [MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss])
+@pytest.mark.parametrize(
+    "build", [MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss]
+)
 def test_errors(build):
     loss = build()
-    assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ((2, 3), "text", True, False)
+    assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == (
+        (2, 3),
+        "text",
+        True,
+        False,
+    )
     with pytest.raises(ValueError, match=r"Set training.batcher.size to at least 2"):
         build()(([member[:1] for member in MEMBERS[:2]], [["a"], ["p"]]), True)
     with pytest.raises(ValueError, match="got 7, 7, 7 and 6"):

@@ -27,7 +27,9 @@ def initialized(*args, gold=LABELS, **kwargs):
 
 
 def test_value_by_hand():
-    loss = SoftmaxLoss(["u"]).initialize(X=([numpy.ones((2, 1)), numpy.ones((2, 1))], ["no", "yes"]))
+    loss = SoftmaxLoss(["u"]).initialize(
+        X=([numpy.ones((2, 1)), numpy.ones((2, 1))], ["no", "yes"])
+    )
     loss.set_param("W", numpy.array([[1.0], [3.0]]))
     loss.set_param("b", numpy.array([0.5, 0.0]))
     value, _ = loss(([numpy.ones((1, 1)), numpy.zeros((1, 1))], ["yes"]), True)
@@ -42,7 +44,12 @@ def test_gradients(concatenation):
 @pytest.mark.parametrize("concatenation", TABLE_6)
 def test_agrees_with_sentence_transformers(concatenation):
     theirs = st_losses.SoftmaxLoss(
-        Embedder(3), 3, 3, "u" in concatenation, "abs_diff" in concatenation, "product" in concatenation
+        Embedder(3),
+        3,
+        3,
+        "u" in concatenation,
+        "abs_diff" in concatenation,
+        "product" in concatenation,
     ).double()
     loss = initialized(concatenation)
     loss.set_param("W", theirs.classifier.weight.detach().numpy().copy())
@@ -71,7 +78,9 @@ def test_probabilities():
     given = label_probabilities(loss, U, V)
     assert given.shape == (6, 3) and numpy.allclose(given.sum(axis=1), 1)
     columns = [loss.attrs["labels"].index(label) for label in LABELS]
-    assert -numpy.log(given[range(6), columns]).mean() == pytest.approx(loss(([U, V], LABELS), False)[0])
+    assert -numpy.log(given[range(6), columns]).mean() == pytest.approx(
+        loss(([U, V], LABELS), False)[0]
+    )
 
 
 def test_head_survives_saving_and_a_copy_is_independent():
@@ -95,7 +104,10 @@ def test_initialized_again():
     loss.initialize()  # as spaCy does where it has no examples to show
     assert loss(([U, V], LABELS), True)[0] > 0
     loss.initialize(X=([U, V], LABELS))
-    with pytest.raises(ValueError, match=r"made for the labels contradiction, entailment, neutral, and .* for no, yes"):
+    with pytest.raises(
+        ValueError,
+        match=r"made for the labels contradiction, entailment, neutral, and .* for no, yes",
+    ):
         loss.initialize(X=([U[:2], V[:2]], ["no", "yes"]))
     with pytest.raises(ValueError, match="made for 9 features an example, got 6"):
         loss.initialize(X=([U[:, :2], V[:, :2]], LABELS))
@@ -112,9 +124,14 @@ REFUSED = [
     (lambda: initialized(gold=[]), "at least two labels, got none"),
     (lambda: initialized()(([U, V], [*LABELS[:5], "maybe"]), True), r"'maybe' is unknown"),
     (lambda: initialized()(([U, V], LABELS[:5]), True), "got 6, 6 and 5"),
-    (lambda: initialized()(([U[:, :2], V[:, :2]], LABELS), True), "made for 9 features an example, got 6"),
     (
-        lambda: SoftmaxLoss(["u", "v", "product"]).from_bytes(initialized().to_bytes())(([U, V], LABELS), True),
+        lambda: initialized()(([U[:, :2], V[:, :2]], LABELS), True),
+        "made for 9 features an example, got 6",
+    ),
+    (
+        lambda: SoftmaxLoss(["u", "v", "product"]).from_bytes(initialized().to_bytes())(
+            ([U, V], LABELS), True
+        ),
         "trained with the concatenation u, v, abs_diff",
     ),
 ]

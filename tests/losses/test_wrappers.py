@@ -21,8 +21,13 @@ NLI, STS = (MEMBERS, LABELS), ([RNG.normal(size=(3, 4)) for _ in range(2)], RNG.
 
 
 def test_value_is_the_weighted_sum():
-    parts = [CosineSimilarityLoss()(([m[:, :dim] for m in MEMBERS], SCORES), True)[0] for dim in DIMS]
-    for weights, expected in ((WEIGHTS, parts[0] + 0.5 * parts[1] + 2 * parts[2]), (None, sum(parts))):
+    parts = [
+        CosineSimilarityLoss()(([m[:, :dim] for m in MEMBERS], SCORES), True)[0] for dim in DIMS
+    ]
+    for weights, expected in (
+        (WEIGHTS, parts[0] + 0.5 * parts[1] + 2 * parts[2]),
+        (None, sum(parts)),
+    ):
         value, _ = MatryoshkaLoss(CosineSimilarityLoss(), DIMS, weights)((MEMBERS, SCORES), True)
         assert value == pytest.approx(expected)
 
@@ -52,7 +57,10 @@ def test_agrees_with_sentence_transformers():
 def test_each_width_has_its_head_and_they_survive_saving():
     loss = MatryoshkaLoss(SoftmaxLoss(learn_rate_factor=4.0), DIMS).initialize(X=NLI)
     assert [layer.get_dim("nI") for layer in loss.layers] == [18, 12, 6]
-    assert all(layer.learn_rate_factor == 4.0 and layer.attrs["labels"] == ["a", "b", "c"] for layer in loss.layers)
+    assert all(
+        layer.learn_rate_factor == 4.0 and layer.attrs["labels"] == ["a", "b", "c"]
+        for layer in loss.layers
+    )
     loaded = MatryoshkaLoss(SoftmaxLoss(), DIMS).from_bytes(loss.to_bytes())
     assert loaded(NLI, True)[0] == loss(NLI, True)[0] == loaded.initialize()(NLI, True)[0]
     weightless = MatryoshkaLoss(SoftmaxLoss(), DIMS, [0.0, 0.0, 0.0]).from_bytes(loss.to_bytes())
@@ -60,7 +68,9 @@ def test_each_width_has_its_head_and_they_survive_saving():
 
 
 def build(weights=None, **objectives):
-    return MultiTaskLoss({"sts": CosineSimilarityLoss(), "nli": SoftmaxLoss(), **objectives}, weights)
+    return MultiTaskLoss(
+        {"sts": CosineSimilarityLoss(), "nli": SoftmaxLoss(), **objectives}, weights
+    )
 
 
 def test_values_and_gradients_are_weighted():
@@ -84,7 +94,9 @@ def test_saved_objectives():
     assert values == {**expected, "nli": 2 * expected["nli"]}  # the weights are the config's
     other = MultiTaskLoss({"sts": CosineSimilarityLoss(), "snli": SoftmaxLoss()})
     other.from_bytes(build().to_bytes())
-    with pytest.raises(ValueError, match="saved with the objectives nli, sts, but the config names snli, sts"):
+    with pytest.raises(
+        ValueError, match="saved with the objectives nli, sts, but the config names snli, sts"
+    ):
         other({"sts": STS}, True)
 
 
@@ -101,15 +113,39 @@ def test_attributes_of_several_objectives():
 
 COSINE = CosineSimilarityLoss()
 REFUSED = [
-    *((lambda dims=dims: MatryoshkaLoss(COSINE, dims), "Cannot use dims = ") for dims in ([0], [-1, 3], [2**16 + 1])),
-    *((lambda dims=dims: MatryoshkaLoss(COSINE, dims), "positive numbers, each once") for dims in ([], [4, 4])),
-    (lambda: MatryoshkaLoss(COSINE, DIMS, [1.0]), r"cannot work with weights = \[1.0\]: expected 3 numbers"),
-    (lambda: MatryoshkaLoss(COSINE, [8, 4])((MEMBERS, SCORES), True), "to 8 dimensions: they are 6 wide"),
-    (lambda: MatryoshkaLoss(SoftmaxLoss(), [8, 4]).initialize(X=NLI), "to 8 dimensions: they are 6 wide"),
-    (lambda: MatryoshkaLoss(unit_length(), DIMS), "is built of loss layers, got the Thinc model 'unit_length'"),
-    (lambda: MatryoshkaLoss(MultiTaskLoss({"one": COSINE}), DIMS), "cannot contain 'MultiTaskLoss'"),
+    *(
+        (lambda dims=dims: MatryoshkaLoss(COSINE, dims), "Cannot use dims = ")
+        for dims in ([0], [-1, 3], [2**16 + 1])
+    ),
+    *(
+        (lambda dims=dims: MatryoshkaLoss(COSINE, dims), "positive numbers, each once")
+        for dims in ([], [4, 4])
+    ),
+    (
+        lambda: MatryoshkaLoss(COSINE, DIMS, [1.0]),
+        r"cannot work with weights = \[1.0\]: expected 3 numbers",
+    ),
+    (
+        lambda: MatryoshkaLoss(COSINE, [8, 4])((MEMBERS, SCORES), True),
+        "to 8 dimensions: they are 6 wide",
+    ),
+    (
+        lambda: MatryoshkaLoss(SoftmaxLoss(), [8, 4]).initialize(X=NLI),
+        "to 8 dimensions: they are 6 wide",
+    ),
+    (
+        lambda: MatryoshkaLoss(unit_length(), DIMS),
+        "is built of loss layers, got the Thinc model 'unit_length'",
+    ),
+    (
+        lambda: MatryoshkaLoss(MultiTaskLoss({"one": COSINE}), DIMS),
+        "cannot contain 'MultiTaskLoss'",
+    ),
     (lambda: MultiTaskLoss({}), "has no objectives: expected at least one"),
-    (lambda: build({"qqp": 1.0}), r"has weights for \['qqp'\], expected some of the objectives \['nli', 'sts'\]"),
+    (
+        lambda: build({"qqp": 1.0}),
+        r"has weights for \['qqp'\], expected some of the objectives \['nli', 'sts'\]",
+    ),
     (lambda: MultiTaskLoss({"one": "two"}), "is built of loss layers"),
     (lambda: MultiTaskLoss({"all": build()}), "cannot contain 'MultiTaskLoss'"),
     (lambda: build()({"nli": NLI}, True), "was not initialized"),

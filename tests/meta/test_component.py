@@ -22,7 +22,13 @@ from spacy_sbert.pipeline.doc_vectors import encoders_of_vector
 from spacy_sbert.search import SpanSearch, collect_spans
 
 TEXT = "A man is eating food. The cat sat on the mat."
-METHODS = {"conc": {}, "avg": {}, "svd": {"size": 6}, "gcca": {"size": 6}, "ae": {"size": 6, "epochs": 3}}
+METHODS = {
+    "conc": {},
+    "avg": {},
+    "svd": {"size": 6},
+    "gcca": {"size": 6},
+    "ae": {"size": 6, "epochs": 3},
+}
 SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
 
 
@@ -34,7 +40,11 @@ def make_meta(make_nlp, tiny_bert):
         nlp = make_nlp(encoder, unit=unit, model={"normalize": False})
         spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}
         model = {"name": str(tiny_bert), "get_spans": spans} if encoder == "own" else SHARED
-        nlp.add_pipe("sbert", name="sbert_max", config={"model": {**model, "pooling": "max", "normalize": False}})
+        nlp.add_pipe(
+            "sbert",
+            name="sbert_max",
+            config={"model": {**model, "pooling": "max", "normalize": False}},
+        )
         nlp.add_pipe("sbert_meta", config=config)
         if encoder == "shared":
             nlp.initialize(lambda: [make_example(nlp, *CORPUS[i : i + 2]) for i in range(0, 80, 2)])
@@ -69,13 +79,21 @@ def test_texts_without_docs(svd, saved):
         meta = find_meta(loaded)
         found = meta.encode(iter(texts), window=2)
         assert found.dtype == "float32" and found.shape == (4, 6) and not found[1].any()
-        assert numpy.allclose(found, [doc._.sbert_meta_vector for doc in loaded.pipe(texts)], atol=1e-6)
+        assert numpy.allclose(
+            found, [doc._.sbert_meta_vector for doc in loaded.pipe(texts)], atol=1e-6
+        )
         assert meta.encode([]).shape == (0, 6)
     tensor = meta.encode(texts, convert_to_tensor=True, normalize_embeddings=True)
     assert tensor.norm(dim=1).tolist() == pytest.approx([1, 0, 1, 1])
-    assert numpy.allclose(meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:]))
+    assert numpy.allclose(
+        meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:])
+    )
     assert numpy.allclose(meta.encode("a dog"), meta.encode(["a dog"])[0], atol=1e-6)
-    for name, value in {"device": "cuda", "prompt_name": "query", "convert_to_numpy": False}.items():
+    for name, value in {
+        "device": "cuda",
+        "prompt_name": "query",
+        "convert_to_numpy": False,
+    }.items():
         with pytest.raises(ValueError, match=f"Cannot use {name} = "):
             meta.encode(texts, **{name: value})
     assert numpy.allclose(meta.encode(texts, batch_size=3), meta.encode(texts), atol=1e-6)
@@ -102,11 +120,17 @@ def test_docs_get_what_the_estimator_gives(make_meta):
     nlp = make_meta(fit=False)
     pipe, texts = nlp.get_pipe("sbert_meta"), [*CORPUS[:5], "", TEXT]
     docs = list(nlp.pipe(CORPUS))
-    views = [numpy.stack([doc._.get(f"{name}_vector") for doc in docs]) for name in ("sbert", "sbert_max")]
+    views = [
+        numpy.stack([doc._.get(f"{name}_vector") for doc in docs])
+        for name in ("sbert", "sbert_max")
+    ]
     for method, settings in METHODS.items():
         pipe.estimator = make_estimator(method, **settings).fit(views, ["sbert", "sbert_max"])
         docs = list(nlp.pipe(texts))
-        given = [numpy.stack([doc._.get(f"{name}_vector") for doc in docs]) for name in ("sbert", "sbert_max")]
+        given = [
+            numpy.stack([doc._.get(f"{name}_vector") for doc in docs])
+            for name in ("sbert", "sbert_max")
+        ]
         found = pipe.estimator.transform(given)
         for i in (0, 1, 4, 6):
             assert docs[i].vector == pytest.approx(found[i], abs=1e-6), method
@@ -120,8 +144,12 @@ def test_sentences_and_other_spans(make_meta):
     for sent in doc.sents:
         expected = numpy.concatenate([unit(sent._.sbert_vector), unit(sent._.sbert_max_vector)])
         assert sent.vector == pytest.approx(expected, abs=1e-6)
-    assert doc.vector == pytest.approx(numpy.mean([sent.vector for sent in doc.sents], axis=0), abs=1e-6)
-    with pytest.raises(ValueError, match=r"'man is' is not a row .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"):
+    assert doc.vector == pytest.approx(
+        numpy.mean([sent.vector for sent in doc.sents], axis=0), abs=1e-6
+    )
+    with pytest.raises(
+        ValueError, match=r"'man is' is not a row .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"
+    ):
         _ = doc[1:3].vector
     expected = numpy.concatenate([unit(doc[1:3]._.sbert_vector), unit(doc[1:3]._.sbert_max_vector)])
     assert pipe.vector(doc[1:3]) == pytest.approx(expected, abs=1e-6)
@@ -134,7 +162,9 @@ def test_sentences_and_other_spans(make_meta):
 def test_most_similar_to_a_text(nlp):
     doc = nlp(TEXT)
     found = doc._.sbert_meta_most_similar("the cat", k=2)
-    expected = {sent.text: find_meta(nlp).vector(nlp("the cat")) @ sent.vector / 2 for sent in doc.sents}
+    expected = {
+        sent.text: find_meta(nlp).vector(nlp("the cat")) @ sent.vector / 2 for sent in doc.sents
+    }
     assert {one.span.text: one.score for one in found} == pytest.approx(expected, abs=1e-6)
     assert found[0].score > found[1].score
     search = SpanSearch(collect_spans(doc, "sent"))
@@ -154,9 +184,13 @@ def test_a_pipe_takes_docs(nlp, given):
 def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
     nlp, failed = make_meta(), []
     meta = find_meta(nlp)
-    nlp.set_error_handler(lambda name, pipe, docs, error: failed.append((name, len(docs), str(error))))
+    nlp.set_error_handler(
+        lambda name, pipe, docs, error: failed.append((name, len(docs), str(error)))
+    )
     combine = meta._combine
-    monkeypatch.setattr(meta, "_combine", lambda stretches: combine(stretches) if len(stretches) == 1 else 1 / 0)
+    monkeypatch.setattr(
+        meta, "_combine", lambda stretches: combine(stretches) if len(stretches) == 1 else 1 / 0
+    )
     texts = ["a man", "a dog", "he ran"]
     assert [doc.text for doc in nlp.pipe(texts, batch_size=2)] == ["he ran"]
     assert failed == [("sbert_meta", 2, "division by zero")]
@@ -179,7 +213,9 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     assert fit() == (shapes, first)
     (damaged.parent / "vectors.json").write_text('{"key": ', encoding="utf8")
     assert fit() == (shapes, first)
-    assert fit(corpus[:20])[1] != first and len(list(tmp_path.rglob("*.f32"))) == 4  # another corpus
+    assert (
+        fit(corpus[:20])[1] != first and len(list(tmp_path.rglob("*.f32"))) == 4
+    )  # another corpus
 
 
 CODE = """
@@ -194,12 +230,16 @@ def make_powers(power: int = 1):
 
 def test_a_changed_function_does_not_reuse_vectors(make_nlp, tmp_path):
     def fit(power, factor):
-        (tmp_path / "code.py").write_text(CODE.replace("FACTOR", f"{factor} * len(stretch)"), encoding="utf8")
+        (tmp_path / "code.py").write_text(
+            CODE.replace("FACTOR", f"{factor} * len(stretch)"), encoding="utf8"
+        )
         import_file("made_code", tmp_path / "code.py")
         nlp = make_nlp()
         functions = {"powers": {"@misc": "made_powers.v1", "power": power}}
         nlp.add_pipe("sbert_meta", config={"functions": functions, "method": "svd"})
-        return fit_meta(nlp, "sbert_meta", lambda: ["a cat", "a man ran"] * 3, cache=tmp_path / "cache")[1][1].tolist()
+        return fit_meta(
+            nlp, "sbert_meta", lambda: ["a cat", "a man ran"] * 3, cache=tmp_path / "cache"
+        )[1][1].tolist()
 
     assert fit(1, 1) == [9, 3] and fit(2, 1) == [81, 3] and fit(2, 5) == fit(2, 5) == [81, 15]
     assert len(list((tmp_path / "cache").iterdir())) == 3
@@ -208,13 +248,20 @@ def test_a_changed_function_does_not_reuse_vectors(make_nlp, tmp_path):
 def test_a_member_with_nan(nlp):
     pipe = nlp.get_pipe("sbert_meta")
     doc = nlp(TEXT)
-    (stored,) = (record for key, record in doc.user_data.items() if key[1] == "spacy-sbert:sbert_max")
+    (stored,) = (
+        record for key, record in doc.user_data.items() if key[1] == "spacy-sbert:sbert_max"
+    )
     stored["vectors"][0, 3] = numpy.nan
-    with pytest.raises(ValueError, match=r"'sbert_max' .* has a number that is not finite in the vector of sentence 0"):
+    with pytest.raises(
+        ValueError,
+        match=r"'sbert_max' .* has a number that is not finite in the vector of sentence 0",
+    ):
         pipe(doc)
 
 
-@pytest.mark.parametrize("text", ["\n\nA cat.  Sat on\ta mat.\n", "\n", "A cat.\n\n The dog ran. \n\n"])
+@pytest.mark.parametrize(
+    "text", ["\n\nA cat.  Sat on\ta mat.\n", "\n", "A cat.\n\n The dog ran. \n\n"]
+)
 def test_sentences_of_white_space(nlp, text):
     """Their rows are empty ranges, also at the very end of the Doc."""
     doc = nlp(text)
@@ -245,7 +292,11 @@ def test_initialize_fits_on_a_corpus(make_meta, svd, tmp_path):
     nlp = make_meta(method="svd", size=6, fit=False)
     with pytest.raises(ValueError, match="has not been fitted"):
         nlp(TEXT)
-    settings = {"corpus": str(tmp_path / "corpus.tsv"), "column": 2, "cache": str(tmp_path / "cache")}
+    settings = {
+        "corpus": str(tmp_path / "corpus.tsv"),
+        "column": 2,
+        "cache": str(tmp_path / "cache"),
+    }
     nlp.config["initialize"]["components"]["sbert_meta"] = settings
     with pytest.warns(UserWarning, match="1 sentences of 60 tokens or more were left out"):
         nlp.initialize()
@@ -268,7 +319,9 @@ def test_vectors_survive_transport(svd, saved):
 def test_functions_are_members(make_nlp, tmp_path):
     nlp, corpus, text = make_nlp(), CORPUS[:40], "the cat ran"
     for word in WORDS:
-        nlp.vocab.set_vector(word, numpy.random.default_rng(len(word) + ord(word[0])).normal(size=5).astype("f4"))
+        nlp.vocab.set_vector(
+            word, numpy.random.default_rng(len(word) + ord(word[0])).normal(size=5).astype("f4")
+        )
     functions = {
         "mean": {"@misc": "spacy-sbert.MeanStaticVectors.v1"},
         "sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1", "a": 0.01},
@@ -282,7 +335,9 @@ def test_functions_are_members(make_nlp, tmp_path):
     def weighted(text):
         tokens = [token for token in nlp.make_doc(text) if nlp.vocab.has_vector(token.orth)]
         weights = [0.01 / (0.01 + words.count(token.lower_) / len(words)) for token in tokens]
-        return numpy.mean([w * nlp.vocab.get_vector(t.orth) for w, t in zip(weights, tokens, strict=True)], axis=0)
+        return numpy.mean(
+            [w * nlp.vocab.get_vector(t.orth) for w, t in zip(weights, tokens, strict=True)], axis=0
+        )
 
     first = numpy.linalg.svd(numpy.stack([weighted(text) for text in corpus]))[2][0]
     sif = weighted(text) - first * (first @ weighted(text))
@@ -336,7 +391,9 @@ CHANGES = {  # of static vectors, or of what a function has learned
     "two words": lambda nlp: swap_rows(nlp.vocab.vectors.data),
     "the row of a word": lambda nlp: remap(nlp.vocab.vectors),
     "another table": lambda nlp: setattr(
-        nlp.vocab, "vectors", Vectors(data=ONES * ONES[:, None], keys=WORDS[:5], strings=nlp.vocab.strings)
+        nlp.vocab,
+        "vectors",
+        Vectors(data=ONES * ONES[:, None], keys=WORDS[:5], strings=nlp.vocab.strings),
     ),
     "another array": lambda nlp: setattr(nlp.vocab.vectors, "data", 2 * nlp.vocab.vectors.data),
     "fewer words": lambda nlp: nlp.vocab.prune_vectors(2),
@@ -345,7 +402,9 @@ CHANGES = {  # of static vectors, or of what a function has learned
     "loaded": lambda nlp: sif_of(nlp).from_bytes(
         srsly.msgpack_dumps({"weights": {"a": 0.5}, "component": ONES / 5**0.5})
     ),
-    "component, in place": lambda nlp: change_in_place(sif_of(nlp).component, lambda component: -component[::-1]),
+    "component, in place": lambda nlp: change_in_place(
+        sif_of(nlp).component, lambda component: -component[::-1]
+    ),
     "one word more": lambda nlp: sif_of(nlp).weights.update(zebra=0.5),
 }
 
@@ -385,7 +444,10 @@ def test_a_word_that_comes_or_changes_before_it_was_read(make_nlp):
 def test_two_pipelines_of_other_static_vectors(make_nlp, tmp_path):
     first, second = with_functions(make_nlp), with_functions(make_nlp)
     assert first.get_pipe("sbert_meta").fingerprint() == second.get_pipe("sbert_meta").fingerprint()
-    assert reloaded(first, tmp_path).get_pipe("sbert_meta").fingerprint() == first.get_pipe("sbert_meta").fingerprint()
+    assert (
+        reloaded(first, tmp_path).get_pipe("sbert_meta").fingerprint()
+        == first.get_pipe("sbert_meta").fingerprint()
+    )
     second.vocab.set_vector("fast", ONES)
     assert first.get_pipe("sbert_meta").fingerprint() != second.get_pipe("sbert_meta").fingerprint()
 
@@ -395,14 +457,21 @@ def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
     for config, message in (
         ({}, r"at least two members, given: sbert\. Add another"),
         ({"pipes": ["sbert", "sbert"]}, "names of their own, given: sbert, sbert"),
-        ({"functions": {"static": "mean"}}, "'static' of a meta-embedding is not a function but a str"),
+        (
+            {"functions": {"static": "mean"}},
+            "'static' of a meta-embedding is not a function but a str",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             nlp.add_pipe("sbert_meta", config=config)
     make_meta(pipes=["sbert", "sbert_max"]).to_disk(tmp_path)
-    with pytest.raises(ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"):
+    with pytest.raises(
+        ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"
+    ):
         spacy.load(tmp_path, exclude=["sbert_max"])
-    with pytest.raises(ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"):
+    with pytest.raises(
+        ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"
+    ):
         spacy.load(tmp_path, disable=["sbert_max"])(TEXT)
     for settings, message in (  # than it was fitted with
         (
@@ -422,7 +491,9 @@ def make_members(make_nlp, tiny_bert):
 
     def make(width=0, **config):
         nlp = make_nlp()
-        nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "truncate_dim": width}})
+        nlp.add_pipe(
+            "sbert", name="other", config={"model": {"name": str(tiny_bert), "truncate_dim": width}}
+        )
         nlp.add_pipe("sbert_meta", config=config)
         return nlp
 
@@ -448,12 +519,17 @@ def test_said_before_anything_is_encoded(make_members, monkeypatch, config, widt
     assert not encoded
 
 
-def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog, monkeypatch, tmp_path):
+def test_fewer_directions_than_the_widest_member_are_logged(
+    make_members, caplog, monkeypatch, tmp_path
+):
     monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
     nlp = make_members(4, method="svd")
     with caplog.at_level(logging.WARNING, "spacy"):
         fit_meta(nlp, "sbert_meta", lambda: CORPUS[:9])
-    assert "'svd' the members of 'sbert_meta' have 8 directions to give, fewer than the 16" in caplog.text
+    assert (
+        "'svd' the members of 'sbert_meta' have 8 directions to give, fewer than the 16"
+        in caplog.text
+    )
     vector = nlp("A man.").vector
     assert vector.shape == (8,)
     assert numpy.array_equal(reloaded(nlp, tmp_path)("A man.").vector, vector)
@@ -489,7 +565,9 @@ def test_a_fit_warns_of_members_that_are_set_otherwise(svd, make_nlp, tiny_bert,
         with pytest.raises(ValueError, match="Members of widths"):
             nlp(TEXT)
     else:
-        with pytest.warns(UserWarning, match=r"sbert-meta-other-members.* than its members have now \(sbert\)"):
+        with pytest.warns(
+            UserWarning, match=r"sbert-meta-other-members.* than its members have now \(sbert\)"
+        ):
             nlp(TEXT)
 
 
@@ -514,7 +592,9 @@ def test_members_in_another_order_are_refused(make_meta, method):
     nlp = make_meta(method=method)
     nlp(TEXT)
     nlp.get_pipe("sbert_meta").members.reverse()
-    with pytest.raises(ValueError, match=r"fitted on the members \('sbert', 'sbert_max'\), the pipeline gives it"):
+    with pytest.raises(
+        ValueError, match=r"fitted on the members \('sbert', 'sbert_max'\), the pipeline gives it"
+    ):
         nlp(TEXT)
 
 
@@ -527,5 +607,7 @@ def test_docs_of_another_pipeline_are_warned_of(make_meta, saved, read):
         weights.data = 1.5 * weights.data
     doc = other(TEXT)
     meta = spacy.load(saved).get_pipe("sbert_meta")
-    with pytest.warns(UserWarning, match=r"sbert-meta-other-doc.* The vectors of sbert_max on a Doc are not by"):
+    with pytest.warns(
+        UserWarning, match=r"sbert-meta-other-doc.* The vectors of sbert_max on a Doc are not by"
+    ):
         meta.vector(doc) if read == "vector" else meta(doc)

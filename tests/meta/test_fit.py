@@ -20,7 +20,9 @@ def test_layouts(tmp_path):
     assert list(read_sentences(tmp_path / "table.tsv.gz", 2)) == ["One.", "Two."]
     (tmp_path / "table.csv").write_text('made,"One, two."\nmade,Three.\n', encoding="utf8")
     assert list(read_sentences(tmp_path / "table.csv", 2)) == ["One, two.", "Three."]
-    (tmp_path / "objects.jsonl").write_text('{"text": "One."}\n{"text": " Two.", "id": 1}\n', encoding="utf8")
+    (tmp_path / "objects.jsonl").write_text(
+        '{"text": "One."}\n{"text": " Two.", "id": 1}\n', encoding="utf8"
+    )
     assert list(read_sentences(tmp_path / "objects.jsonl")) == ["One.", "Two."]
 
 
@@ -28,8 +30,18 @@ def test_layouts(tmp_path):
     ("name", "text", "column", "message"),
     [
         ("a.tsv", "made\tOne.\nTwo.\n", 2, "a.tsv.*line 2"),
-        ("a.tsv", "made\tOne.\nmade\tTwo.\tmore\n", 2, "line 2: 3 columns, but the first line has 2"),
-        ("a.jsonl", '{"text": "One."}\n{"texts": "Two."}\n', None, 'line 2: expected an object with a string "text"'),
+        (
+            "a.tsv",
+            "made\tOne.\nmade\tTwo.\tmore\n",
+            2,
+            "line 2: 3 columns, but the first line has 2",
+        ),
+        (
+            "a.jsonl",
+            '{"text": "One."}\n{"texts": "Two."}\n',
+            None,
+            'line 2: expected an object with a string "text"',
+        ),
         ("a.jsonl", "One.\n", None, "line 1: expected a JSON object"),
     ],
 )
@@ -42,30 +54,44 @@ def test_damaged_lines_are_named(tmp_path, name, text, column, message):
 @pytest.fixture(scope="module")
 def two_encoders(make_nlp, tiny_bert, tmp_path_factory):
     nlp, folder = make_nlp(), tmp_path_factory.mktemp("fit")
-    nlp.add_pipe("sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.add_pipe(
+        "sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}}
+    )
     nlp.to_disk(folder / "in")
     (folder / "corpus.txt").write_text("\n".join([*CORPUS[:40], "a " * 61]) + "\n", encoding="utf8")
     return folder
 
 
 def fit(folder, *options, source="in", target="out", code=0):
-    return said("fit-meta", folder / source, folder / "corpus.txt", folder / target, *options, code=code)
+    return said(
+        "fit-meta", folder / source, folder / "corpus.txt", folder / target, *options, code=code
+    )
 
 
 def test_the_command_fits_and_saves(two_encoders):
     cache = two_encoders / "c"
-    done = fit(two_encoders, "--method", "gcca", "--size", "5", "--option", "tau=0.5", "--cache", cache)
+    done = fit(
+        two_encoders, "--method", "gcca", "--size", "5", "--option", "tau=0.5", "--cache", cache
+    )
     assert "1 sentences of 60 tokens or more were left out" in done
     nlp = spacy.load(two_encoders / "out")
     pipe = nlp.get_pipe("sbert_meta")
     assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
     assert pipe.estimator.settings == {"size": 5, "normalize": True, "tau": 0.5}
-    views = [numpy.memmap(file, dtype="f4").reshape(40, 16) for file in sorted(cache.rglob("*.f32"))]
-    assert numpy.array_equal(GCCA(size=5, tau=0.5).fit(views).components_, pipe.estimator.components_)
+    views = [
+        numpy.memmap(file, dtype="f4").reshape(40, 16) for file in sorted(cache.rglob("*.f32"))
+    ]
+    assert numpy.array_equal(
+        GCCA(size=5, tau=0.5).fit(views).components_, pipe.estimator.components_
+    )
     fit(two_encoders, "--option", "tau=2.0", source="out", target="again")
     nlp = spacy.load(two_encoders / "again")
     assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
-    assert nlp.get_pipe("sbert_meta").estimator.settings == {"size": 5, "normalize": True, "tau": 2.0}
+    assert nlp.get_pipe("sbert_meta").estimator.settings == {
+        "size": 5,
+        "normalize": True,
+        "tau": 2.0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ from small_models import MODELS, by_window, make_model, make_rows
 
 from spacy_sbert.models.engine.bert_families import BertParameters, load_parameters
 from spacy_sbert.models.engine.packed_bert import PackedBert
-from spacy_sbert.models.loading import Source, build_network, load_config, load_tokenizer, position_limit
+from spacy_sbert.models.loading import (
+    Source,
+    build_network,
+    load_config,
+    load_tokenizer,
+    position_limit,
+)
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
 
@@ -34,15 +40,29 @@ def test_parameters_and_network_are_those_of_from_pretrained(name, tmp_path):
     assert isinstance(found, BertParameters) and position_limit(found) == position_limit(stock)
     given, theirs = (by_window(PackedBert(model, torch.float32), rows) for model in (found, stock))
     assert all(map(torch.equal, given, theirs)), "to the last bit"
-    network, weights = build_network(found.config, found.state_dict()), dict(found.named_parameters())
+    network, weights = (
+        build_network(found.config, found.state_dict()),
+        dict(found.named_parameters()),
+    )
     assert torch.equal(before, torch.get_rng_state()), "training draws the same numbers"
     assert type(network) is kind and not network.training
-    assert network.config.to_dict() == {**stock.config.to_dict(), "_name_or_path": found.config.name_or_path}
+    assert network.config.to_dict() == {
+        **stock.config.to_dict(),
+        "_name_or_path": found.config.name_or_path,
+    }
     assert weights.keys() == dict(stock.named_parameters()).keys()
     for each in ("named_parameters", "named_buffers"):
-        for (key, ours), (of_stock, value) in zip(getattr(network, each)(), getattr(stock, each)(), strict=True):
-            assert key == of_stock and torch.equal(ours, value) and ours.requires_grad == value.requires_grad
-            assert key not in weights or ours.data_ptr() == weights[key].data_ptr(), "no copy in memory"
+        for (key, ours), (of_stock, value) in zip(
+            getattr(network, each)(), getattr(stock, each)(), strict=True
+        ):
+            assert (
+                key == of_stock
+                and torch.equal(ours, value)
+                and ours.requires_grad == value.requires_grad
+            )
+            assert key not in weights or ours.data_ptr() == weights[key].data_ptr(), (
+                "no copy in memory"
+            )
 
 
 @pytest.mark.parametrize("name", ["bert", "mpnet"])
@@ -75,9 +95,13 @@ OTHERS = {
     "has_another": with_weights(lambda weights: weights.update(other=torch.zeros(16))),
     "another_width": with_weights(lambda weights: weights.update({NORM: torch.zeros(15)})),
     "half_a_pooler": with_weights(lambda weights: weights.pop("pooler.dense.bias")),
-    "prefix_of_a_head": with_weights(lambda weights: weights.update({f"bert.{NORM}": weights.pop(NORM)})),
+    "prefix_of_a_head": with_weights(
+        lambda weights: weights.update({f"bert.{NORM}": weights.pop(NORM)})
+    ),
     "damaged": lambda folder: (folder / "model.safetensors").write_bytes(b"\x00" * 100),
-    "other_files": lambda folder: (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors"),
+    "other_files": lambda folder: (folder / "model.safetensors").rename(
+        folder / "model-00001-of-00002.safetensors"
+    ),
     "another_class": with_config(architectures=["RobertaModel"]),
     "fewer_layers": with_config(num_hidden_layers=1),
     "no_padding": with_config(pad_token_id=None),
@@ -93,7 +117,9 @@ OTHERS = {
 @pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
 def test_the_class_reads_all_others(change, tmp_path, tiny_bert):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    change_json(folder / "config.json", architectures=["BertForMaskedLM"])  # as folders say whose head is gone
+    change_json(
+        folder / "config.json", architectures=["BertForMaskedLM"]
+    )  # as folders say whose head is gone
     assert read(folder) is not None
     change(folder)
     assert read(folder) is None
@@ -101,7 +127,11 @@ def test_the_class_reads_all_others(change, tmp_path, tiny_bert):
 
 def test_the_class_is_there_for_settings(tiny_bert):
     assert read(tiny_bert, hidden_dropout_prob=0.3) is None and read(tiny_bert, trust=True) is None
-    for settings in ({"frozen": ["embeddings"]}, {"gradient_checkpointing": True}, {"precision": "reference"}):
+    for settings in (
+        {"frozen": ["embeddings"]},
+        {"gradient_checkpointing": True},
+        {"precision": "reference"},
+    ):
         shim = TransformerShim(str(tiny_bert), TransformerConfig(**settings))
         shim.load()
         assert type(shim.weights) is transformers.BertModel
@@ -119,7 +149,9 @@ def test_saved_pipelines_need_no_network_and_stay_the_same(tiny_bert, tmp_path):
     assert isinstance(shim_of(again).weights, BertParameters)
     assert again(TEXTS[0]).similarity(nlp(TEXTS[0])) == pytest.approx(1), "of one fingerprint"
     again.to_disk(tmp_path / "second")
-    first, second = ((tmp_path / name / "sbert" / "model").read_bytes() for name in ("first", "second"))
+    first, second = (
+        (tmp_path / name / "sbert" / "model").read_bytes() for name in ("first", "second")
+    )
     assert first == second
 
 
@@ -140,7 +172,9 @@ def test_threads_that_ask_for_it_get_one(tiny_bert):
     assert all(network is networks[0] for network in networks)
 
 
-@pytest.mark.parametrize("written", ["BertTokenizer", "BertTokenizerFast", None, "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize(
+    "written", ["BertTokenizer", "BertTokenizerFast", None, "PreTrainedTokenizerFast"]
+)
 def test_the_tokenizer_is_that_of_the_auto_class(written, tmp_path, tiny_bert):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     change_json(folder / "tokenizer_config.json", tokenizer_class=written)

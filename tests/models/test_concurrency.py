@@ -12,7 +12,12 @@ import pytest
 import spacy
 
 from spacy_sbert.models.engine import concurrency
-from spacy_sbert.models.engine.concurrency import LOADING, EncoderUse, TrainedElsewhereError, prepare_forks
+from spacy_sbert.models.engine.concurrency import (
+    LOADING,
+    EncoderUse,
+    TrainedElsewhereError,
+    prepare_forks,
+)
 from spacy_sbert.models.listener import SentenceListener
 
 REFUSED = f"Another thread \\('{threading.main_thread().name}'\\) trains this encoder"
@@ -116,7 +121,9 @@ def test_training_waits_for_those_who_encode_and_refuses_those_who_come():
         raise ZeroDivisionError
     assert elsewhere(lambda: enter(use.changing())) is None and not concurrency._CHANGING
     step = use.begin_step()
-    assert elsewhere(copy.deepcopy(use).begin_step) is None and use.step is step, "nobody trains a copy"
+    assert elsewhere(copy.deepcopy(use).begin_step) is None and use.step is step, (
+        "nobody trains a copy"
+    )
 
 
 def test_one_of_two_that_begin_at_once():
@@ -199,7 +206,9 @@ def test_a_fork_waits_for_a_change_and_is_used_by_nobody(block):
     begun.clear()
     encoding = start(encode)
     begun.wait(10)
-    assert exit_code(lambda: enter(use.changing())) == 0, "a thread of the parent does not encode in the child"
+    assert exit_code(lambda: enter(use.changing())) == 0, (
+        "a thread of the parent does not encode in the child"
+    )
     leave.set()
     assert ends(encoding)
     step = use.begin_step()

@@ -6,7 +6,13 @@ import torch
 from torch.nn import functional
 
 from spacy_sbert.models.engine import training as cpu_training
-from spacy_sbert.models.engine.training import _attention, _dense_gradient, _dropout, _embedding, _linear
+from spacy_sbert.models.engine.training import (
+    _attention,
+    _dense_gradient,
+    _dropout,
+    _embedding,
+    _linear,
+)
 
 
 @pytest.fixture
@@ -19,7 +25,9 @@ def results(run, *given):
     """What a function gives, and the gradients of its inputs."""
     leaves = [each.clone().requires_grad_() for each in given]
     output = run(*leaves)
-    weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    weights = torch.randn(
+        output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
     output.backward(weights.to(output.dtype))
     return [output.detach(), *(each.grad for each in leaves)]
 
@@ -48,11 +56,17 @@ def test_linear(draw, has_bias):
     given = [draw(3, 4, 5), draw(7, 5), *([draw(7)] if has_bias else [])]
     assert_equal(results(of_module, *given), results(functional.linear, *given))
     leaves = [each.requires_grad_() for each in given]
-    assert "_Linear" in of_module(*leaves).grad_fn.name() and torch.autograd.gradcheck(of_module, leaves)
+    assert "_Linear" in of_module(*leaves).grad_fn.name() and torch.autograd.gradcheck(
+        of_module, leaves
+    )
 
 
 def test_linear_under_autocast(draw):
-    given = [draw(6, 5, 16, dtype=torch.float32), draw(24, 16, dtype=torch.float32), draw(24, dtype=torch.float32)]
+    given = [
+        draw(6, 5, 16, dtype=torch.float32),
+        draw(24, 16, dtype=torch.float32),
+        draw(24, dtype=torch.float32),
+    ]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found, expected = results(of_module, *given), results(functional.linear, *given)
     assert found[0].dtype == torch.bfloat16 and torch.equal(found[0], expected[0])
@@ -73,7 +87,9 @@ def test_embedding(draw, padding):
     found = _embedding(table, ids)
     _dense_gradient(table)
     found.backward(weights)
-    assert torch.equal(found, expected) and torch.allclose(table.weight.grad, of_pytorch + 1, atol=1e-12)
+    assert torch.equal(found, expected) and torch.allclose(
+        table.weight.grad, of_pytorch + 1, atol=1e-12
+    )
     assert table.weight.grad.data_ptr() == memory and not table.weight.grad.is_sparse
 
 
@@ -112,8 +128,15 @@ def test_dropped_numbers_are_independent():
         *(numpy.corrcoef(kept[:, :-lag].flat, kept[:, lag:].flat)[0, 1] for lag in (1, 2, 4)),
     ]
     assert shares == pytest.approx([0.5, 0, 0, 0], abs=0.005)
-    for module in (torch.nn.Dropout(0.5).eval(), torch.nn.Dropout(0.0), torch.nn.Dropout(1.0), torch.nn.Identity()):
-        assert torch.equal(_dropout(module, torch.ones(100)), module(torch.ones(100))), "that of PyTorch"
+    for module in (
+        torch.nn.Dropout(0.5).eval(),
+        torch.nn.Dropout(0.0),
+        torch.nn.Dropout(1.0),
+        torch.nn.Identity(),
+    ):
+        assert torch.equal(_dropout(module, torch.ones(100)), module(torch.ones(100))), (
+            "that of PyTorch"
+        )
 
 
 def test_attention(draw, monkeypatch):
@@ -130,5 +153,9 @@ def test_attention(draw, monkeypatch):
     given = draw(2, 3, 4, 8), draw(2, 3, 5, 8), draw(2, 3, 5, 8)
     found = results(lambda query, key, value: _attention(query, key, value, added, 0.3), *given)
     assert_equal(found, results(written_out, *given))
-    expected = results(lambda *qkv: functional.scaled_dot_product_attention(*qkv, attn_mask=added), *given)
-    assert all(map(torch.equal, results(lambda *qkv: _attention(*qkv, added, 0.0), *given), expected))
+    expected = results(
+        lambda *qkv: functional.scaled_dot_product_attention(*qkv, attn_mask=added), *given
+    )
+    assert all(
+        map(torch.equal, results(lambda *qkv: _attention(*qkv, added, 0.0), *given), expected)
+    )

@@ -4,7 +4,18 @@ import numpy
 import pytest
 import spacy
 from gradients import relative_error
-from pipelines import CURATED, MEAN, MINILM, add_curated, finish_update, gradients, pooled, reloaded, shim_of, weights
+from pipelines import (
+    CURATED,
+    MEAN,
+    MINILM,
+    add_curated,
+    finish_update,
+    gradients,
+    pooled,
+    reloaded,
+    shim_of,
+    weights,
+)
 from pipelines import CURATED_LISTENER as LISTENER
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -18,7 +29,11 @@ TEXT = "He cannot go. \n The cat sat on the mat. Food."
 SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
 TOKENS = "spacy-sbert.Tok2VecSentenceEncoder.v1"
 WEIGHTING = {"@architectures": f"{CURATED}ScalarWeight.v1", "num_layers": 2}
-LAYERS = {**LISTENER, "@architectures": f"{CURATED}ScalarWeightingListener.v1", "weighting": WEIGHTING}
+LAYERS = {
+    **LISTENER,
+    "@architectures": f"{CURATED}ScalarWeightingListener.v1",
+    "weighting": WEIGHTING,
+}
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls+mean"])
@@ -33,7 +48,9 @@ def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
         expected = pooled(pieces.dataXd[starts[sent.start] : starts[sent.end]], pooling)
         assert numpy.allclose(sent.vector, expected, atol=1e-6), "in the context of its Doc"
     if pooling == "mean":
-        of_tokens = [part.mean(axis=0) for part in numpy.split(pieces.dataXd, starts[1:-1]) if len(part)]
+        of_tokens = [
+            part.mean(axis=0) for part in numpy.split(pieces.dataXd, starts[1:-1]) if len(part)
+        ]
         given = [token.vector for token in doc if token.has_vector]
         assert numpy.allclose(given, of_tokens, atol=1e-6) and len(given) == len(doc) - 1
 
@@ -52,12 +69,16 @@ def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
             ner.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp)
         for text in texts:
             doc = nlp(text)
-            own = minilm(" ".join(token.text for token in doc if not token.is_space))  # cut at the same places
+            own = minilm(
+                " ".join(token.text for token in doc if not token.is_space)
+            )  # cut at the same places
             states, given = (find(one)[0].data["states"] for one in (own, doc))
             assert given.shape == states.shape and numpy.abs(given - states).max() < 1e-5
             mean = states.mean(axis=0)
             assert numpy.abs(doc.vector - mean / numpy.linalg.norm(mean)).max() < 1e-5
-    assert numpy.linalg.norm(spacy.load(tmp_path)("A man is eating.").vector) == pytest.approx(1.0, abs=1e-6)
+    assert numpy.linalg.norm(spacy.load(tmp_path)("A man is eating.").vector) == pytest.approx(
+        1.0, abs=1e-6
+    )
 
 
 def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
@@ -69,7 +90,11 @@ def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
         shim_of(nlp, "transformer")._model.zero_grad()
         nlp.update(batch, sgd=False)
         grads.append(gradients(nlp, "transformer"))
-    assert all(relative_error(grads[1][key], given) < 1e-4 for key, given in grads[0].items() if "key" not in key)
+    assert all(
+        relative_error(grads[1][key], given) < 1e-4
+        for key, given in grads[0].items()
+        if "key" not in key
+    )
     shim_of(nlp, "transformer")._model.zero_grad()
     nlp.update(plain, sgd=False)
     assert not any(grad.any() for grad in gradients(nlp, "transformer").values())
@@ -77,7 +102,10 @@ def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
 
 @pytest.mark.parametrize("how", ["grad_factor", "frozen", "frozen_components"])
 def test_weights_that_are_to_stay(make_nlp, examples, how):
-    tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0 if how == "grad_factor" else 1.0}
+    tok2vec = {
+        "@architectures": "spacy-sbert.SentenceListener.v1",
+        "grad_factor": 0.0 if how == "grad_factor" else 1.0,
+    }
     nlp = make_nlp("curated", model={"tok2vec": tok2vec})
     batch, kept = examples(nlp), {"exclude": ["transformer"], "annotates": ["transformer"]}
     nlp.initialize(lambda: batch)
@@ -86,7 +114,9 @@ def test_weights_that_are_to_stay(make_nlp, examples, how):
     losses = nlp.update(batch, sgd=False, **(kept if how == "frozen_components" else {}))
     nlp.get_pipe("transformer").finish_update(Adam(0.01))
     assert losses["sbert"] > 0
-    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
+    assert all(
+        numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items()
+    )
 
 
 @pytest.mark.spacy_transformers
@@ -117,15 +147,23 @@ def test_replaced_listeners(make_nlp, examples, tmp_path):
         nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
         nlp.remove_pipe("transformer")
         for one in (nlp, reloaded(nlp, tmp_path)):
-            assert numpy.allclose(one(TEXT).vector, doc.vector, atol=1e-6) and one("").vector.shape == (16,)
-            assert numpy.allclose(one.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6)
+            assert numpy.allclose(one(TEXT).vector, doc.vector, atol=1e-6) and one(
+                ""
+            ).vector.shape == (16,)
+            assert numpy.allclose(
+                one.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6
+            )
             batch = examples(one)
             one.initialize(lambda batch=batch: batch)
             assert one.update(batch, sgd=False)["sbert"] > 0
-            assert all(grad.any() for key, grad in gradients(one, "sbert").items() if "position" in key)
+            assert all(
+                grad.any() for key, grad in gradients(one, "sbert").items() if "position" in key
+            )
 
 
-@pytest.mark.parametrize("tok2vec", [pytest.param(LISTENER, marks=pytest.mark.slow), LAYERS], ids=["last", "all"])
+@pytest.mark.parametrize(
+    "tok2vec", [pytest.param(LISTENER, marks=pytest.mark.slow), LAYERS], ids=["last", "all"]
+)
 def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_path):
     fix_random_seed(0)
     nlp = spacy.blank("xx")
@@ -138,13 +176,17 @@ def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_pa
     (tokens,) = listener.predict([doc])
     kept = [token.i for token in doc if not token.is_space]
     assert numpy.allclose(doc.vector, tokens[kept].mean(axis=0), atol=1e-6)
-    assert numpy.allclose(nlp.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6)
+    assert numpy.allclose(
+        nlp.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6
+    )
     before, optimizer = weights(nlp, "transformer"), Adam(0.003)
     for _ in range(60):
         losses = nlp.update(batch, sgd=False)
         finish_update(nlp, optimizer)
     assert losses["sbert"] < 0.005
-    assert not any(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
+    assert not any(
+        numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items()
+    )
     expected = nlp(TEXT).vector
     assert numpy.array_equal(reloaded(nlp, tmp_path)(TEXT).vector, expected)
 
@@ -163,12 +205,19 @@ def test_nothing_to_listen_to(make_nlp, tiny_bert, examples):
     nlp = make_nlp("curated")
     sbert, doc = nlp.get_pipe("sbert"), nlp.make_doc(TEXT)
     doc._.trf_data = object()
-    refused(r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur", lambda: sbert(doc))
-    refused("and a curated_transformer read them as they are", lambda: sbert.encode(["a"], prompt="query: "))
+    refused(
+        r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur",
+        lambda: sbert(doc),
+    )
+    refused(
+        "and a curated_transformer read them as they are",
+        lambda: sbert.encode(["a"], prompt="query: "),
+    )
     with nlp.select_pipes(disable="transformer"):
         refused("it is disabled", lambda: nlp(TEXT))
     refused(
-        "'transformer' or 'curated_transformer' stands", add(spacy.blank("xx"), **{"@architectures": SHARED}).initialize
+        "'transformer' or 'curated_transformer' stands",
+        add(spacy.blank("xx"), **{"@architectures": SHARED}).initialize,
     )
     tokens = {"@architectures": TOKENS, "tok2vec": LISTENER}
     message = "listens to a 'curated_transformer' component .*, and none stands before it"
@@ -177,7 +226,10 @@ def test_nothing_to_listen_to(make_nlp, tiny_bert, examples):
     add_curated(nlp, tiny_bert)
     batch = examples(add(nlp, **tokens))
     nlp.initialize(lambda: batch)
-    frozen = {"exclude": ["transformer"], "annotates": ["transformer"]}  # what listeners of its package do not hear
+    frozen = {
+        "exclude": ["transformer"],
+        "annotates": ["transformer"],
+    }  # what listeners of its package do not hear
     message = r"set frozen = true in its own block, \[components\.transformer\]"
     refused(message, lambda: nlp.update(batch, sgd=False, **frozen))
 
@@ -191,13 +243,24 @@ def test_widths_and_layers(tiny_bert):
     wide = {**LISTENER, "width": 32}
     message = "vectors of 32 numbers, and the component 'transformer' makes 16: set width = 16"
     refused(message, curated(tok2vec=wide).initialize)
-    refused(r"gave vectors of 16 numbers.*listens for 32: set the width", lambda: curated(tok2vec=wide)(TEXT))
+    refused(
+        r"gave vectors of 16 numbers.*listens for 32: set the width",
+        lambda: curated(tok2vec=wide)(TEXT),
+    )
     message = r"set all_layer_outputs = true in \[components\.transformer\]"
     refused(message, curated(tok2vec=LAYERS).initialize)
     message = r"listens to all layers.*expected spacy-sbert\.SentenceListener\.v1"
     refused(message, lambda: curated(**{"@architectures": SHARED, "tok2vec": LAYERS}))
-    each = {"@architectures": f"{CURATED}TransformerLayersListener.v1", "layers": 2, "width": 16, "pooling": MEAN}
-    refused(r"gives a vector of each layer: expected .*LastTransformerLayerListener", lambda: curated(tok2vec=each))
+    each = {
+        "@architectures": f"{CURATED}TransformerLayersListener.v1",
+        "layers": 2,
+        "width": 16,
+        "pooling": MEAN,
+    }
+    refused(
+        r"gives a vector of each layer: expected .*LastTransformerLayerListener",
+        lambda: curated(tok2vec=each),
+    )
 
 
 def test_half_precision_is_pooled_in_single(make_nlp):
@@ -207,4 +270,6 @@ def test_half_precision_is_pooled_in_single(make_nlp):
     doc._.trf_data.all_outputs[-1] = Ragged(pieces.dataXd.astype("float16"), pieces.lengths)
     given = nlp.get_pipe("sbert")(Doc.copy(doc)).vector
     assert given.dtype == numpy.float32
-    assert numpy.array_equal(given, pooled(pieces.dataXd.astype("float16").astype("float32"), "mean"))
+    assert numpy.array_equal(
+        given, pooled(pieces.dataXd.astype("float16").astype("float32"), "mean")
+    )

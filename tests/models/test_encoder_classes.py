@@ -17,16 +17,28 @@ from spacy_sbert import find_sbert
 from spacy_sbert.hub.sentence_transformers import import_folder
 from spacy_sbert.readers import pair_doc
 
-TEXTS = ["a man is eating food", "the cat sat on the mat and he ran fast", "someone", "he is eating the food"]
+TEXTS = [
+    "a man is eating food",
+    "the cat sat on the mat and he ran fast",
+    "someone",
+    "he is eating the food",
+]
 LONG = "word number " * 120
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+}
 SIZES |= {"max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
 MASKED, TYPED = ("input_ids", "attention_mask"), ("input_ids", "token_type_ids", "attention_mask")
 # What becomes of a class: the vectors of sentence-transformers; where padding changes them, those of a text by itself.
 EQUAL, ALONE = "equal", "equal alone"
 OTHER_INPUT = "has no embeddings of wordpieces.* Use an encoder of plain text"
 UNABLE = r"cannot encode a text by itself \({}.* Use an encoder of plain text"
-DECODER = r"is an encoder with a decoder \(is_encoder_decoder = true\)\. Use an encoder of plain text"
+DECODER = (
+    r"is an encoder with a decoder \(is_encoder_decoder = true\)\. Use an encoder of plain text"
+)
 
 
 @dataclass(frozen=True)
@@ -52,9 +64,22 @@ WIDE_HEADS = {"num_key_value_heads": 1, "head_dim": 16}
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 128}
 T5 = {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2}
 XLM = {"emb_dim": 32, "n_layers": 2, "n_heads": 2}
-BART = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}
+BART = {
+    "d_model": 32,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+}
 BART |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-FUNNEL = {"block_sizes": [1, 1], "block_repeats": [1, 1], "d_model": 32, "n_head": 2, "d_head": 16, "d_inner": 48}
+FUNNEL = {
+    "block_sizes": [1, 1],
+    "block_repeats": [1, 1],
+    "d_model": 32,
+    "n_head": 2,
+    "d_head": 16,
+    "d_inner": 48,
+}
 GROUPS = ("q_groups", "k_groups", "v_groups", "intermediate_groups", "output_groups")
 VISION = {"vision": 1, "cross_encoder": 1, "language": 1}
 
@@ -67,7 +92,10 @@ FIRST = {  # one of each kind
     "longformer": _plain(attention_window=8),
     "big_bird": _typed(ALONE, block_size=4),
     "xlnet": Case(
-        EQUAL, {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 48}, ("max_position_embeddings",), TYPED
+        EQUAL,
+        {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 48},
+        ("max_position_embeddings",),
+        TYPED,
     ),
     "xlm": _typed(**XLM),
     "gpt2": _plain(**GPT),
@@ -76,7 +104,9 @@ FIRST = {  # one of each kind
     "bart": _plain(DECODER, **BART),
     "canine": _typed(OTHER_INPUT, downsampling_rate=4, local_transformer_stride=8),
     "bros": _typed(UNABLE.format("ValueError: You have to specify bbox"), dim_bbox=8),
-    "reformer": Case("draws hashes at random.* Use an encoder of plain text", {"axial_pos_embds_dim": [16, 16]}),
+    "reformer": Case(
+        "draws hashes at random.* Use an encoder of plain text", {"axial_pos_embds_dim": [16, 16]}
+    ),
 }
 OTHERS = {
     "roberta": _plain(),
@@ -186,14 +216,18 @@ def make_folder(tiny_bert, tmp_path):
         words = BertTokenizerFast.from_pretrained(tiny_bert)
         sizes = {key: value for key, value in SIZES.items() if key not in case.without}
         torch.manual_seed(0)
-        config = AutoConfig.for_model(kind, **{**sizes, "vocab_size": len(words), **case.config, **changes})
+        config = AutoConfig.for_model(
+            kind, **{**sizes, "vocab_size": len(words), **case.config, **changes}
+        )
         model = AutoModel.from_config(config)
         with torch.no_grad():
             for weight in model.parameters():
                 if weight.dim() > 1:
                     weight.normal_(std=0.3)
         model.save_pretrained(folder)
-        special = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
+        special = {
+            f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")
+        }
         PreTrainedTokenizerFast(
             tokenizer_object=words.backend_tokenizer,
             model_input_names=list(case.inputs),
@@ -202,7 +236,11 @@ def make_folder(tiny_bert, tmp_path):
         ).save_pretrained(folder)
         write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
         width = getattr(config, "hidden_size", None)
-        change_json(folder / "1_Pooling" / "config.json", word_embedding_dimension=width, pooling_mode_mean_tokens=True)
+        change_json(
+            folder / "1_Pooling" / "config.json",
+            word_embedding_dimension=width,
+            pooling_mode_mean_tokens=True,
+        )
         change_json(folder / "sentence_bert_config.json", max_seq_length=max_length or ...)
         return folder
 
@@ -240,26 +278,43 @@ def test_as_sentence_transformers_or_refused(make_folder, kind):
     alone = numpy.stack([theirs.encode([text])[0] for text in TEXTS])
     size = max(1.0, float(abs(alone).max()))
     assert abs(ours.encode(TEXTS) - alone).max() < 5e-6 * size
-    expected = theirs.encode(TEXTS) if "attention_mask" in inputs else alone  # without a mask it would pool padding
+    expected = (
+        theirs.encode(TEXTS) if "attention_mask" in inputs else alone
+    )  # without a mask it would pool padding
     assert abs(_import(folder, precision="reference").encode(TEXTS) - expected).max() < 1e-6 * size
 
 
-@pytest.mark.parametrize("kind", ["convbert", "longformer", "t5", *slow("bert", "big_bird", "llama", "fnet", "mt5")])
+@pytest.mark.parametrize(
+    "kind", ["convbert", "longformer", "t5", *slow("bert", "big_bird", "llama", "fnet", "mt5")]
+)
 def test_training_and_saving(make_folder, kind):
     nlp = import_folder(str(make_folder(kind)), precision="float32")
     sbert = find_sbert(nlp)
     before = sbert.encode(TEXTS)
     again = find_sbert(spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes()))
     assert numpy.array_equal(again.encode(TEXTS), before)
-    pairs = [pair_doc(nlp, TEXTS[0], TEXTS[2], score=0.9), pair_doc(nlp, TEXTS[1], TEXTS[3], score=0.1)]
+    pairs = [
+        pair_doc(nlp, TEXTS[0], TEXTS[2], score=0.9),
+        pair_doc(nlp, TEXTS[1], TEXTS[3], score=0.1),
+    ]
     examples = [Example(doc.copy(), doc) for doc in pairs]
     sgd = nlp.initialize(lambda: examples)
     assert nlp.update(examples, sgd=sgd)["sbert"] > 0
     assert abs(sbert.encode(TEXTS) - before).max() > 1e-4
 
 
-TABLES = ("bert", "longformer", "gpt2", *slow("roberta", "gptj", "roformer", "opt", "xlm", "yoso", "clip_text_model"))
-NO_TABLE = ("llama", "t5", "xlnet", *slow("modernbert", "bloom", "falcon", "gpt_neox", "xglm", "funnel", "mega"))
+TABLES = (
+    "bert",
+    "longformer",
+    "gpt2",
+    *slow("roberta", "gptj", "roformer", "opt", "xlm", "yoso", "clip_text_model"),
+)
+NO_TABLE = (
+    "llama",
+    "t5",
+    "xlnet",
+    *slow("modernbert", "bloom", "falcon", "gpt_neox", "xglm", "funnel", "mega"),
+)
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -280,6 +335,10 @@ def test_other_positions_are_none(make_folder, kind):
 
 @pytest.mark.slow
 def test_a_text_that_is_too_long_for_positions_that_are_no_table(make_folder):
-    sbert = _import(make_folder("mpt", max_length=200, max_position_embeddings=128), precision="float32")
-    with pytest.raises(ValueError, match=r"\(mpt\) cannot encode 200 wordpieces.*'model_max_length': 128"):
+    sbert = _import(
+        make_folder("mpt", max_length=200, max_position_embeddings=128), precision="float32"
+    )
+    with pytest.raises(
+        ValueError, match=r"\(mpt\) cannot encode 200 wordpieces.*'model_max_length': 128"
+    ):
         sbert.encode([LONG])

@@ -64,7 +64,10 @@ def test_a_language_is_that_of_the_card(folders, card):
 def test_the_default_encoder_is_english(pipe):
     assert language_of(MINILM) == "en"
     (message,) = warned(spacy.blank("fr"), pipe=pipe)
-    assert f"'{MINILM}' of the pipe '{pipe}' was made for the language 'en'" in message and "multilingual" in message
+    assert (
+        f"'{MINILM}' of the pipe '{pipe}' was made for the language 'en'" in message
+        and "multilingual" in message
+    )
 
 
 def test_a_saved_pipe_may_have_learned_its_language(folders, tmp_path):

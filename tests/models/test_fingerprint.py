@@ -74,7 +74,9 @@ def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
     assert [of(doc) for doc in nlp.pipe([TEXT, "a dog"])] == [first] * 2
     assert find_sbert(nlp).fingerprint() == first
     loaded, same = reloaded(nlp, tmp_path), make_nlp(encoder, unit="doc+sent")
-    copies = [] if encoder == "curated" else [pickle.loads(pickle.dumps(nlp))]  # which spaCy cannot pickle
+    copies = (
+        [] if encoder == "curated" else [pickle.loads(pickle.dumps(nlp))]
+    )  # which spaCy cannot pickle
     for one in (loaded, same, *copies):
         assert one in copies or find_sbert(one).fingerprint() == first
         assert caught(lambda one=one: one(TEXT).similarity(nlp(TEXT)))[1] == []
@@ -101,13 +103,24 @@ def test_fingerprint_of_comparable_vectors(make_nlp, tiny_bert, tmp_path):
 def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path):
     cased = shutil.copytree(tiny_bert, tmp_path / "cased")
     write_modules(cased, ("Transformer", ""))
-    (cased / "sentence_bert_config.json").write_text('{"do_lower_case": false, "max_seq_length": 24}')
+    (cased / "sentence_bert_config.json").write_text(
+        '{"do_lower_case": false, "max_seq_length": 24}'
+    )
     for name in ("tokenizer.json", "tokenizer_config.json"):
         text = (cased / name).read_text(encoding="utf8")
         changed = text.replace('"lowercase": true', '"lowercase": false')
-        (cased / name).write_text(changed.replace('"do_lower_case": true', '"do_lower_case": false'), encoding="utf8")
+        (cased / name).write_text(
+            changed.replace('"do_lower_case": true', '"do_lower_case": false'), encoding="utf8"
+        )
     layers = {"transformer_config": {"num_hidden_layers": 1}}
-    models = [{}, {"pooling": "cls"}, {"truncate_dim": 8}, {"name": str(other_bert)}, layers, {"name": str(cased)}]
+    models = [
+        {},
+        {"pooling": "cls"},
+        {"truncate_dim": 8},
+        {"name": str(other_bert)},
+        layers,
+        {"name": str(cased)},
+    ]
     found = [of(make_nlp(model=model)("a dog")) for model in models]
     nlp = make_nlp(model={"dense": DENSE})
     nlp.initialize()
@@ -117,9 +130,14 @@ def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path)
 
 @pytest.mark.parametrize("encoder", quick("own", "listening", "static"))
 def test_a_step_of_training_changes_it(make_nlp, examples, encoder):
-    nlp, optimizer = make_nlp(encoder), SGD if encoder == "static" else Adam  # few rows of a table change
+    nlp, optimizer = (
+        make_nlp(encoder),
+        SGD if encoder == "static" else Adam,
+    )  # few rows of a table change
     pairs = examples(nlp)
-    nlp.initialize(lambda: pairs) if encoder != "curated" else find_sbert(nlp).initialize(lambda: pairs, nlp=nlp)
+    nlp.initialize(lambda: pairs) if encoder != "curated" else find_sbert(nlp).initialize(
+        lambda: pairs, nlp=nlp
+    )
     before = nlp(TEXT)
     for _ in range(2):  # a component that is shared learns by the second
         nlp.update(pairs, sgd=optimizer(0.01))
@@ -129,7 +147,9 @@ def test_a_step_of_training_changes_it(make_nlp, examples, encoder):
     if encoder == "own":  # with averaged weights, too, for a while
         shim = shim_of(nlp)
         state = shim.network.state_dict()
-        with nlp.use_params({(shim.id, key): value.numpy() + 1 for key, value in state.items() if "weight" in key}):
+        with nlp.use_params(
+            {(shim.id, key): value.numpy() + 1 for key, value in state.items() if "weight" in key}
+        ):
             assert of(nlp(TEXT)) != of(after)
         assert of(nlp(TEXT)) == of(after)
 
@@ -167,24 +187,34 @@ def test_it_is_not_computed_for_each_doc(make_nlp, examples, monkeypatch):
     done.clear()
     for _ in range(2):
         nlp.update(pairs, sgd=Adam(0.01))
-        nlp.evaluate([Example(nlp.make_doc(pair.text), pair.reference) for pair in pairs * 2], batch_size=1)
+        nlp.evaluate(
+            [Example(nlp.make_doc(pair.text), pair.reference) for pair in pairs * 2], batch_size=1
+        )
     assert done == [1, 1]
 
 
 def test_comparison_across_encoders_warns_once(make_nlp, other_bert):
-    nlp, other, third = make_nlp(unit="doc+sent"), make_nlp(name=other_bert), make_nlp(model={"pooling": "cls"})
+    nlp, other, third = (
+        make_nlp(unit="doc+sent"),
+        make_nlp(name=other_bert),
+        make_nlp(model={"pooling": "cls"}),
+    )
     doc, theirs = nlp(TEXT), other(TEXT)
     expected = float(cosine(doc.vector[None], theirs.vector[None])[0])
     joined = spacy.blank("xx", vocab=nlp.vocab)
     joined.add_pipe("sbert", config={"model": {"name": str(other_bert)}})
     given, warned = caught(lambda: doc.similarity(theirs))
     assert given == pytest.approx(expected, abs=1e-6) and len(warned) == 1
-    assert f"'{other_bert}' of the pipe 'sbert'" in str(warned[0].message) and of(doc) not in str(warned[0].message)
+    assert f"'{other_bert}' of the pipe 'sbert'" in str(warned[0].message) and of(doc) not in str(
+        warned[0].message
+    )
     assert warned[0].filename == __file__
     again = [lambda: theirs.similarity(doc), lambda: doc[0:2].similarity(theirs[1])]
     assert [caught(do)[1] for do in again] == [[], []]
     _, (same_name,) = caught(lambda: doc[1].similarity(third(TEXT)[1]))
-    assert of(doc) in str(same_name.message) and of(third(TEXT)) in str(same_name.message)  # what tells them apart
+    assert of(doc) in str(same_name.message) and of(third(TEXT)) in str(
+        same_name.message
+    )  # what tells them apart
     for do in (
         lambda: doc[1:3].similarity(theirs[1:3]),
         lambda: doc._.sbert_similarity(theirs),
@@ -207,10 +237,20 @@ def test_one_encoder_never_warns(make_nlp, tmp_path):
     doc = nlp(TEXT)
     (stored,) = through_docbin([doc], spacy.blank("xx").vocab)
     prompted = nlp(TEXT, component_cfg={"sbert": {"prompt_name": "query"}})
-    others = [stored, restore(stored), doc.copy(), pickle.loads(pickle.dumps(doc)), prompted, nlp(""), doc[:4].as_doc()]
+    others = [
+        stored,
+        restore(stored),
+        doc.copy(),
+        pickle.loads(pickle.dumps(doc)),
+        prompted,
+        nlp(""),
+        doc[:4].as_doc(),
+    ]
     others += [make_nlp()(TEXT), make_nlp("shared")(TEXT), doc[1:4].as_doc(copy_user_data=True)]
     for other in others:
-        assert caught(lambda other=other: (doc.similarity(other), doc[1].similarity(other)))[1] == []
+        assert (
+            caught(lambda other=other: (doc.similarity(other), doc[1].similarity(other)))[1] == []
+        )
     assert of(stored) == of(doc)
 
 
@@ -222,14 +262,18 @@ def test_a_meta_embedding_has_one_of_its_members(make_nlp, tiny_bert, other_bert
         return nlp
 
     nlp, same = make(tiny_bert), make(tiny_bert)
-    assert same.get_pipe("sbert_meta").fingerprint() == nlp.get_pipe("sbert_meta").fingerprint()  # before its first use
+    assert (
+        same.get_pipe("sbert_meta").fingerprint() == nlp.get_pipe("sbert_meta").fingerprint()
+    )  # before its first use
     docs = [one(TEXT) for one in (nlp, same, make(other_bert), make(tiny_bert, method="avg"))]
     found = [of(doc, "sbert_meta") for doc in docs]
     assert found[0] == found[1] == nlp.get_pipe("sbert_meta").fingerprint() and len(set(found)) == 3
     assert len(caught(lambda: docs[0].similarity(docs[2]))[1]) == 1
     assert caught(lambda: docs[0].similarity(docs[1]))[1] == []
     expected = [one.score for one in docs[0]._.sbert_meta_most_similar(nlp("the dog"))]
-    assert [one.score for one in docs[0]._.sbert_meta_most_similar("the dog")] == pytest.approx(expected, abs=1e-6)
+    assert [one.score for one in docs[0]._.sbert_meta_most_similar("the dog")] == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 # Digests of pipelines, by which evaluations know them, and of encoders, by which resumed runs and indexes do
@@ -266,7 +310,9 @@ def test_pooling_tokens_and_training_change_the_identity(make_nlp, examples, enc
     """Of encoders without a transformer of this package; for the others see tests/search/test_encoder.py."""
     nlp = make_nlp(encoder)
     first = identify(find_sbert(nlp))
-    changed = [make_nlp(encoder, model=model) for model in ({"pooling": "max"}, {"normalize": True}, {})]
+    changed = [
+        make_nlp(encoder, model=model) for model in ({"pooling": "max"}, {"normalize": True}, {})
+    ]
     changed[-1].tokenizer.add_special_case("eating", [{"ORTH": "eat"}, {"ORTH": "ing"}])
     others = [identify(find_sbert(other)) for other in changed]
     if encoder == "static":
@@ -306,7 +352,9 @@ def test_training_a_head_changes_no_vector(make_nlp, examples):
 
 def test_the_digest_of_an_encoder(make_nlp):
     """Each number of the weights; for settings see tests/search/test_encoder.py."""
-    encoders = [make_nlp(model=model).get_pipe("sbert").text_encoder() for model in ({}, {"dense": DENSE})]
+    encoders = [
+        make_nlp(model=model).get_pipe("sbert").text_encoder() for model in ({}, {"dense": DENSE})
+    ]
     dense = encoders[-1].pooling.dense
     for name, shape in (("W", (16, 16)), ("b", (16,))):
         dense.set_param(name, numpy.ones(shape, dtype="float32"))
@@ -315,7 +363,9 @@ def test_the_digest_of_an_encoder(make_nlp):
     dense.get_param("b")[3] += 1e-6
     weight = encoders[0].model.shim.network.embeddings.word_embeddings.weight.data
     weight[7, 3] += 1e-6
-    digests += [encoder_digest(encoder.model, encoder.pooling) for encoder in (encoders[0], encoders[-1])]
+    digests += [
+        encoder_digest(encoder.model, encoder.pooling) for encoder in (encoders[0], encoders[-1])
+    ]
     assert len(set(digests)) == len(digests)
 
 
@@ -327,7 +377,9 @@ def test_sbert_similarity_without_hooks(make_nlp):
     a, b = (nlp(TEXT) for nlp in (quiet, hooked))
     for ours, theirs in ((a, b), (a[1:4], b[1:4]), (a[1], b[1])):
         for other, expected in ((a[6:9], b[6:9]), (a[7], b[7]), (a, b)):
-            assert ours._.sbert_similarity(other) == pytest.approx(theirs.similarity(expected), abs=1e-6)
+            assert ours._.sbert_similarity(other) == pytest.approx(
+                theirs.similarity(expected), abs=1e-6
+            )
     assert a._.sbert_similarity(quiet(" ")) == 0.0
     for given in ("a dog", a.vocab["dog"], b.vector, None):
         with pytest.raises(TypeError, match=rf"A {type(given).__name__} has no sentence vector"):
@@ -343,8 +395,16 @@ def test_sbert_similarity_without_hooks(make_nlp):
 def test_static_vectors_of_an_encoder_that_change(mode, change):
     nlp = spacy.blank("xx")
     words = ["the", "dog", "ran", "cat"]
-    table = numpy.random.default_rng(0).normal(size=(4 if mode == "default" else 40, 6)).astype("float32")
-    settings = {"keys": words} if mode == "default" else {"mode": "floret", "hash_count": 1, "minn": 2, "maxn": 3}
+    table = (
+        numpy.random.default_rng(0)
+        .normal(size=(4 if mode == "default" else 40, 6))
+        .astype("float32")
+    )
+    settings = (
+        {"keys": words}
+        if mode == "default"
+        else {"mode": "floret", "hash_count": 1, "minn": 2, "maxn": 3}
+    )
     nlp.vocab.vectors = Vectors(data=table, strings=nlp.vocab.strings, **settings)
     tok2vec = {"@architectures": "spacy-sbert.WordVectors.v1"}
     architecture = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}

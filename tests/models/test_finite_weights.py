@@ -39,7 +39,9 @@ def test_encoders(make_nlp, tmp_path, encoder, value):
     assert weights_not_finite(model) is not None
     if encoder in ("listening", "curated"):  # a component of another package
         return
-    with pytest.warns(UserWarning, match=r"\[sbert-diverged\] .* is not finite: training has diverged"):
+    with pytest.warns(
+        UserWarning, match=r"\[sbert-diverged\] .* is not finite: training has diverged"
+    ):
         nlp.to_disk(tmp_path / "out")
     with pytest.raises(DivergedError, match=DIVERGED):
         spacy.load(tmp_path / "out")
@@ -81,6 +83,8 @@ def test_meta():
 def test_sums_that_overflow_are_no_sign():
     large = torch.full((8,), 3e38)
     assert tensors_not_finite([("a", large), ("b", torch.arange(3))]) is None
-    assert tensors_not_finite([("a", large), ("b", torch.tensor([1.0, -numpy.inf, numpy.inf]))]) == "b"
+    assert (
+        tensors_not_finite([("a", large), ("b", torch.tensor([1.0, -numpy.inf, numpy.inf]))]) == "b"
+    )
     layer = Linear(2, 2).initialize()
     assert weights_not_finite(layer) is None

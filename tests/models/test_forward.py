@@ -14,10 +14,17 @@ from spacy_sbert.models.engine.bert_families import is_packable, layers_of
 from spacy_sbert.models.engine.packing import PLACES_APART
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 
-DROPOUT = {"hidden_dropout_prob": 1.0, "attention_probs_dropout_prob": 0.5, "dropout": 1.0, "attention_dropout": 0.5}
+DROPOUT = {
+    "hidden_dropout_prob": 1.0,
+    "attention_probs_dropout_prob": 0.5,
+    "dropout": 1.0,
+    "attention_dropout": 0.5,
+}
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9, 150, 12]
 ALONE = [64] * 4  # each fills a row
-SHORT = torch.randint(2, 20, (64,), generator=torch.Generator().manual_seed(3)).tolist()  # for the tiny BERT
+SHORT = torch.randint(
+    2, 20, (64,), generator=torch.Generator().manual_seed(3)
+).tolist()  # for the tiny BERT
 
 
 @pytest.fixture(params=TRAINED)
@@ -41,7 +48,11 @@ def make_wordpieces(lengths):
 
 
 def gradients_of(model):
-    found = {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+    found = {
+        name: parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
     model.zero_grad()
     return found
 
@@ -50,7 +61,9 @@ def of_hugging_face(model, lengths):
     """The states of all windows, one after another, and the gradients of the sum of each by its weight."""
     wordpieces = make_wordpieces(lengths)
     held = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
-    ids = torch.full(held.shape, model.config.pad_token_id).masked_scatter(held, torch.from_numpy(wordpieces.ids))
+    ids = torch.full(held.shape, model.config.pad_token_id).masked_scatter(
+        held, torch.from_numpy(wordpieces.ids)
+    )
     torch.manual_seed(5)
     states = model(input_ids=ids, attention_mask=held.long()).last_hidden_state[held]
     states.backward(weights_like(states))
@@ -79,7 +92,9 @@ def assert_alike(given, expected):
     assert torch.allclose(states, expected_states, atol=1e-5)
     assert found.keys() == expected_gradients.keys() and len(found) > 30
     for name, gradient in expected_gradients.items():
-        assert torch.allclose(found[name], gradient, atol=1e-5 * float(gradient.abs().max()) + 1e-4), name
+        assert torch.allclose(
+            found[name], gradient, atol=1e-5 * float(gradient.abs().max()) + 1e-4
+        ), name
         assert gradient.any(), name
 
 
@@ -107,7 +122,10 @@ def attention_of_pytorch(query, key, value, mask, p):
 
 def test_bfloat16_is_close(make_model):
     model = make_model(0.0)
-    given, (expected, by_name) = ours(model, LENGTHS, precision="bfloat16"), of_hugging_face(model, LENGTHS)
+    given, (expected, by_name) = (
+        ours(model, LENGTHS, precision="bfloat16"),
+        of_hugging_face(model, LENGTHS),
+    )
     states, found = given
     assert cosine([states], [expected]) > 0.999 and (states - expected).abs().max() > 1e-4
     assert cosine([found[name] for name in by_name], by_name.values()) > 0.99
@@ -116,7 +134,10 @@ def test_bfloat16_is_close(make_model):
 def test_products_are_of_few_shapes(make_model, monkeypatch):
     """Each new one costs memory for good, see passes."""
     model, seen = make_model(0.0), set()
-    linear, of_layers = training._linear, [module for parts in layers_of(model) for module in parts.linear]
+    linear, of_layers = (
+        training._linear,
+        [module for parts in layers_of(model) for module in parts.linear],
+    )
 
     def watch(module, x):
         if module in of_layers:
@@ -127,7 +148,10 @@ def test_products_are_of_few_shapes(make_model, monkeypatch):
     draw = numpy.random.default_rng(0)
     for _ in range(8):
         ours(model, draw.integers(1, 110, 8).tolist(), precision="bfloat16")
-    assert all(len(places) == 1 and places[0] % PLACES_APART == 0 for places in seen) and 3 <= len(seen) <= 10
+    assert (
+        all(len(places) == 1 and places[0] % PLACES_APART == 0 for places in seen)
+        and 3 <= len(seen) <= 10
+    )
 
 
 # Mini-batches
@@ -172,7 +196,8 @@ def test_the_second_pass_drops_out_what_the_first_did(model, monkeypatch, packed
 
 
 @pytest.mark.parametrize(
-    ("encoder", "setting"), [("own", {"mini_batch_size": 2}), ("shared", {"gradient_checkpointing": True})]
+    ("encoder", "setting"),
+    [("own", {"mini_batch_size": 2}), ("shared", {"gradient_checkpointing": True})],
 )
 def test_memory_savers_do_not_change_the_gradient(make_nlp, examples, encoder, setting):
     found = []
@@ -214,7 +239,11 @@ def test_frozen_parts_stay(make_nlp, examples, encoder):
     finish_update(nlp, Adam(0.01))
     after = weights(nlp, HOLDER[encoder])
     moved = {key for key in before if not numpy.array_equal(before[key], after[key])}
-    assert moved == {k for k in before if not k.startswith(("embeddings.", "encoder.layer.0.attention.", "pooler."))}
+    assert moved == {
+        k
+        for k in before
+        if not k.startswith(("embeddings.", "encoder.layer.0.attention.", "pooler."))
+    }
 
 
 REFUSED = [

@@ -29,7 +29,10 @@ def make_adam(kind=Optimizer, **settings):
 def make_parameters():
     generator = torch.Generator().manual_seed(0)
     shapes = {"matrix": (301, 67), "bias": (67,), "sometimes": (5, 7), "frozen": (3,)}
-    found = {(4, name): torch.nn.Parameter(torch.randn(shape, generator=generator)) for name, shape in shapes.items()}
+    found = {
+        (4, name): torch.nn.Parameter(torch.randn(shape, generator=generator))
+        for name, shape in shapes.items()
+    }
     found[4, "frozen"].requires_grad_(False)
     return found
 
@@ -37,7 +40,11 @@ def make_parameters():
 def with_gradient(parameters, step):
     """Those that have a gradient in a step; each is given one."""
     generator = torch.Generator().manual_seed(step)
-    found = {key: p for key, p in parameters.items() if p.requires_grad and (key[1] != "sometimes" or step % 3 == 1)}
+    found = {
+        key: p
+        for key, p in parameters.items()
+        if p.requires_grad and (key[1] != "sometimes" or step % 3 == 1)
+    }
     for parameter in found.values():
         parameter.grad = torch.randn(parameter.shape, generator=generator) * 0.1
     return found
@@ -64,7 +71,10 @@ def assert_alike(given, expected, atol):
         assert numpy.allclose(given[key], expected[key], rtol=1e-6, atol=atol), key
 
 
-ORDERS = {"fused": [update_fused] * N_STEPS, "in turn": [update_one_by_one, update_fused] * (N_STEPS // 2)}
+ORDERS = {
+    "fused": [update_fused] * N_STEPS,
+    "in turn": [update_one_by_one, update_fused] * (N_STEPS // 2),
+}
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -76,10 +86,16 @@ def test_the_update_is_that_of_thinc(settings, order):
     assert_alike(given, expected, atol=2e-7)
     assert_alike(fused.mom1, alone.mom1, atol=1e-8)
     assert_alike(fused.mom2, alone.mom2, atol=1e-10)
-    assert fused.nr_update == alone.nr_update == {(4, "matrix"): 10, (4, "bias"): 10, (4, "sometimes"): 3}
+    assert (
+        fused.nr_update
+        == alone.nr_update
+        == {(4, "matrix"): 10, (4, "bias"): 10, (4, "sometimes"): 3}
+    )
     start = make_parameters()
     moved = {key[1]: abs(given[key] - start[key].detach().numpy()).max() for key in given}
-    assert moved["frozen"] == 0.0 and all(moved[name] > 0.01 for name in ("matrix", "bias", "sometimes"))
+    assert moved["frozen"] == 0.0 and all(
+        moved[name] > 0.01 for name in ("matrix", "bias", "sometimes")
+    )
 
 
 def test_the_first_step_by_hand():
@@ -92,12 +108,18 @@ def test_the_first_step_by_hand():
     stepped = numpy.array([1 - 0.1 * 0.5 / (0.5 + eps), 2 + 0.1 * 0.25 / (0.25 + eps)])
     assert parameter.detach().numpy() == pytest.approx(stepped * (1 - 0.1 * 0.5), rel=1e-5)
     assert optimizer.mom1[1, "w"] == pytest.approx(numpy.array([0.05, -0.025]), rel=1e-5)
-    assert optimizer.mom2[1, "w"] == pytest.approx(numpy.array([0.00025, 0.0000625]), rel=1e-4)  # 1 - 0.999 in float32
+    assert optimizer.mom2[1, "w"] == pytest.approx(
+        numpy.array([0.00025, 0.0000625]), rel=1e-4
+    )  # 1 - 0.999 in float32
 
 
 def test_other_optimizers_and_parameters_are_left_alone():
     others = [make(0.01, use_averages=False) for make in (RAdam, SGD, OneByOne)]
-    others += [Adam(0.01), Adam(0.01, beta1=0.0, use_averages=False), lambda key, weights, gradient: None]
+    others += [
+        Adam(0.01),
+        Adam(0.01, beta1=0.0, use_averages=False),
+        lambda key, weights, gradient: None,
+    ]
     assert not any(can_fuse(optimizer, with_gradient(make_parameters(), 0)) for optimizer in others)
 
     def fused(weights, gradient):
@@ -126,6 +148,8 @@ def test_pipelines_learn_the_same(make_nlp, examples, encoder):
     (fused, n_fused), (alone, n_alone) = found
     assert n_fused == n_alone > 30
     for key in fused:
-        if "pooler" not in key and not key.endswith("key.bias"):  # no gradient, or rounding alone: softmax ignores it
+        if "pooler" not in key and not key.endswith(
+            "key.bias"
+        ):  # no gradient, or rounding alone: softmax ignores it
             assert abs(fused[key] - before[key]).max() > 0.01, key
             assert abs(fused[key] - alone[key]).max() < 1e-5, key

@@ -49,7 +49,10 @@ def test_truncation_and_errors():
     assert numpy.array_equal(backprop(upstream), numpy.pad(upstream, ((0, 0), (0, 3))))
     with pytest.raises(ValueError, match="6 dimensions: they have 5"):
         truncation(6).predict(x)
-    with pytest.raises(ValueError, match="Unknown activation 'gelu' of a dense layer: expected one of identity, tanh"):
+    with pytest.raises(
+        ValueError,
+        match="Unknown activation 'gelu' of a dense layer: expected one of identity, tanh",
+    ):
         Dense(3, 2, activation="gelu")
     with pytest.raises(ValueError, match="nO = 0"):
         Dense(3, 0)
@@ -90,7 +93,11 @@ def test_huge_and_tiny_rows(dtype):
         Y, backprop = unit_length().begin_update(X)
         for found in (Y, similarity.unit_length(X)):
             assert found.dtype == dtype and found == pytest.approx(unit, abs=eps), scale
-        dX = backprop(upstream).astype("float64") * numpy.linalg.norm(X.astype("f8") / scale, axis=1)[:, None] * scale
+        dX = (
+            backprop(upstream).astype("float64")
+            * numpy.linalg.norm(X.astype("f8") / scale, axis=1)[:, None]
+            * scale
+        )
         assert dX == pytest.approx(d_unit, abs=eps), scale
 
     # Denormal rows have a direction and no gradient.
@@ -117,7 +124,22 @@ def test_ordinary_rows_are_divided_by_their_norms():
 
 # Sigmoid
 
-EXTREME = [0.0, -0.0, 1e-30, 15.9, 88.0, 88.8, 89.0, 103.0, 709.0, 710.0, 745.0, 1000.0, 1e30, numpy.inf]
+EXTREME = [
+    0.0,
+    -0.0,
+    1e-30,
+    15.9,
+    88.0,
+    88.8,
+    89.0,
+    103.0,
+    709.0,
+    710.0,
+    745.0,
+    1000.0,
+    1e30,
+    numpy.inf,
+]
 
 
 @pytest.mark.filterwarnings("error")

@@ -21,12 +21,16 @@ from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.private_attributes import has_int8_product
 from spacy_sbert.models.shim import CALIBRATION_FILE
 
-needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
+needs_int8 = pytest.mark.skipif(
+    not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI"
+)
 TEXTS = ["A man is eating food.", "the dog cannot", "a b c d e f", "man.", "the food, a dog"] * 3
 
 
 def windows_of(lengths, seed=0):
-    return batch_of(lengths, [each for i, n in enumerate(lengths) for each in make_window(n, 1, seed + i)[0]])
+    return batch_of(
+        lengths, [each for i, n in enumerate(lengths) for each in make_window(n, 1, seed + i)[0]]
+    )
 
 
 @pytest.fixture
@@ -55,8 +59,12 @@ def test_ranges_are_those_of_what_hugging_face_gives_its_layers(name):
     found = calibrate(model, wordpieces)
     seen = [{part: [] for part in LINEARS} for _ in layers_of(model)]
     for parts, lists in zip(layers_of(model), seen, strict=True):
-        for part, module in zip(LINEARS, (parts.query, parts.mix, parts.widen, parts.narrow), strict=True):
-            module.register_forward_hook(lambda _, given, __, own=lists[part]: own.append(given[0][0]))
+        for part, module in zip(
+            LINEARS, (parts.query, parts.mix, parts.widen, parts.narrow), strict=True
+        ):
+            module.register_forward_hook(
+                lambda _, given, __, own=lists[part]: own.append(given[0][0])
+            )
     starts = numpy.cumsum(wordpieces.lengths) - wordpieces.lengths
     for start, length in zip(starts, wordpieces.lengths, strict=True):
         ids = torch.from_numpy(wordpieces.ids[start : start + length])[None]
@@ -73,7 +81,10 @@ def test_ranges_are_those_of_what_hugging_face_gives_its_layers(name):
 def lowest_cosine(engine, exact):
     """Of the mean state of a window."""
     pairs = zip(by_window(engine, make_rows()), by_window(exact, make_rows()), strict=True)
-    return min(torch.cosine_similarity(given.float().mean(0), expected.mean(0), dim=0) for given, expected in pairs)
+    return min(
+        torch.cosine_similarity(given.float().mean(0), expected.mean(0), dim=0)
+        for given, expected in pairs
+    )
 
 
 @pytest.fixture
@@ -116,7 +127,9 @@ def test_elsewhere_it_is_auto(monkeypatch):
         monkeypatch.setattr(inference, "has_int8_product", lambda has=has_product: has)
         monkeypatch.setattr(inference, "uses_amx", lambda has=has_amx: has)
         is_quick = has_product and not has_amx
-        assert resolve_precision("int8", "cpu") == ("int8" if is_quick else resolve_precision("auto", "cpu"))
+        assert resolve_precision("int8", "cpu") == (
+            "int8" if is_quick else resolve_precision("auto", "cpu")
+        )
 
 
 @needs_int8
@@ -128,7 +141,9 @@ def test_from_the_first_texts_that_are_enough(make_pipe, monkeypatch, encoder):
     before = nlp(TEXTS[0]).vector
     assert shim.calibration is None and shim.precision == "int8"
     plain = BackendCache().engine_of(shim.network, resolve_precision("auto", "cpu"))
-    assert type(shim.inference_engine().layers[0].linears["mix"]) is type(plain.layers[0].linears["mix"])
+    assert type(shim.inference_engine().layers[0].linears["mix"]) is type(
+        plain.layers[0].linears["mix"]
+    )
     list(nlp.pipe(TEXTS, batch_size=len(TEXTS)))
     found = shim.calibration
     after = nlp(TEXTS[0]).vector
@@ -149,7 +164,9 @@ def test_ranges_are_saved_with_the_pipeline(make_pipe, tmp_path, encoder):
         assert shim_of(copied.get_pipe("sbert")).calibration.digest() == ranges
         assert numpy.array_equal(copied(TEXTS[0]).vector, expected)
     copied = shim_of(sbert).copy()
-    assert copied.calibration.digest() == ranges and copied._inference is not shim_of(sbert)._inference
+    assert (
+        copied.calibration.digest() == ranges and copied._inference is not shim_of(sbert)._inference
+    )
     assert pipeline_digest(copies[0]) == pipeline_digest(nlp)
     sbert.calibrate(TEXTS[:2])
     assert pipeline_digest(copies[0]) != pipeline_digest(nlp)
@@ -206,9 +223,19 @@ def test_damaged_ranges(tmp_path):
     found = calibrate(model, windows_of([9, 5]))
     path.write_bytes(found.to_bytes())
     assert read_calibration(path, model).digest() == found.digest()
-    mix, others = found.ranges["mix"], {name: each for name, each in found.ranges.items() if name != "mix"}
-    damaged = [{**others, "mix": mix[:, :, 1:].contiguous()}, {**others, "mix": mix * torch.nan}, others]
-    for data in (*(replace(found, ranges=ranges).to_bytes() for ranges in damaged), found.to_bytes()[:-9]):
+    mix, others = (
+        found.ranges["mix"],
+        {name: each for name, each in found.ranges.items() if name != "mix"},
+    )
+    damaged = [
+        {**others, "mix": mix[:, :, 1:].contiguous()},
+        {**others, "mix": mix * torch.nan},
+        others,
+    ]
+    for data in (
+        *(replace(found, ranges=ranges).to_bytes() for ranges in damaged),
+        found.to_bytes()[:-9],
+    ):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=CALIBRATION_FILE.replace(".", r"\.")):
             read_calibration(path, model)
@@ -218,4 +245,7 @@ def test_as_many_windows_as_are_enough():
     model, windows = make_model("bert"), windows_of([9, 5, 20, 3])
     for enough, expected in ((1, 9), (9, 9), (10, 14), (0, 37), (99, 37)):
         assert calibrate(model, windows, enough=enough).n_wordpieces == expected
-    assert calibrate(model, windows, enough=14).digest() == calibrate(model, windows_of([9, 5])).digest()
+    assert (
+        calibrate(model, windows, enough=14).digest()
+        == calibrate(model, windows_of([9, 5])).digest()
+    )

@@ -7,7 +7,9 @@ from torch.nn import functional
 from spacy_sbert.models.engine.int8 import _fake_quantized, _Int8Linear, _Quantizer
 from spacy_sbert.models.private_attributes import has_int8_product
 
-needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
+needs_int8 = pytest.mark.skipif(
+    not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI"
+)
 ACTIVATIONS = {
     None: lambda x: x,
     "gelu": functional.gelu,
@@ -39,7 +41,9 @@ def test_rounding_by_the_formula(layer, factors):
     rounded = rounding(states)
     exact = states.double() / f / rounding.scale + rounding.zero
     assert rounded.dtype == torch.uint8
-    assert (rounded - exact).abs().max() <= 0.5 + 1e-3 and rounded.min() == 0 and rounded.max() == 255
+    assert (
+        (rounded - exact).abs().max() <= 0.5 + 1e-3 and rounded.min() == 0 and rounded.max() == 255
+    )
 
 
 def test_beyond_the_range_is_its_end_and_zero_is_exact(layer):
@@ -60,12 +64,19 @@ def test_product_by_the_formula(layer, activation, smooth, dtype):
     linear = _Int8Linear(weight, bias, ranges, activation, smooth=smooth, dtype=dtype)
     f = torch.ones(16, dtype=torch.float64)
     if smooth:
-        f = (ranges.abs().amax(0).clamp(min=1e-5) / weight.abs().amax(0).clamp(min=1e-5)).sqrt().double()
+        f = (
+            (ranges.abs().amax(0).clamp(min=1e-5) / weight.abs().amax(0).clamp(min=1e-5))
+            .sqrt()
+            .double()
+        )
     scaled = weight.double() * f
     d = scaled.abs().amax(1, keepdim=True) / 127
     states = states.to(dtype)
     q = linear.rounding(states).double()
-    expected = linear.rounding.scale * (q - linear.rounding.zero) @ (d * (scaled / d).round()).T + bias.double()
+    expected = (
+        linear.rounding.scale * (q - linear.rounding.zero) @ (d * (scaled / d).round()).T
+        + bias.double()
+    )
     given = linear(states)
     assert given.dtype == dtype
     close = {"atol": 1e-3, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.02, "rtol": 0.01}
@@ -80,7 +91,11 @@ def test_channels_that_differ_round_better_with_factors(layer):
     weight, bias, states, ranges = layer
     exact = functional.linear(states, weight, bias)
     errors = [
-        float((_Int8Linear(weight, bias, ranges, smooth=smooth, dtype=torch.float32)(states) - exact).square().mean())
+        float(
+            (_Int8Linear(weight, bias, ranges, smooth=smooth, dtype=torch.float32)(states) - exact)
+            .square()
+            .mean()
+        )
         for smooth in (False, True)
     ]
     assert errors[1] < errors[0] / 2

@@ -40,8 +40,16 @@ LACKING = [
     (encode, {"num_hidden_layers": 3}, r"weights in .*bert lack .*layer\.2\.attention"),
     (score, {"num_hidden_layers": 1}, r"weights in .*bert hold .*layer\.1\.attention"),
     (encode, {"intermediate_size": 48}, r"config\.json do not make an encoder"),
-    (encode, {"architectures": ["OwnModel"]}, r"config\.json names the architecture OwnModel.*expected BertModel"),
-    (encode, {"architectures": ["RobertaModel"]}, r"config\.json names the architecture RobertaModel"),
+    (
+        encode,
+        {"architectures": ["OwnModel"]},
+        r"config\.json names the architecture OwnModel.*expected BertModel",
+    ),
+    (
+        encode,
+        {"architectures": ["RobertaModel"]},
+        r"config\.json names the architecture RobertaModel",
+    ),
     (score, HEAD, r"lack classifier\.bias, classifier"),
 ]
 
@@ -82,7 +90,9 @@ def test_a_pooler_without_weights_is_taken_off(without_pooler, tiny_bert):
 
 @pytest.mark.spacy_transformers
 def test_a_shared_pooler_without_weights_is_taken_off(without_pooler):
-    nlp = one_pipe(without_pooler, "transformer", **{"@architectures": "spacy-sbert.TransformerModel.v1"})
+    nlp = one_pipe(
+        without_pooler, "transformer", **{"@architectures": "spacy-sbert.TransformerModel.v1"}
+    )
     assert "pooler_output" not in nlp(TEXT)._.trf_data.model_output
     again = spacy.blank("xx").from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert "pooler_output" not in again(TEXT)._.trf_data.model_output
@@ -99,7 +109,11 @@ WRONG = [
     ("1_Pooling/config.json", {"pooling_mode": 5}, "a string, or a list of them"),
     ("1_Pooling/config.json", {"include_prompt": "x"}, "true or false"),
     ("config.json", {"num_hidden_layers": 10**9}, "at most 1000"),
-    ("config.json", {"layer_norm_eps": None}, "a float, such as|field 'layer_norm_eps'"),  # transformers 4; 5 itself
+    (
+        "config.json",
+        {"layer_norm_eps": None},
+        "a float, such as|field 'layer_norm_eps'",
+    ),  # transformers 4; 5 itself
     ("config.json", {"hidden_act": "x"}, "do not make an encoder"),
     ("tokenizer_config.json", {"model_max_length": "24"}, "a whole number above 0"),
     ("special_tokens_map.json", 5, "a JSON object"),
@@ -119,7 +133,9 @@ def test_wrong_types_are_named(folder, name, content, expected):
     assert str(folder / name) in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"]
+)
 def test_a_cut_file_is_named(folder, name):
     content = (folder / name).read_bytes()
     for cut in (0, 0.9):
@@ -135,10 +151,15 @@ def of_sentencepiece(folder):
 
 
 VALID_ELSEWHERE = {  # folders of which no file is damaged
-    "a tokenizer of SentencePiece": (of_sentencepiece, r"sentencepiece\.bpe\.model.*pip install .*protobuf"),
+    "a tokenizer of SentencePiece": (
+        of_sentencepiece,
+        r"sentencepiece\.bpe\.model.*pip install .*protobuf",
+    ),
     "one that needs a package": (
         lambda folder: change_json(
-            folder / "tokenizer_config.json", tokenizer_class="BertJapaneseTokenizer", word_tokenizer_type="mecab"
+            folder / "tokenizer_config.json",
+            tokenizer_class="BertJapaneseTokenizer",
+            word_tokenizer_type="mecab",
         ),
         r"tokenizer \(BertJapaneseTokenizer\) in .* needs a package that is not installed.*fugashi",
     ),
@@ -153,7 +174,9 @@ VALID_ELSEWHERE = {  # folders of which no file is damaged
 }
 
 
-@pytest.mark.skipif(is_sentencepiece_available() or find_spec("fugashi") is not None, reason="packages are here")
+@pytest.mark.skipif(
+    is_sentencepiece_available() or find_spec("fugashi") is not None, reason="packages are here"
+)
 @pytest.mark.parametrize("kind", VALID_ELSEWHERE)
 def test_a_folder_that_is_valid_elsewhere_is_not_called_damaged(folder, kind):
     change, message = VALID_ELSEWHERE[kind]
@@ -204,12 +227,33 @@ def test_an_unknown_key_is_named(folder):
 
 
 def test_settings_that_change_no_vector(folder):
-    given = {"truncation_side": "right", "model_max_length": 20, "padding_side": "right", "strip_accents": True}
-    given |= {"tokenize_chinese_chars": True, "clean_up_tokenization_spaces": True, "unk_token": "[UNK]"}
-    network = {"hidden_dropout_prob": 0.2, "output_attentions": True, "output_hidden_states": True, "num_labels": 3}
-    network |= {"attn_implementation": "eager", "classifier_dropout": 0.1, "use_cache": False, "torch_dtype": "float32"}
+    given = {
+        "truncation_side": "right",
+        "model_max_length": 20,
+        "padding_side": "right",
+        "strip_accents": True,
+    }
+    given |= {
+        "tokenize_chinese_chars": True,
+        "clean_up_tokenization_spaces": True,
+        "unk_token": "[UNK]",
+    }
+    network = {
+        "hidden_dropout_prob": 0.2,
+        "output_attentions": True,
+        "output_hidden_states": True,
+        "num_labels": 3,
+    }
+    network |= {
+        "attn_implementation": "eager",
+        "classifier_dropout": 0.1,
+        "use_cache": False,
+        "torch_dtype": "float32",
+    }
     expected = encode(folder)
-    assert numpy.allclose(encode(folder, tokenizer_config=given, transformer_config=network), expected, atol=1e-6)
+    assert numpy.allclose(
+        encode(folder, tokenizer_config=given, transformer_config=network), expected, atol=1e-6
+    )
     slow = {"use_fast": False, "additional_special_tokens": []}
     assert numpy.allclose(encode(folder, tokenizer_config=slow), expected, atol=1e-6)
     with pytest.raises(ValueError, match="with this tokenizer_config"):
@@ -225,7 +269,9 @@ def test_nothing_is_said_of_the_real_model(minilm, tmp_path, caplog, capfd):
     assert not caplog.text and capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("kind", ["own.Transformer", "sentence_transformers.models.MLMTransformer", "Transformer"])
+@pytest.mark.parametrize(
+    "kind", ["own.Transformer", "sentence_transformers.models.MLMTransformer", "Transformer"]
+)
 def test_a_foreign_transformer_module(folder, kind):
     (folder / "modules.json").write_text(json.dumps([{"path": "", "type": kind}]))
     with pytest.raises(ValueError, match=rf"(modules\.json names|has) the module {kind}"):
@@ -243,10 +289,19 @@ def test_max_seq_length_leaves_room(folder):
 
 
 REMEDIES = [
-    ({"model_type": "nobert"}, "names the model_type 'nobert', which transformers .* Install a version that does"),
-    ({"model_type": "bart", "d_model": 8}, "an encoder with a decoder .is_encoder_decoder = true.. Use an encoder"),
+    (
+        {"model_type": "nobert"},
+        "names the model_type 'nobert', which transformers .* Install a version that does",
+    ),
+    (
+        {"model_type": "bart", "d_model": 8},
+        "an encoder with a decoder .is_encoder_decoder = true.. Use an encoder",
+    ),
     ({"model_type": "musicgen_decoder"}, "names the model_type|has no class for the model"),
-    ({"num_attention_heads": 3}, "cannot encode a text by itself|do not make an encoder|cannot read"),
+    (
+        {"num_attention_heads": 3},
+        "cannot encode a text by itself|do not make an encoder|cannot read",
+    ),
 ]
 
 
@@ -261,7 +316,9 @@ def test_weights_that_are_not_finite(folder):
     model = BertModel.from_pretrained(folder)
     model.embeddings.word_embeddings.weight.data.fill_(float("nan"))
     model.save_pretrained(folder)
-    with pytest.raises(ValueError, match=r"bert are not finite: training diverged.* Use an earlier checkpoint"):
+    with pytest.raises(
+        ValueError, match=r"bert are not finite: training diverged.* Use an earlier checkpoint"
+    ):
         encode(folder)
 
 
@@ -273,7 +330,9 @@ def test_types_that_a_class_takes_beside_that_of_its_default(folder):
 
 
 def test_another_precision_is_no_setting_of_transformers(folder):
-    with pytest.raises(ValueError, match=r"torch_dtype = 'float16', expected float32.* set precision"):
+    with pytest.raises(
+        ValueError, match=r"torch_dtype = 'float16', expected float32.* set precision"
+    ):
         encode(folder, transformer_config={"torch_dtype": "float16"})
 
 
@@ -285,5 +344,7 @@ def test_weights_of_half_precision_are_read_as_float32(folder, precision):
     assert len(told) == (Version("5.0") <= INSTALLED)
     model = BertModel.from_pretrained(folder).float().eval()
     with torch.no_grad():
-        states = model(**BertTokenizerFast.from_pretrained(folder)(TEXT, return_tensors="pt")).last_hidden_state
+        states = model(
+            **BertTokenizerFast.from_pretrained(folder)(TEXT, return_tensors="pt")
+        ).last_hidden_state
     assert numpy.allclose(found, states[0, 0].numpy(), atol=1e-6)

@@ -46,7 +46,9 @@ def test_states_are_those_of_each_window_alone(name, with_types):
     assert largest_difference(given, expected) < 1e-5
 
 
-@pytest.mark.parametrize(("name", "dtype"), [*((n, torch.float32) for n in FAMILIES), ("bert", torch.bfloat16)])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((n, torch.float32) for n in FAMILIES), ("bert", torch.bfloat16)]
+)
 def test_neighbours_have_no_influence(name, dtype):
     encoder = PackedBert(make_model(name), dtype)
     rows, others = make_rows(n_types=3), make_rows(n_types=3)
@@ -68,7 +70,10 @@ def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", None)  # would be noticed
     plain = by_window(PackedBert(model, dtype), rows)
     if dtype == torch.float32:
-        assert largest_difference(plain, fused) < 1e-5 and largest_difference(plain, alone(model, rows)) < 1e-5
+        assert (
+            largest_difference(plain, fused) < 1e-5
+            and largest_difference(plain, alone(model, rows)) < 1e-5
+        )
     else:
         assert cosine(plain, fused) > 0.999
 
@@ -89,7 +94,12 @@ def test_minilm(minilm):
     rows = [[make_window(n, 2, seed=n) for n in row] for row in ([30, 20, 14], [60])]
     model = model._model.eval()
     assert is_packable(model)
-    assert largest_difference(by_window(PackedBert(model, torch.float32), rows, width=64), alone(model, rows)) < 1e-5
+    assert (
+        largest_difference(
+            by_window(PackedBert(model, torch.float32), rows, width=64), alone(model, rows)
+        )
+        < 1e-5
+    )
 
 
 class Changed(BertModel):
@@ -134,7 +144,10 @@ OTHERS = {
     "subclass": lambda: Changed(BertConfig(**SIZES)),
     "unknown_activation_of_distilbert": lambda: make_model("distilbert", activation="silu"),
     "another_architecture": lambda: AlbertModel(AlbertConfig(**SIZES, embedding_size=8)),
-    **{f"pruned_heads_of_{name}": partial(with_pruned_heads, name) for name in ("bert", "mpnet", "distilbert")},
+    **{
+        f"pruned_heads_of_{name}": partial(with_pruned_heads, name)
+        for name in ("bert", "mpnet", "distilbert")
+    },
     "adapter": with_adapter,
     "adapter_between_embeddings_and_layers": with_adapted_embeddings,
 }
@@ -169,4 +182,6 @@ def test_a_window_alone_takes_few_places(length, places):
             for name, product in layer.linears.items()
         }
     found = engine.encode(pieces, rows)
-    assert set(seen) == {places} and torch.allclose(found[:length], expected[:length], rtol=0, atol=1e-5)
+    assert set(seen) == {places} and torch.allclose(
+        found[:length], expected[:length], rtol=0, atol=1e-5
+    )

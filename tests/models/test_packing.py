@@ -10,7 +10,9 @@ from spacy_sbert.models.engine.packing import PLACES_APART, WIDTHS_APART, pack, 
 
 def sentence_lengths(n=1000, seed=0):
     """Like those of sentences in STS: most have 10 to 20 wordpieces, few more than 40."""
-    return numpy.clip(numpy.random.default_rng(seed).gamma(5.0, 3.0, n).round().astype("int64"), 4, 70)
+    return numpy.clip(
+        numpy.random.default_rng(seed).gamma(5.0, 3.0, n).round().astype("int64"), 4, 70
+    )
 
 
 def random_lengths(seed):
@@ -35,21 +37,31 @@ def test_every_window_has_a_place_of_its_own(lengths):
     packing = pack(lengths)
     assert packing.row_of.shape == packing.column_of.shape == lengths.shape
     assert (packing.column_of >= 0).all()
-    assert (packing.column_of + lengths <= packing.widths[packing.row_of]).all(), "none reaches over its row"
+    assert (packing.column_of + lengths <= packing.widths[packing.row_of]).all(), (
+        "none reaches over its row"
+    )
     taken = [
         (row, column + i)
-        for row, column, length in zip(packing.row_of.tolist(), packing.column_of.tolist(), lengths, strict=True)
+        for row, column, length in zip(
+            packing.row_of.tolist(), packing.column_of.tolist(), lengths, strict=True
+        )
         for i in range(length)
     ]
     assert len(set(taken)) == len(taken) == lengths.sum()
-    assert sorted(set(packing.row_of.tolist())) == list(range(len(packing.widths))), "no row is empty"
+    assert sorted(set(packing.row_of.tolist())) == list(range(len(packing.widths))), (
+        "no row is empty"
+    )
     assert (numpy.diff(packing.widths) >= 0).all()
     for row, width in enumerate(packing.widths.tolist()):
-        assert width in (64, 128) or lengths[packing.row_of == row].tolist() == [width], "a long window is alone"
+        assert width in (64, 128) or lengths[packing.row_of == row].tolist() == [width], (
+            "a long window is alone"
+        )
     one = pack(lengths, one_width=True)
     assert set(one.widths.tolist()) == {max(64, lengths.max())}
     assert (one.column_of + lengths <= one.widths[one.row_of]).all()
-    assert len(one.widths) == 1 or lengths.sum() > one.widths.sum() / 2, "half empty rows would be one"
+    assert len(one.widths) == 1 or lengths.sum() > one.widths.sum() / 2, (
+        "half empty rows would be one"
+    )
 
 
 def test_sentences_leave_little_empty():
@@ -75,21 +87,36 @@ def test_the_cheaper_width():
 
 
 def test_threads_get_passes_of_one_size():
-    rows = {1: [26, 26, 24, 24], 2: [26, 26, 24, 24], 3: [18, 18, 16, 16, 16, 16], 8: [26, 26, 24, 24]}
+    rows = {
+        1: [26, 26, 24, 24],
+        2: [26, 26, 24, 24],
+        3: [18, 18, 16, 16, 16, 16],
+        8: [26, 26, 24, 24],
+    }
     for n_threads, expected in rows.items():
         passes = packed_batches(numpy.full(100, 64), numpy.arange(100), 2048, at_a_time=n_threads)
         assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
-        assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(range(100))
+        assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(
+            range(100)
+        )
 
 
 def test_passes_of_many_batches_are_of_few_shapes():
     """Each new shape costs memory for good: kernels of oneDNN."""
     draw = numpy.random.default_rng(0)
     lengths = [draw.integers(5, 250, draw.integers(200, 300)) for _ in range(40)]
-    shapes = [one.shape for each in lengths for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)]
+    shapes = [
+        one.shape
+        for each in lengths
+        for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)
+    ]
     places = {math.ceil(n_rows * width / PLACES_APART) for n_rows, width in shapes}
     assert {width % WIDTHS_APART for _, width in shapes} == {0} and len(shapes) > 700
     assert len(places) <= 2048 / PLACES_APART and len({width for _, width in shapes}) <= 25
     sentences = [draw.integers(5, 40, draw.integers(950, 1000)) for _ in range(40)]
-    rows = {one.shape for each in sentences for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)}
+    rows = {
+        one.shape
+        for each in sentences
+        for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)
+    }
     assert {width for _, width in rows} == {64} and len(rows) <= 8

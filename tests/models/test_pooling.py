@@ -56,12 +56,16 @@ def test_pooling_gradient(name):
     lengths = numpy.array([3, 40, 1], dtype="i")  # sums are made of stretches of 16
     layer = _make_pooling(name)
     _, backprop = layer.begin_update(Ragged(states, lengths))
-    expected = finite_differences(lambda x: float((layer.predict(Ragged(x, lengths)) * upstream).sum()), states)
+    expected = finite_differences(
+        lambda x: float((layer.predict(Ragged(x, lengths)) * upstream).sum()), states
+    )
     given = backprop(upstream)
     assert relative_error(given.dataXd, expected) < 1e-6
     assert given.lengths.tolist() == lengths.tolist()
     if name == "max":  # of equal ones the first gets it
-        _, backprop = layer.begin_update(Ragged(numpy.array([[1.0], [2.0], [2.0]]), numpy.array([3], dtype="i")))
+        _, backprop = layer.begin_update(
+            Ragged(numpy.array([[1.0], [2.0], [2.0]]), numpy.array([3], dtype="i"))
+        )
         assert backprop(numpy.ones((1, 1))).dataXd.tolist() == [[0.0], [1.0], [0.0]]
 
 
@@ -79,8 +83,12 @@ def test_sums_have_the_bits_of_a_padded_batch_of_pytorch(lengths):
     assert numpy.array_equal(sums, padded.sum(dim=1).numpy())
     if not all(lengths):  # a row of nothing is zero
         for name in ("mean", "mean_sqrt_len", "weightedmean"):
-            pooled = _make_pooling(name).predict(Ragged(states, numpy.array(lengths, dtype="int32")))
-            assert numpy.isfinite(pooled).all() and pooled.any(axis=1).tolist() == [n > 0 for n in lengths]
+            pooled = _make_pooling(name).predict(
+                Ragged(states, numpy.array(lengths, dtype="int32"))
+            )
+            assert numpy.isfinite(pooled).all() and pooled.any(axis=1).tolist() == [
+                n > 0 for n in lengths
+            ]
 
 
 def test_sums_of_long_rows_are_close_to_exact():
@@ -93,17 +101,26 @@ def test_sums_of_long_rows_are_close_to_exact():
 def test_leading_wordpieces_are_left_out():
     states = numpy.arange(14.0).reshape(7, 2)
     kept, lengths, backprop = _without_leading(states, numpy.array([4, 1, 2]), 2)
-    assert kept.tolist() == [states[2].tolist(), states[3].tolist(), states[4].tolist(), states[6].tolist()]
+    assert kept.tolist() == [
+        states[2].tolist(),
+        states[3].tolist(),
+        states[4].tolist(),
+        states[6].tolist(),
+    ]
     assert lengths.tolist() == [2, 1, 1]  # never none
     assert backprop(numpy.ones((4, 2)))[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 1]
 
 
 ROW_OF = numpy.array([0, 0, 0, 1, 2, 3, 3, 4])  # three windows, one, one, two, one
-WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])  # the third row has no text, nor has the last window of the fourth
+WEIGHTS = numpy.array(
+    [22, 22, 6, 3, 0, 5, 0, 1]
+)  # the third row has no text, nor has the last window of the fourth
 
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
-    return _row_vectors(OPS, [unit_length()] if normalize else [], windows, row_of, weights, is_train=is_train)
+    return _row_vectors(
+        OPS, [unit_length()] if normalize else [], windows, row_of, weights, is_train=is_train
+    )
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -143,7 +160,11 @@ def test_rows_through_layers():
     for node in layers[0].walk():
         for name in node.param_names:
             node.set_param(name, RNG.normal(size=node.get_param(name).shape))
-    windows, row_of, weights = RNG.normal(size=(4, 3)), numpy.array([0, 0, 1, 2]), numpy.array([1, 3, 0, 2])
+    windows, row_of, weights = (
+        RNG.normal(size=(4, 3)),
+        numpy.array([0, 0, 1, 2]),
+        numpy.array([1, 3, 0, 2]),
+    )
     upstream = RNG.normal(size=(3, 2))
 
     def vectors(of):
@@ -223,4 +244,6 @@ def test_half_precision_states():
     assert encoded.vectors.dtype == numpy.float32
     assert numpy.array_equal(encoded.vectors, expected.vectors)
     (given,) = backprop([encoded.vectors])
-    assert given.model_output["last_hidden_state"].dtype == numpy.float16, "PyTorch wants the dtype of its output"
+    assert given.model_output["last_hidden_state"].dtype == numpy.float16, (
+        "PyTorch wants the dtype of its output"
+    )

@@ -7,7 +7,23 @@ from pipelines import HOLDER, TRANSFORMERS, gradients
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "the",
+    "mat",
+    "and",
+    "he",
+    "ran",
+    "fast",
+]
 
 
 def make_texts(n):
@@ -52,7 +68,9 @@ def test_prompts(make_nlp, theirs):
 def test_training_is_that_of_float32(make_nlp, examples, encoder):
     found = []
     for precision in ("reference", "float32"):
-        nlp = make_pipeline(make_nlp, encoder, precision=precision, transformer_config={"hidden_dropout_prob": 0.0})
+        nlp = make_pipeline(
+            make_nlp, encoder, precision=precision, transformer_config={"hidden_dropout_prob": 0.0}
+        )
         torch.manual_seed(0)
         nlp.update(examples(nlp), sgd=False)
         found.append(gradients(nlp, HOLDER[encoder]))
@@ -60,7 +78,9 @@ def test_training_is_that_of_float32(make_nlp, examples, encoder):
 
 
 def test_no_budget_beside_it(make_nlp):
-    with pytest.raises(ValueError, match='max_batch_items = 100 and precision = "reference" do not go together'):
+    with pytest.raises(
+        ValueError, match='max_batch_items = 100 and precision = "reference" do not go together'
+    ):
         make_pipeline(make_nlp, max_batch_items=100)
     encoder = make_pipeline(make_nlp).get_pipe("sbert").text_encoder()
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):

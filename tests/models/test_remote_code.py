@@ -37,7 +37,9 @@ TEXT = "the cat sat"
 @pytest.fixture
 def marker(tmp_path, monkeypatch):
     monkeypatch.delenv(TRUST, raising=False)
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(
+        "transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules")
+    )
     monkeypatch.syspath_prepend(tmp_path / "modules")
     return tmp_path / "ran"
 
@@ -48,7 +50,11 @@ def coded(tiny_bert, tmp_path, marker):
 
     def make(file="config.json", **changes):
         folder = shutil.copytree(tiny_bert, tmp_path / file)
-        auto_map = CONFIG_MAP if file == "config.json" else {"AutoTokenizer": [None, "modeling.OwnTokenizer"]}
+        auto_map = (
+            CONFIG_MAP
+            if file == "config.json"
+            else {"AutoTokenizer": [None, "modeling.OwnTokenizer"]}
+        )
         change_json(folder / file, auto_map=auto_map, **changes)
         (folder / "modeling.py").write_text(CODE.format(marker=str(marker)))
         return folder
@@ -63,7 +69,10 @@ def own(folder, trust):
 
 def shared(folder, trust):
     nlp = one_pipe(
-        folder, "transformer", trust_remote_code=trust, **{"@architectures": "spacy-sbert.TransformerModel.v1"}
+        folder,
+        "transformer",
+        trust_remote_code=trust,
+        **{"@architectures": "spacy-sbert.TransformerModel.v1"},
     )
     return lambda: nlp(TEXT)
 

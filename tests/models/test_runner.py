@@ -13,9 +13,26 @@ from spacy_sbert.models.engine.concurrency import parallel_map
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.packing import WIDTHS_APART
 
-NAMES = ["packed_bert", "padded_bert", "packed_roberta", "padded_roberta", "packed_mpnet", "padded_mpnet"]
+NAMES = [
+    "packed_bert",
+    "padded_bert",
+    "packed_roberta",
+    "padded_roberta",
+    "packed_mpnet",
+    "padded_mpnet",
+]
 NAMES += ["packed_electra_narrow", "packed_distilbert", "padded_distilbert"]
-LENGTHS = [*numpy.random.default_rng(3).integers(1, 40, 60).tolist(), 64, 65, 1, 150, 300, 128, 129, 2]
+LENGTHS = [
+    *numpy.random.default_rng(3).integers(1, 40, 60).tolist(),
+    64,
+    65,
+    1,
+    150,
+    300,
+    128,
+    129,
+    2,
+]
 
 
 def make_engine(name):
@@ -39,11 +56,15 @@ def states_of(engine, wordpieces, budget=0):
     """The states of each window; fails if one comes twice or never."""
     found = {}
     for part in run(engine, wordpieces, budget=budget):
-        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), "the caller's mode is its own"
+        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), (
+            "the caller's mode is its own"
+        )
         assert part.lengths.tolist() == wordpieces.lengths[part.windows].tolist()
         values = torch.from_numpy(part.values)
         assert values.dtype == torch.float32 and len(values) == part.lengths.sum()
-        for window, states in zip(part.windows.tolist(), values.split(part.lengths.tolist()), strict=True):
+        for window, states in zip(
+            part.windows.tolist(), values.split(part.lengths.tolist()), strict=True
+        ):
             assert window not in found
             found[window] = states
     return [found[window] for window in range(len(wordpieces.lengths))]
@@ -56,7 +77,8 @@ def one_thread(threads):
 
 
 @pytest.mark.parametrize(
-    ("name", "budget"), [*((name, 300) for name in NAMES), ("packed_bert", 0), ("padded_bert", 10**6)]
+    ("name", "budget"),
+    [*((name, 300) for name in NAMES), ("packed_bert", 0), ("padded_bert", 10**6)],
 )
 def test_each_window_has_the_states_it_has_alone(name, budget):
     model, engine = make_engine(name)
@@ -64,9 +86,16 @@ def test_each_window_has_the_states_it_has_alone(name, budget):
     if "bert" not in name or "roberta" in name:
         # The tokenizers of RoBERTa and MPNet know "<pad>" in a text, and their positions leave that out.
         windows += [[0, 7, 1, 9, 10, 2], [0, 8, 9, 2]]
-    types = [[i % 2 for i in range(len(window))] for window in windows] if name == "padded_bert" else None
+    types = (
+        [[i % 2 for i in range(len(window))] for window in windows]
+        if name == "padded_bert"
+        else None
+    )
     expected = states_alone(model, windows, types)
-    assert largest_difference(states_of(engine, wordpieces_of(windows, types), budget), expected) < 1e-5
+    assert (
+        largest_difference(states_of(engine, wordpieces_of(windows, types), budget), expected)
+        < 1e-5
+    )
 
 
 @pytest.mark.parametrize("name", ["packed_bert", "padded_bert"])
@@ -101,7 +130,9 @@ def test_passes_keep_to_the_budget(name, budget):
         widths = {width for _, width in shapes}
         assert max(widths) == max(long) and (len(shapes) == 1 or widths <= {64, *long})
     if budget == 1000:
-        assert max(n_rows for n_rows, _ in shapes) >= 1000 // 128 and len(shapes) < 12, "the budget is used"
+        assert max(n_rows for n_rows, _ in shapes) >= 1000 // 128 and len(shapes) < 12, (
+            "the budget is used"
+        )
 
 
 def test_equal_windows_are_encoded_once(monkeypatch):
@@ -109,7 +140,9 @@ def test_equal_windows_are_encoded_once(monkeypatch):
     first, second, third = make_windows([12, 12, 30])
     windows = [first, second, first, third, first[:11], second] * 20
     encoded, stock = [], engine.encode
-    monkeypatch.setattr(engine, "encode", lambda given, rows: encoded.extend(rows.windows) or stock(given, rows))
+    monkeypatch.setattr(
+        engine, "encode", lambda given, rows: encoded.extend(rows.windows) or stock(given, rows)
+    )
     given = states_of(engine, wordpieces_of(windows))
     assert sum(len(windows[window]) for window in encoded) == 12 + 12 + 30 + 11
     assert largest_difference(given, states_alone(model, windows)) < 1e-5
@@ -122,7 +155,13 @@ def make_esm():
     """It keeps the cosines of its positions for the next batch as wide."""
     sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     sizes |= {"intermediate_size": 24, "max_position_embeddings": 320, "initializer_range": 0.3}
-    config = EsmConfig(**sizes, position_embedding_type="rotary", pad_token_id=1, mask_token_id=2, token_dropout=False)
+    config = EsmConfig(
+        **sizes,
+        position_embedding_type="rotary",
+        pad_token_id=1,
+        mask_token_id=2,
+        token_dropout=False,
+    )
     with torch.random.fork_rng():
         torch.manual_seed(2)
         return EsmModel(config).eval()
@@ -133,7 +172,10 @@ def test_what_an_encoder_keeps_is_not_that_of_another_thread_and_can_be_trained_
     expected = states_alone(model, windows)
     threads(4)
     for _ in range(3):
-        assert largest_difference(states_of(HFBackend(model), wordpieces_of(windows), 8), expected) < 1e-5
+        assert (
+            largest_difference(states_of(HFBackend(model), wordpieces_of(windows), 8), expected)
+            < 1e-5
+        )
     states_of(HFBackend(model), wordpieces_of(windows[:1]))  # it keeps those of this width
     model.train()(input_ids=torch.tensor(windows[:1])).last_hidden_state[..., 0].sum().backward()
     assert model.encoder.layer[0].attention.self.query.weight.grad.any()

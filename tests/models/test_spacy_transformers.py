@@ -43,7 +43,9 @@ def test_copies_and_bytes_are_what_spacy_transformers_knows(make_nlp):
     data = doc._.trf_data
     stored = srsly.msgpack_loads(srsly.msgpack_dumps(data))
     for given in (copied, stored):
-        assert numpy.array_equal(given.model_output["last_hidden_state"], data.model_output.last_hidden_state)
+        assert numpy.array_equal(
+            given.model_output["last_hidden_state"], data.model_output.last_hidden_state
+        )
         assert numpy.array_equal(given.align.dataXd, data.align.dataXd)
     doc._.trf_data = copied
     (encoded,) = nlp.get_pipe("sbert").predict([doc])
@@ -65,7 +67,9 @@ def test_what_is_set_on_a_doc_is_what_sentence_encoders_read(make_nlp):
     nlp = make_nlp("spacy-transformers")
     doc = nlp(TEXTS[0])
     output = deepcopy(doc._.trf_data.model_output)
-    output["last_hidden_state"] = output["last_hidden_state"] * 0 + numpy.arange(16, dtype="float32")
+    output["last_hidden_state"] = output["last_hidden_state"] * 0 + numpy.arange(
+        16, dtype="float32"
+    )
     for data in (doc._.trf_data, nlp(TEXTS[0])._.trf_data):  # read before, and not
         data.model_output = output
         doc._.trf_data = data
@@ -84,8 +88,15 @@ def test_a_model_that_takes_no_type_ids(make_nlp, tiny_bert, tmp_path):
     """A ModernBERT, with a tokenizer that gives them."""
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     tokenizer.save_pretrained(tmp_path)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    config = ModernBertConfig(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes
+    )
     ModernBertModel(config).save_pretrained(tmp_path)
     texts = ["a dog ran fast", "the cat", ""]
     own, shared = (make_nlp(encoder, name=tmp_path) for encoder in ("own", "spacy-transformers"))

@@ -91,7 +91,11 @@ class Watching(TorchFunctionMode):
 class Doubling(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        return made.double() if isinstance(made, torch.Tensor) and made.dtype == torch.float32 else made
+        return (
+            made.double()
+            if isinstance(made, torch.Tensor) and made.dtype == torch.float32
+            else made
+        )
 
 
 @contextmanager
@@ -100,7 +104,9 @@ def empty_weights():
     register = torch.nn.Module.register_parameter
 
     def registered(module, name, parameter):
-        register(module, name, None if parameter is None else torch.nn.Parameter(parameter.to("meta")))
+        register(
+            module, name, None if parameter is None else torch.nn.Parameter(parameter.to("meta"))
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.nn.Module, "register_parameter", registered)
@@ -115,7 +121,9 @@ no_gradients = {
     "no_grad": torch.no_grad,
     "set_grad_enabled": partial(torch.set_grad_enabled, False),
     "inference_mode": torch.inference_mode,
-    "inference_mode, autocast": partial(together, torch.inference_mode, partial(torch.autocast, "cpu")),
+    "inference_mode, autocast": partial(
+        together, torch.inference_mode, partial(torch.autocast, "cpu")
+    ),
 }
 SAME = {
     **no_gradients,
@@ -151,10 +159,15 @@ SAME = {
     "dispatch mode": partial(FlopCounterMode, display=False),
     "use_ops": partial(use_ops, "numpy"),
     "verbose": partial(
-        set_to, transformers.logging.get_verbosity, transformers.logging.set_verbosity, transformers.logging.DEBUG
+        set_to,
+        transformers.logging.get_verbosity,
+        transformers.logging.set_verbosity,
+        transformers.logging.DEBUG,
     ),
     "printed short": partial(numpy.printoptions, precision=1, threshold=2, legacy="1.13"),
-    "no streams": partial(together, partial(set_to, lambda: sys.stderr, partial(setattr, sys, "stderr"), None)),
+    "no streams": partial(
+        together, partial(set_to, lambda: sys.stderr, partial(setattr, sys, "stderr"), None)
+    ),
     "all together": partial(
         together,
         partial(torch.device, "meta"),
@@ -178,8 +191,26 @@ REFUSED = {
     "empty weights": (empty_weights, "made without numbers"),
 }
 STATES = {**SAME, **ROUNDED}
-ENCODERS = ["own", "reference", "bfloat16", "albert", "static", "tokens", "bilstm", "shared", "reranker", "meta"]
-QUICK = ["inference_mode", "no_grad", "autocast, float16", "float64 by default", "with meta", "numpy.seterr"]
+ENCODERS = [
+    "own",
+    "reference",
+    "bfloat16",
+    "albert",
+    "static",
+    "tokens",
+    "bilstm",
+    "shared",
+    "reranker",
+    "meta",
+]
+QUICK = [
+    "inference_mode",
+    "no_grad",
+    "autocast, float16",
+    "float64 by default",
+    "with meta",
+    "numpy.seterr",
+]
 QUICK += ["attention without a kernel", "dispatch mode", "all together"]
 CASES = [
     pytest.param(encoder, state, marks=() if is_quick else pytest.mark.slow)
@@ -192,10 +223,17 @@ CASES = [
 def settings():
     """What a program can have set."""
     return {
-        "PyTorch": (torch.is_inference_mode_enabled(), torch.is_grad_enabled(), torch.get_default_dtype()),
+        "PyTorch": (
+            torch.is_inference_mode_enabled(),
+            torch.is_grad_enabled(),
+            torch.get_default_dtype(),
+        ),
         "device": str(torch.get_default_device()),
         "autocast": (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")),
-        "attention": (torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled()),
+        "attention": (
+            torch.backends.cuda.math_sdp_enabled(),
+            torch.backends.cuda.flash_sdp_enabled(),
+        ),
         "module parameters": torch.__future__.get_swap_module_params_on_conversion(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "threads": torch.get_num_threads(),
@@ -212,8 +250,17 @@ def build(make_nlp, tiny_bert, tmp_path_factory):
     albert = tmp_path_factory.mktemp("albert")
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     tokenizer.save_pretrained(albert)
-    sizes = {"hidden_size": 16, "embedding_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
-    sizes |= {"vocab_size": len(tokenizer), "max_position_embeddings": MAX_LENGTH, "num_hidden_layers": 2}
+    sizes = {
+        "hidden_size": 16,
+        "embedding_size": 16,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
+    sizes |= {
+        "vocab_size": len(tokenizer),
+        "max_position_embeddings": MAX_LENGTH,
+        "num_hidden_layers": 2,
+    }
     with torch.random.fork_rng():
         torch.manual_seed(0)
         AlbertModel(AlbertConfig(**sizes, initializer_range=0.3)).save_pretrained(albert)
@@ -229,7 +276,12 @@ def build(make_nlp, tiny_bert, tmp_path_factory):
             nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
             return nlp
         if encoder == "bilstm":
-            embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 16, "attrs": ["NORM"], "rows": [60]}
+            embed = {
+                "@architectures": "spacy.MultiHashEmbed.v2",
+                "width": 16,
+                "attrs": ["NORM"],
+                "rows": [60],
+            }
             encode = {"@architectures": "spacy-sbert.BiLSTMEncoder.v1", "width": 16, "depth": 1}
             embed["include_static_vectors"] = False
             tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
@@ -240,7 +292,11 @@ def build(make_nlp, tiny_bert, tmp_path_factory):
             return nlp
         if encoder == "meta":
             nlp = make_nlp(model={"normalize": False})
-            nlp.add_pipe("sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+            nlp.add_pipe(
+                "sbert",
+                name="sbert_max",
+                config={"model": {"name": str(tiny_bert), "pooling": "max"}},
+            )
             nlp.add_pipe("sbert_meta")
             return nlp
         return make_nlp(encoder)
@@ -254,7 +310,11 @@ def encoded(nlp):
     if nlp.pipe_names[-1] == "sbert_reranker":
         return [numpy.asarray(pipe.score_pairs([("a man", "he ran"), ("the cat", "food")]))]
     docs = list(nlp.pipe(TEXTS))
-    numbers = [docs[0].similarity(docs[2]), docs[0].similarity(docs[1]), docs[1].similarity(docs[0])]
+    numbers = [
+        docs[0].similarity(docs[2]),
+        docs[0].similarity(docs[1]),
+        docs[1].similarity(docs[0]),
+    ]
     return [pipe.encode(TEXTS), *(doc.vector for doc in docs), numpy.array(numbers, "float32")]
 
 
@@ -263,7 +323,10 @@ def trained(nlp, optimizer):
     if nlp.pipe_names[-1] == "sbert_meta":
         return []
     fix_random_seed(1)
-    return [numpy.array([*nlp.update(scored_pairs(nlp), sgd=optimizer, drop=0.1).values()]) for _ in range(2)]
+    return [
+        numpy.array([*nlp.update(scored_pairs(nlp), sgd=optimizer, drop=0.1).values()])
+        for _ in range(2)
+    ]
 
 
 def initialized(nlp):
@@ -325,20 +388,33 @@ def drew(nlp):
     """Whether loading an encoder changes the state of a generator of random numbers."""
     before = random.getstate(), numpy.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     encoded(nlp)
-    return before != (random.getstate(), numpy.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+    return before != (
+        random.getstate(),
+        numpy.random.get_state()[1].tolist(),
+        torch.get_rng_state().tolist(),
+    )
 
 
 @pytest.mark.parametrize(("encoder", "state"), CASES)
 def test_trained_inside(build, expected, encoder, state):
     _, losses, last = expected(encoder)
-    atol = 2e-2 if encoder == "bfloat16" else 1e-5  # another kernel of attention rounds to other numbers of 8 bits
+    atol = (
+        2e-2 if encoder == "bfloat16" else 1e-5
+    )  # another kernel of attention rounds to other numbers of 8 bits
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nlp = build(encoder)
         optimizer = initialized(nlp)
-        if state in no_gradients and encoder not in ("static", "tokens", "meta"):  # which learn without PyTorch
+        if state in no_gradients and encoder not in (
+            "static",
+            "tokens",
+            "meta",
+        ):  # which learn without PyTorch
             before = encoded(nlp)
-            with inside(STATES[state]), pytest.raises(RuntimeError, match="gradients are turned off"):
+            with (
+                inside(STATES[state]),
+                pytest.raises(RuntimeError, match="gradients are turned off"),
+            ):
                 trained(nlp, optimizer)
             check_alike(encoded(nlp), before, state)
         else:
@@ -348,7 +424,9 @@ def test_trained_inside(build, expected, encoder, state):
             check_alike(encoded(nlp), last, state, atol)
 
 
-@pytest.mark.parametrize("state", ["inference_mode", "autocast, float16", "float64 by default", "with meta"])
+@pytest.mark.parametrize(
+    "state", ["inference_mode", "autocast, float16", "float64 by default", "with meta"]
+)
 def test_copied_inside_trained_outside(build, state):
     nlp = build("own")
     encoded(nlp)
@@ -361,7 +439,9 @@ def test_copied_inside_trained_outside(build, state):
     }
 
 
-@pytest.mark.parametrize("encoder", ["own", *slow("reference", "albert", "bilstm", "shared", "reranker")])
+@pytest.mark.parametrize(
+    "encoder", ["own", *slow("reference", "albert", "bilstm", "shared", "reranker")]
+)
 @pytest.mark.parametrize("state", REFUSED)
 def test_tensors_that_are_none_are_refused(build, encoder, state):
     make, message = REFUSED[state]
@@ -371,11 +451,16 @@ def test_tensors_that_are_none_are_refused(build, encoder, state):
 
 
 def test_a_head_that_is_not_drawn_is_refused(build):
-    with no_init_weights(), pytest.raises(RuntimeError, match="Cannot draw the weights of a new head"):
+    with (
+        no_init_weights(),
+        pytest.raises(RuntimeError, match="Cannot draw the weights of a new head"),
+    ):
         encoded(build("reranker"))
 
 
-@pytest.mark.parametrize(("state", "message"), [("autocast, bfloat16", "within torch.autocast"), ("no_grad", "Cannot")])
+@pytest.mark.parametrize(
+    ("state", "message"), [("autocast, bfloat16", "within torch.autocast"), ("no_grad", "Cannot")]
+)
 def test_a_curated_transformer_does_not_compute_otherwise_unseen(make_nlp, state, message):
     nlp = make_nlp("curated")
     optimizer = initialized(nlp)
@@ -429,16 +514,27 @@ class Alarm(Exception):
 @pytest.mark.parametrize(
     ("error", "is_around"),
     [
-        *((kind("some reason"), True) for kind in (MemoryError, RecursionError, FloatingPointError, TimeoutError)),
-        *((kind("some reason"), True) for kind in (DeprecationWarning, UserWarning, ImportError, Alarm)),
-        *((kind("some reason"), False) for kind in (ValueError, KeyError, RuntimeError, OSError, Exception)),
+        *(
+            (kind("some reason"), True)
+            for kind in (MemoryError, RecursionError, FloatingPointError, TimeoutError)
+        ),
+        *(
+            (kind("some reason"), True)
+            for kind in (DeprecationWarning, UserWarning, ImportError, Alarm)
+        ),
+        *(
+            (kind("some reason"), False)
+            for kind in (ValueError, KeyError, RuntimeError, OSError, Exception)
+        ),
     ],
 )
 def test_only_what_files_lead_to_is_put_down_to_them(error, is_around):
     assert is_from_around(error) is is_around
 
 
-@pytest.mark.parametrize("error", [ValueError("cut"), Alarm(), KeyboardInterrupt(), ImportError("fugashi")])
+@pytest.mark.parametrize(
+    "error", [ValueError("cut"), Alarm(), KeyboardInterrupt(), ImportError("fugashi")]
+)
 def test_a_missing_package_hides_no_error(error):
     """As protobuf does, which Transformers 4 looks for whenever a tokenizer fails."""
     try:
@@ -452,7 +548,9 @@ def test_a_missing_package_hides_no_error(error):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no such signal")
-@pytest.mark.parametrize("part", ["AutoConfig.from_pretrained", "BertTokenizerFast.from_pretrained"])
+@pytest.mark.parametrize(
+    "part", ["AutoConfig.from_pretrained", "BertTokenizerFast.from_pretrained"]
+)
 def test_an_alarm_while_loading_is_passed_on(make_nlp, monkeypatch, part):
     kind, method = part.split(".")
 
@@ -496,7 +594,10 @@ IN_PROCESSES = {  # what is set before Python starts, or cannot be undone: code 
     "hash seed": ("", {"PYTHONHASHSEED": "7"}),
     "optimized": ("", {"PYTHONOPTIMIZE": "1"}),  # without docstrings transformers 5 is not imported
     "plain locale": ("", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
-    "offline": ("", {"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"}),
+    "offline": (
+        "",
+        {"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"},
+    ),
     "tensor type": ("import torch; torch.set_default_tensor_type(torch.DoubleTensor)", {}),
     "device": ("import torch; torch.set_default_device('meta')", {}),
     "gradients": ("import torch; torch.set_grad_enabled(False)", {}),
@@ -521,7 +622,11 @@ def main():
 @pytest.mark.parametrize("state", slow(*IN_PROCESSES))
 def test_processes(tiny_bert, monkeypatch, state):
     code, environment = IN_PROCESSES[state]
-    call = "t = threading.Thread(target=main, daemon=True); t.start(); t.join()" if code == "THREAD" else "main()"
+    call = (
+        "t = threading.Thread(target=main, daemon=True); t.start(); t.join()"
+        if code == "THREAD"
+        else "main()"
+    )
     setup = "" if code == "THREAD" else code
 
     def run(program):
@@ -557,25 +662,36 @@ def test_a_forked_process_does_not_wait_for_threads_of_tokenizers(tiny_bert, mon
         monkeypatch.setenv("TOKENIZERS_PARALLELISM", value)
     monkeypatch.setenv("RAYON_NUM_THREADS", "2")
     argv = [sys.executable, "-c", FORKED, str(tiny_bert)]
-    assert subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120).stdout == "0\n"
+    assert (
+        subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120).stdout
+        == "0\n"
+    )
 
 
-@pytest.mark.parametrize("encoder", ["own", "bilstm", *slow("reference", "bfloat16", "albert", "shared", "reranker")])
+@pytest.mark.parametrize(
+    "encoder", ["own", "bilstm", *slow("reference", "bfloat16", "albert", "shared", "reranker")]
+)
 def test_weights_in_shared_memory_are_not_trained(build, expected, encoder):
     """PyTorch puts them there when a pipeline is pickled for another process, which has the same memory."""
     _, losses, last = expected(encoder)
     nlp = build(encoder)
     encoded(nlp)
     optimizer = initialized(nlp)
-    shims = [shim for _, pipe in nlp.components for node in pipe.model.walk() for shim in node.shims]
-    shared = [weight.detach() for shim in shims for weight in shim._model.share_memory().parameters()]
+    shims = [
+        shim for _, pipe in nlp.components for node in pipe.model.walk() for shim in node.shims
+    ]
+    shared = [
+        weight.detach() for shim in shims for weight in shim._model.share_memory().parameters()
+    ]
     before = [weight.clone() for weight in shared]
     check_alike(trained(nlp, optimizer), losses, "shared")
     check_alike(encoded(nlp), last, "shared")
     assert before and all(map(torch.equal, shared, before))
 
 
-@pytest.mark.parametrize("encoder", ["own", "bilstm", "reranker", *slow("reference", "albert", "static", "tokens")])
+@pytest.mark.parametrize(
+    "encoder", ["own", "bilstm", "reranker", *slow("reference", "albert", "static", "tokens")]
+)
 def test_an_interrupted_update_leaves_no_gradient(build, expected, encoder):
     """What is trained afterwards is the same as if it had not been."""
     _, losses, last = expected(encoder)

@@ -29,11 +29,15 @@ def states_of(nlp, doc):
     for token, i in zip(alone, kept, strict=True):
         token.norm_ = doc[i].norm_
     states = numpy.zeros((len(doc), 16), dtype="float32")
-    states[kept] = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader").predict([alone])[0]
+    states[kept] = (
+        nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader").predict([alone])[0]
+    )
     return states
 
 
-@pytest.mark.parametrize(("encoder", "pooling"), [("tokens", "max"), ("tokens", "cls+mean"), ("listening", "mean")])
+@pytest.mark.parametrize(
+    ("encoder", "pooling"), [("tokens", "max"), ("tokens", "cls+mean"), ("listening", "mean")]
+)
 def test_a_row_is_its_tokens_pooled_without_white_space(make_nlp, encoder, pooling):
     nlp = make_nlp(encoder, model={"pooling": pooling})
     doc = nlp(TEXT)
@@ -49,7 +53,9 @@ def test_spans_and_tokens_pool_their_tokens_in_context(make_nlp, encoder):
     doc = nlp(TEXT)
     states = states_of(nlp, doc)
     assert numpy.allclose(doc[2].vector, states[2], atol=1e-6)
-    assert numpy.allclose(doc[3:8].vector, states[[3, 4, 6, 7]].mean(axis=0), atol=1e-6), "5 is white space"
+    assert numpy.allclose(doc[3:8].vector, states[[3, 4, 6, 7]].mean(axis=0), atol=1e-6), (
+        "5 is white space"
+    )
     assert not doc[5].has_vector and not doc[5].vector.any()
 
 
@@ -57,7 +63,9 @@ def test_a_sentence_of_a_listener_is_read_in_context(make_nlp):
     nlp = make_nlp("listening", unit="doc+sent")
     doc = nlp("He ran. The cat sat.")
     first, second = doc.sents
-    assert numpy.allclose(second.vector, doc.tensor[second.start : second.end].mean(axis=0), atol=1e-6)
+    assert numpy.allclose(
+        second.vector, doc.tensor[second.start : second.end].mean(axis=0), atol=1e-6
+    )
     assert not numpy.allclose(first.vector, nlp("He ran.").vector, atol=1e-3), "it saw what follows"
 
 
@@ -85,7 +93,9 @@ def make_table(kind=Model):
                 model.inc_grad("V", d_rows.T @ others)
             return docs
 
-        return [rows @ w.T + others @ v.T for rows, others in zip(embedded, before, strict=True)], backprop
+        return [
+            rows @ w.T + others @ v.T for rows, others in zip(embedded, before, strict=True)
+        ], backprop
 
     return kind("table", forward, params=params, dims={"nO": 3})
 
@@ -95,7 +105,9 @@ def make_table(kind=Model):
 def test_gradient(pooling, kind, unit):
     """By finite differences, rows that overlap and Docs without rows among them."""
     table = make_table(kind)
-    encoder = SentenceEncoder(Tok2VecEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
+    encoder = SentenceEncoder(
+        Tok2VecEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True)
+    )
     nlp = spacy.blank("xx")
     nlp.add_pipe("sentencizer")
     docs = [nlp("He ran. \n A cat sat."), nlp(""), nlp(" "), nlp("Food")]
@@ -112,11 +124,16 @@ def test_gradient(pooling, kind, unit):
     def value(name, x):
         table.set_param(name, x)
         found = encoder.begin_update(docs)[0]
-        return sum(float((doc.vectors * weight).sum()) for doc, weight in zip(found, upstream, strict=True))
+        return sum(
+            float((doc.vectors * weight).sum()) for doc, weight in zip(found, upstream, strict=True)
+        )
 
     names = ("W", "V")
     given = numpy.stack([table.get_grad(name) for name in names])
-    wanted = [finite_differences(lambda x, name=name: value(name, x), table.get_param(name).copy()) for name in names]
+    wanted = [
+        finite_differences(lambda x, name=name: value(name, x), table.get_param(name).copy())
+        for name in names
+    ]
     assert relative_error(given, numpy.stack(wanted)) < 1e-6
 
 
@@ -126,7 +143,10 @@ def joint(make_nlp, encoder, pipes, before=None):
     nlp = make_nlp(encoder)
     listener = LISTENER if encoder == "listening" else CURATED_LISTENER
     tagger = nlp.add_pipe("tagger", config={"model": {"tok2vec": listener}}, before=before)
-    batch = [make_example(nlp, *pair) for pair in [("A man ran.", "He sat.", 0.3), ("Food.", "A cat can go.", 0.9)]]
+    batch = [
+        make_example(nlp, *pair)
+        for pair in [("A man ran.", "He sat.", 0.3), ("Food.", "A cat can go.", 0.9)]
+    ]
     for example in batch:
         for token in example.reference:
             token.tag_ = "X" if token.i % 2 else "Y"
@@ -144,12 +164,19 @@ def joint(make_nlp, encoder, pipes, before=None):
     if encoder == "curated":
         return gradients(nlp, HOLDER[encoder])
     nodes = enumerate(holder.model.walk())
-    return {(i, name): node.get_grad(name) for i, node in nodes for name in node.param_names if node.has_grad(name)}
+    return {
+        (i, name): node.get_grad(name)
+        for i, node in nodes
+        for name in node.param_names
+        if node.has_grad(name)
+    }
 
 
 @pytest.mark.parametrize("encoder", ["listening", "curated"])
 def test_gradients_of_two_pipes_add_up(make_nlp, encoder):
-    both, sbert, tagger = (joint(make_nlp, encoder, pipes) for pipes in (["sbert", "tagger"], ["sbert"], ["tagger"]))
+    both, sbert, tagger = (
+        joint(make_nlp, encoder, pipes) for pipes in (["sbert", "tagger"], ["sbert"], ["tagger"])
+    )
     reverse = joint(make_nlp, encoder, ["tagger", "sbert"], before="sbert")
     assert both.keys() == sbert.keys() == tagger.keys() and len(both) > 3
     scale = max(numpy.abs(gradient).max() for gradient in both.values())
@@ -162,10 +189,14 @@ def test_gradients_of_two_pipes_add_up(make_nlp, encoder):
 def test_nothing_to_hear(make_nlp):
     nlp = make_nlp("listening")
     doc = nlp.make_doc("A cat sat.")
-    with pytest.raises(ValueError, match=r"'A cat sat\.' carries no output of a 'tok2vec'.*doc\.tensor is empty"):
+    with pytest.raises(
+        ValueError, match=r"'A cat sat\.' carries no output of a 'tok2vec'.*doc\.tensor is empty"
+    ):
         nlp.get_pipe("sbert")(doc)
     doc.tensor = numpy.zeros((4, 5), dtype="float32")
-    with pytest.raises(ValueError, match=r"gave vectors of 5 numbers.*listens for 16: set the width"):
+    with pytest.raises(
+        ValueError, match=r"gave vectors of 5 numbers.*listens for 16: set the width"
+    ):
         nlp.get_pipe("sbert")(doc)
     assert nlp.get_pipe("sbert")(Doc(nlp.vocab)).vector.shape == (16,)
     for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
@@ -175,10 +206,14 @@ def test_nothing_to_hear(make_nlp):
             nlp("a", component_cfg={"sbert": settings})
     nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", config={"model": {"@architectures": ARCHITECTURE, "tok2vec": LISTENER}})
-    with pytest.raises(ValueError, match=r"none stands before it; the pipeline is \['sbert'\]\. Add one before it"):
+    with pytest.raises(
+        ValueError, match=r"none stands before it; the pipeline is \['sbert'\]\. Add one before it"
+    ):
         nlp.initialize()
     nlp.add_pipe("tok2vec", first=True)
-    with pytest.raises(ValueError, match=r"listens for vectors of 16 numbers.*'tok2vec' makes 96: set width = 96"):
+    with pytest.raises(
+        ValueError, match=r"listens for vectors of 16 numbers.*'tok2vec' makes 96: set width = 96"
+    ):
         nlp.initialize()
 
 
@@ -201,7 +236,9 @@ def test_ragged_output():
     for encoder in both:
         encoded, backprop = encoder.begin_update(docs)
         backprop([doc.vectors for doc in encoded])
-        grads.append((numpy.concatenate([doc.vectors for doc in encoded]), flat.get_grad("W").copy()))
+        grads.append(
+            (numpy.concatenate([doc.vectors for doc in encoded]), flat.get_grad("W").copy())
+        )
         flat.set_grad("W", flat.get_grad("W") * 0)
     assert all(numpy.array_equal(*pair) for pair in zip(*grads, strict=True))
 

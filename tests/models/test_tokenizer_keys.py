@@ -88,7 +88,9 @@ def theirs(folder, **settings):
 
 def own(folder, **settings):
     nlp = one_pipe(folder, pooling="mean", tokenizer_config=settings)
-    return numpy.concatenate([find_sbert(nlp).encode(TEXTS[:3]), [doc.vector for doc in nlp.pipe(TEXTS[3:])]])
+    return numpy.concatenate(
+        [find_sbert(nlp).encode(TEXTS[:3]), [doc.vector for doc in nlp.pipe(TEXTS[3:])]]
+    )
 
 
 def imported(folder, **settings):
@@ -115,7 +117,9 @@ def reloaded(folder, **settings):
 def shared(folder, **settings):
     model = {"@architectures": "spacy-sbert.TransformerModel.v1", "tokenizer_config": settings}
     nlp = one_pipe(folder, "transformer", **model)
-    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.add_pipe(
+        "sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
+    )
     return numpy.stack([doc.vector for doc in nlp.pipe(TEXTS)])
 
 
@@ -189,7 +193,9 @@ def test_settings(folders, plain, kind):
         for value in values:
             expected = theirs(folders[kind], **{key: value})
             for name, way in ways(expected, plain[kind], AS_SETTING).items():
-                found[key, str(value), name] = outcome(way, folders[kind], expected, key, **{key: value})
+                found[key, str(value), name] = outcome(
+                    way, folders[kind], expected, key, **{key: value}
+                )
     check(found)
 
 
@@ -199,7 +205,9 @@ def test_truncation_and_padding_of_tokenizer_json(folders, tmp_path):
     change_json(folder / "tokenizer.json", truncation=TRUNCATION, padding=PADDING)
     expected = theirs(folder)
     assert not isinstance(expected, Exception)
-    found = {name: outcome(way, folder, expected, "padding_side") for name, way in OF_FOLDER.items()}
+    found = {
+        name: outcome(way, folder, expected, "padding_side") for name, way in OF_FOLDER.items()
+    }
     check(found)
 
 
@@ -209,12 +217,20 @@ def test_lower_case_and_prompts(folders, kind, side, tmp_path):
     folder = shutil.copytree(folders[kind], tmp_path / "encoder")
     change_json(folder / "tokenizer_config.json", truncation_side=side)
     change_json(folder / "sentence_bert_config.json", do_lower_case=True, max_seq_length=20)
-    model, ours = SentenceTransformer(str(folder), device="cpu"), find_sbert(import_folder(str(folder)))
+    model, ours = (
+        SentenceTransformer(str(folder), device="cpu"),
+        find_sbert(import_folder(str(folder))),
+    )
     for prompt in ("", "A CAT: "):
-        given, expected = (each.encode([*TEXTS, "İSTANBUL"], prompt=prompt) for each in (ours, model))
+        given, expected = (
+            each.encode([*TEXTS, "İSTANBUL"], prompt=prompt) for each in (ours, model)
+        )
         assert numpy.abs(given - expected).max() < 1e-5
     change_json(folder / "1_Pooling" / "config.json", include_prompt=False)
-    model, ours = SentenceTransformer(str(folder), device="cpu"), find_sbert(import_folder(str(folder)))
+    model, ours = (
+        SentenceTransformer(str(folder), device="cpu"),
+        find_sbert(import_folder(str(folder))),
+    )
     for text in TEXTS[:3]:
         given, expected = (each.encode([text], prompt="a cat: ") for each in (ours, model))
         assert numpy.abs(given - expected).max() < 1e-5
@@ -231,9 +247,15 @@ def test_pairs(folders, kind, side, tmp_path):
     network = transformers.BertForSequenceClassification.from_pretrained(folder, num_labels=1)
     network.save_pretrained(folder)
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
-    pairs = [(" ".join(words[:first]), " ".join(words[:second])) for first in (1, 4, 5, 8) for second in (1, 4, 5, 8)]
+    pairs = [
+        (" ".join(words[:first]), " ".join(words[:second]))
+        for first in (1, 4, 5, 8)
+        for second in (1, 4, 5, 8)
+    ]
     for limit in (10, 11):
-        expected = CrossEncoder(str(folder), device="cpu", max_length=limit).predict(pairs, show_progress_bar=False)
+        expected = CrossEncoder(str(folder), device="cpu", max_length=limit).predict(
+            pairs, show_progress_bar=False
+        )
         nlp = one_pipe(folder, "sbert_reranker", max_length=limit)
         scores = nlp.get_pipe("sbert_reranker").score_pairs(pairs)
         assert numpy.abs(numpy.asarray(scores).ravel() - expected.ravel()).max() < 1e-5
@@ -250,7 +272,9 @@ def test_docs_of_which_the_beginning_is_cut(folders, kind):
     assert doc._.sbert_truncated and doc[-1].has_vector
     with pytest.warns(UserWarning, match="sbert-behind-limit"):
         assert not doc[0].vector.any()
-    windows = one_pipe(folders[kind], pooling="mean", tokenizer_config=settings, overflow="windows")(text)
+    windows = one_pipe(
+        folders[kind], pooling="mean", tokenizer_config=settings, overflow="windows"
+    )(text)
     assert not windows._.sbert_truncated and all(token.has_vector for token in windows)
 
 
@@ -277,7 +301,13 @@ TYPED = {
     "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64},
     "openai-gpt": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64},
     "ctrl": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64, "dff": 24},
-    "xlnet": {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24, "max_position_embeddings": ...},
+    "xlnet": {
+        "d_model": 16,
+        "n_layer": 2,
+        "n_head": 2,
+        "d_inner": 24,
+        "max_position_embeddings": ...,
+    },
     "electra": {"embedding_size": 16},
     "distilbert": {"dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 2},
     "deberta-v2": {"type_vocab_size": 2},
@@ -306,7 +336,8 @@ def test_a_wordpiece_without_an_embedding(folders, tmp_path):
     expected = theirs(folder)
     for way in (imported, own, *SHARED.values()):
         with pytest.warns(
-            UserWarning, match=r"\[sbert-tokens-without-embedding\].*2 wordpieces.*\(zebrafish, axolotl\)"
+            UserWarning,
+            match=r"\[sbert-tokens-without-embedding\].*2 wordpieces.*\(zebrafish, axolotl\)",
         ):
             assert numpy.abs(way(folder) - expected).max() < 1e-5
     nlp = one_pipe(folder, pooling="mean")
@@ -317,7 +348,9 @@ def test_a_wordpiece_without_an_embedding(folders, tmp_path):
     uses = [lambda: nlp("a zebrafish"), lambda: find_sbert(nlp).encode(["a zebrafish"])]
     uses += [lambda: reranker.score_pairs([("a cat", "a zebrafish")])]
     for use in uses:
-        with pytest.raises(ValueError, match=r"no embedding of the wordpiece 'zebrafish' \(id \d+\).*resize"):
+        with pytest.raises(
+            ValueError, match=r"no embedding of the wordpiece 'zebrafish' \(id \d+\).*resize"
+        ):
             use()
 
 
@@ -346,7 +379,9 @@ def test_padding_that_the_encoder_has_no_embedding_of(model, number, tmp_path):
     assert numpy.abs(given - theirs(folder)).max() < 1e-5
 
 
-@pytest.mark.parametrize("file", ["adapter_config.json", "adapter_model.safetensors", "pytorch_adapter.bin"])
+@pytest.mark.parametrize(
+    "file", ["adapter_config.json", "adapter_model.safetensors", "pytorch_adapter.bin"]
+)
 @pytest.mark.parametrize("has_weights", [True, False])
 def test_adapters_are_refused(folders, file, has_weights, tmp_path):
     folder = shutil.copytree(folders["wordpiece"], tmp_path / "encoder")
@@ -363,7 +398,9 @@ def test_adapters_are_refused(folders, file, has_weights, tmp_path):
 
 def test_split_special_tokens_survive_a_pickle(folders):
     """As to a worker process."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folders["wordpiece"], split_special_tokens=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        folders["wordpiece"], split_special_tokens=True
+    )
     given = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 10), "truncate")
     ids = given([TEXTS[2]], offsets=False).ids.tolist()
     assert ids == tokenizer(TEXTS[2], truncation=True, max_length=10)["input_ids"]
@@ -373,7 +410,8 @@ def test_split_special_tokens_survive_a_pickle(folders):
 
 def test_encoders_that_split_special_tokens_are_others(folders):
     pipes = [
-        one_pipe(folders["wordpiece"], tokenizer_config={"split_special_tokens": given}) for given in (True, False)
+        one_pipe(folders["wordpiece"], tokenizer_config={"split_special_tokens": given})
+        for given in (True, False)
     ]
     with pytest.warns(UserWarning, match="sbert-other-encoder"):
         pipes[0]("a cat").similarity(pipes[1]("a cat"))
@@ -398,9 +436,13 @@ def test_what_a_class_does_beyond_its_rules_is_refused(folders, monkeypatch):
     kind = type(transformers.AutoTokenizer.from_pretrained(folders["unigram"]))
     plain_call = kind.__call__
     monkeypatch.setattr(
-        kind, "__call__", lambda self, text, *args, **given: plain_call(self, _twice(text), *args, **given)
+        kind,
+        "__call__",
+        lambda self, text, *args, **given: plain_call(self, _twice(text), *args, **given),
     )
-    with pytest.raises(ValueError, match=f"The tokenizer {kind.__name__} of .* is not supported: called with"):
+    with pytest.raises(
+        ValueError, match=f"The tokenizer {kind.__name__} of .* is not supported: called with"
+    ):
         own(folders["unigram"])
 
 
@@ -428,7 +470,12 @@ def test_every_argument_of_every_class_is_listed():
     for kind in kinds:
         makers = [vars(base)["__init__"] for base in kind.__mro__[:-1] if "__init__" in vars(base)]
         named = [each for make in makers for each in inspect.signature(make).parameters.values()]
-        arguments |= {each.name for each in named if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)}
+        arguments |= {
+            each.name for each in named if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+        }
     arguments |= set(PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES) - {"self"}
     assert sorted(arguments - {"self"} - FOLLOWED - WITHOUT_EFFECT.keys()) == []
-    assert not FOLLOWED & WITHOUT_EFFECT.keys() and not (FOLLOWED | WITHOUT_EFFECT.keys()) & REFUSED.keys()
+    assert (
+        not FOLLOWED & WITHOUT_EFFECT.keys()
+        and not (FOLLOWED | WITHOUT_EFFECT.keys()) & REFUSED.keys()
+    )

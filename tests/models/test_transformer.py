@@ -28,7 +28,12 @@ def pipeline(folder, architecture, get_spans):
 
 SPANS = [{"@span_getters": "spacy-transformers.sent_spans.v1"}]
 SPANS += [{"@span_getters": "spacy-transformers.strided_spans.v1", "window": 4, "stride": 3}]
-AWKWARD = ["He cannot go, don't you  think?", "  leading and trailing  ", "é中文 😀 a\x00b \u200b", " "]
+AWKWARD = [
+    "He cannot go, don't you  think?",
+    "  leading and trailing  ",
+    "é中文 😀 a\x00b \u200b",
+    " ",
+]
 AWKWARD += ["U.S.-based, (sic)...", "co-op's e-mail: x@y.com"]
 AWKWARD += ["a dog", "a dog"]  # two that are equal word for word are two
 
@@ -40,24 +45,38 @@ def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
 
     stock = pipeline(tiny_bert, "spacy-transformers.TransformerModel.v3", get_spans)
     ours = pipeline(tiny_bert, "spacy-sbert.TransformerModel.v1", get_spans)
-    for expected, given in zip(stock.pipe(TEXTS + AWKWARD), ours.pipe(TEXTS + AWKWARD), strict=True):
+    for expected, given in zip(
+        stock.pipe(TEXTS + AWKWARD), ours.pipe(TEXTS + AWKWARD), strict=True
+    ):
         a, b = expected._.trf_data, given._.trf_data
         assert isinstance(b, TransformerData)
         assert a.model_output.keys() == b.model_output.keys()
         assert bool(b.model_output) == bool(given.text)
         if given.text:
             kept = a.wordpieces.attention_mask.astype(bool)
-            states, expected_states = b.model_output.last_hidden_state, a.model_output.last_hidden_state
+            states, expected_states = (
+                b.model_output.last_hidden_state,
+                a.model_output.last_hidden_state,
+            )
             assert states.shape == expected_states.shape and not states[~kept].any()
             assert numpy.allclose(states[kept], expected_states[kept], atol=1e-5)
-            assert numpy.allclose(b.model_output.pooler_output, a.model_output.pooler_output, atol=1e-5)
+            assert numpy.allclose(
+                b.model_output.pooler_output, a.model_output.pooler_output, atol=1e-5
+            )
         assert numpy.array_equal(a.align.dataXd, b.align.dataXd)
         assert numpy.array_equal(a.align.lengths, b.align.lengths)
-        assert a.wordpieces.strings == b.wordpieces.strings and a.wordpieces.lengths == b.wordpieces.lengths
+        assert (
+            a.wordpieces.strings == b.wordpieces.strings
+            and a.wordpieces.lengths == b.wordpieces.lengths
+        )
         for field in ("input_ids", "attention_mask", "token_type_ids"):
             x, y = getattr(a.wordpieces, field), getattr(b.wordpieces, field)
-            assert (x is None and y is None) or (numpy.array_equal(x, y) and x.dtype == y.dtype), field
-    assert stock.get_pipe("transformer").model.get_dim("nO") == ours.get_pipe("transformer").model.get_dim("nO")
+            assert (x is None and y is None) or (numpy.array_equal(x, y) and x.dtype == y.dtype), (
+                field
+            )
+    assert stock.get_pipe("transformer").model.get_dim("nO") == ours.get_pipe(
+        "transformer"
+    ).model.get_dim("nO")
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
@@ -72,7 +91,10 @@ def test_a_doc_may_be_in_a_batch_twice(make_nlp, encoder):
 @pytest.mark.spacy_transformers
 def test_settings_can_be_overridden_when_loading(make_nlp, tmp_path):
     make_nlp("shared").to_disk(tmp_path)
-    override = {"components.transformer.model.overflow": "windows", "components.sbert.model.normalize": True}
+    override = {
+        "components.transformer.model.overflow": "windows",
+        "components.sbert.model.normalize": True,
+    }
     doc = spacy.load(tmp_path, config=override)("the cat sat on a mat he is eating food " * 6)
     assert not doc._.sbert_truncated and doc.vector_norm == pytest.approx(1.0)
 
@@ -95,7 +117,9 @@ def test_slow_tokenizer_survives(tiny_bert):
     again = new_shim("gone", **slow).from_bytes(shim.to_bytes())
     assert isinstance(again.tokenizer, BertTokenizer)
     assert again.tokenizer.tokenize("he cannot") == shim.tokenizer.tokenize("he cannot")
-    assert again.from_bytes(again.to_bytes()).settings == shim.settings, "the second generation, too"
+    assert again.from_bytes(again.to_bytes()).settings == shim.settings, (
+        "the second generation, too"
+    )
 
 
 def test_saved_state(tiny_bert):
@@ -120,7 +144,11 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp, encoder):
     model = make_nlp(encoder).get_pipe("transformer").model
     model.initialize()
     model, copied = encoder_of(model), encoder_of(model.copy())
-    assert isinstance(copied, SpanTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
+    assert (
+        isinstance(copied, SpanTransformer)
+        and copied.get_dim("nO") == 16
+        and copied.attrs["has_transformer"]
+    )
     assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
     for (_, a), (_, b) in zip(
         model.shim.network.named_parameters(), copied.shim.network.named_parameters(), strict=True

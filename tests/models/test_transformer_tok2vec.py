@@ -12,7 +12,9 @@ from spacy.tokens import Doc
 from spacy.util import registry
 from transformers import AutoModel, AutoTokenizer
 
-NO_DROPOUT = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"), 0.0)
+NO_DROPOUT = dict.fromkeys(
+    ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"), 0.0
+)
 LIMIT = 12
 TEXTS = [
     "One two three. Four five, six.",
@@ -53,17 +55,26 @@ def rows_of(doc, unit):
     if not len(doc):
         return []
     if unit == "strided":
-        starts = range(0, max(len(doc) - STRIDED["window"], 0) + STRIDED["stride"], STRIDED["stride"])
+        starts = range(
+            0, max(len(doc) - STRIDED["window"], 0) + STRIDED["stride"], STRIDED["stride"]
+        )
         return [doc[start : start + STRIDED["window"]] for start in starts]
     sentences = list(doc.sents)
     whole = [doc[:]]
-    return {"doc": whole, "sent": sentences, "doc+sent": whole + sentences if len(sentences) > 1 else whole}[unit]
+    return {
+        "doc": whole,
+        "sent": sentences,
+        "doc+sent": whole + sentences if len(sentences) > 1 else whole,
+    }[unit]
 
 
 @torch.no_grad()
 def tokens_of_hugging_face(folder, docs, unit, overflow, pool=torch.mean):
     """The vectors of tokens: pooled wordpieces of all rows that share a character with the token or its space."""
-    tokenizer, network = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    tokenizer, network = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder).eval(),
+    )
     found = []
     for doc in docs:
         pieces = [[] for _ in doc]
@@ -74,7 +85,9 @@ def tokens_of_hugging_face(folder, docs, unit, overflow, pool=torch.mean):
             windows = encoded["input_ids"] if overflow == "windows" else encoded["input_ids"][:1]
             for number, ids in enumerate(windows):
                 states = network(torch.tensor([ids])).last_hidden_state[0]
-                for state, (start, end) in zip(states, encoded["offset_mapping"][number], strict=True):
+                for state, (start, end) in zip(
+                    states, encoded["offset_mapping"][number], strict=True
+                ):
                     for token in row:
                         first = token.idx - row.start_char
                         if end > start and start < first + len(token.text_with_ws) and end > first:
@@ -110,17 +123,29 @@ def test_as_hugging_face(family, unit, overflow):
 
 def test_another_pooling(family):
     model, docs = make_tok2vec(family, get_spans=BOTH, pooling=MAX), make_docs()
-    check_close(model.predict(docs), tokens_of_hugging_face(family, docs, "doc+sent", "truncate", torch.amax))
+    check_close(
+        model.predict(docs),
+        tokens_of_hugging_face(family, docs, "doc+sent", "truncate", torch.amax),
+    )
 
 
 def test_slow_tokenizer(tmp_path):
     """It does not tell the characters of its wordpieces."""
-    slow, fast = (make_folder(tmp_path / kind, kind, limit=LIMIT) for kind in ("slow wordpiece", "wordpiece"))
+    slow, fast = (
+        make_folder(tmp_path / kind, kind, limit=LIMIT) for kind in ("slow wordpiece", "wordpiece")
+    )
     docs = make_docs(
-        ["One two three. Four five, six.", "A man is eating food.", "", "one two three four five six " * 3]
+        [
+            "One two three. Four five, six.",
+            "A man is eating food.",
+            "",
+            "one two three four five six " * 3,
+        ]
     )
     for get_spans in (DOCS, BOTH, STRIDED):
-        found, expected = (make_tok2vec(folder, get_spans=get_spans).predict(docs) for folder in (slow, fast))
+        found, expected = (
+            make_tok2vec(folder, get_spans=get_spans).predict(docs) for folder in (slow, fast)
+        )
         check_close(found, expected)
 
 
@@ -139,7 +164,17 @@ def test_tokens_of_no_row(tiny_bert):
     model, (doc,) = make_tok2vec(tiny_bert), make_docs(["the dog ran fast. a cat sat."])
     doc.spans["sbert"] = [doc[5:7], doc[1:3]]
     (vectors,) = model.predict([doc])
-    assert (vectors != 0).any(axis=1).tolist() == [False, True, True, False, False, True, True, False, False]
+    assert (vectors != 0).any(axis=1).tolist() == [
+        False,
+        True,
+        True,
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
     alone = Doc(doc.vocab, words=["dog", "ran"], spaces=[True, False])
     check_close([vectors[1:3]], model.predict([alone]))
 
@@ -149,7 +184,9 @@ def test_tokens_of_no_row(tiny_bert):
 def test_gradient_as_autograd(tiny_bert, pooling, grad_factor):
     """Of a weighted sum of all vectors; tokens are in several rows."""
     model = make_tok2vec(tiny_bert, get_spans=BOTH, pooling=pooling, grad_factor=grad_factor)
-    docs = make_docs(["A man is eating. He cannot go.", "", "The cat sat.", "a dog ran. fast food."])
+    docs = make_docs(
+        ["A man is eating. He cannot go.", "", "The cat sat.", "a dog ran. fast food."]
+    )
     vectors, backprop = model.begin_update(docs)
     rng = numpy.random.default_rng(0)
     weights = [rng.normal(size=of_doc.shape).astype("float32") for of_doc in vectors]
@@ -167,7 +204,9 @@ def loss_of(docs, weights, pooling):
         for doc, given in zip(docs, weights, strict=True):
             pieces = [[] for _ in doc]
             for row in rows_of(doc, "doc+sent"):
-                encoded = tokenizer(row.text, return_offsets_mapping=True, truncation=True, max_length=24)
+                encoded = tokenizer(
+                    row.text, return_offsets_mapping=True, truncation=True, max_length=24
+                )
                 states = network(torch.tensor([encoded["input_ids"]])).last_hidden_state[0]
                 for state, (start, end) in zip(states, encoded["offset_mapping"], strict=True):
                     for token in row:
@@ -175,7 +214,9 @@ def loss_of(docs, weights, pooling):
                         if end > start and start < first + len(token) and end > first:
                             pieces[token.i].append(state)
             for own, weight in zip(pieces, given, strict=True):
-                total = total + (reduce(torch.stack(own), 0) * torch.from_numpy(weight).double()).sum()
+                total = (
+                    total + (reduce(torch.stack(own), 0) * torch.from_numpy(weight).double()).sum()
+                )
         return total
 
     return loss
@@ -195,15 +236,27 @@ STOCK_GETTERS = {
 def test_as_spacy_transformers(family, unit, pooling, tmp_path):
     """Vectors of texts below the limit, and gradients, as Tok2VecTransformer.v3 makes them by trfs2arrays."""
     folder = shutil.copytree(family, tmp_path / "encoder")
-    (folder / "sentence_bert_config.json").unlink()  # the limit, which spacy-transformers does not know
+    (
+        folder / "sentence_bert_config.json"
+    ).unlink()  # the limit, which spacy-transformers does not know
     getter, settings = STOCK_GETTERS[unit]
-    stock = {"@architectures": "spacy-transformers.Tok2VecTransformer.v3", "name": str(folder), "pooling": pooling}
-    stock |= {"tokenizer_config": {"model_input_names": INPUTS}, "get_spans": {"@span_getters": getter, **settings}}
+    stock = {
+        "@architectures": "spacy-transformers.Tok2VecTransformer.v3",
+        "name": str(folder),
+        "pooling": pooling,
+    }
+    stock |= {
+        "tokenizer_config": {"model_input_names": INPUTS},
+        "get_spans": {"@span_getters": getter, **settings},
+    }
     theirs = registry.resolve({"model": stock})["model"]
     ours = make_tok2vec(folder, get_spans=GETTERS[unit], pooling=pooling)
     docs = make_docs(["a one two.", "two three. A man", "eight"])
     theirs.initialize(X=docs)
-    (expected, backprop_theirs), (found, backprop_ours) = theirs.begin_update(docs), ours.begin_update(docs)
+    (expected, backprop_theirs), (found, backprop_ours) = (
+        theirs.begin_update(docs),
+        ours.begin_update(docs),
+    )
     check_close(found, expected)
     rng = numpy.random.default_rng(0)
     weights = [rng.normal(size=of_doc.shape).astype("float32") for of_doc in found]
@@ -213,8 +266,16 @@ def test_as_spacy_transformers(family, unit, pooling, tmp_path):
     for model in (theirs, ours):
         shim = next(shim for node in model.walk() for shim in node.shims)
         named = shim._model.named_parameters()
-        gradients.append({name.removeprefix("transformer."): own.grad for name, own in named if own.grad is not None})
-    assert all(torch.allclose(given, gradients[0][name], atol=1e-4) for name, given in gradients[1].items())
+        gradients.append(
+            {
+                name.removeprefix("transformer."): own.grad
+                for name, own in named
+                if own.grad is not None
+            }
+        )
+    assert all(
+        torch.allclose(given, gradients[0][name], atol=1e-4) for name, given in gradients[1].items()
+    )
     assert any(given.any() for given in gradients[1].values())
 
 

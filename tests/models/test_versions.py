@@ -16,7 +16,12 @@ from transformers import Qwen3Model as Qwen
 
 from spacy_sbert.models.loading import INSTALLED
 
-SIZES = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
 SIZES |= {"num_key_value_heads": 1, "head_dim": 8, "max_position_embeddings": 64, "pad_token_id": 0}
 TEXTS = ["a man is eating food", "the cat sat on the mat", "someone"]
 
@@ -35,7 +40,9 @@ def make_folder(tiny_bert, tmp_path):
             if "token" in file.name or file.name == "vocab.txt":
                 shutil.copy(file, folder)
         change_json(
-            folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"], **(tokenizer or {})
+            folder / "tokenizer_config.json",
+            model_input_names=["input_ids", "attention_mask"],
+            **(tokenizer or {}),
         )
         change_json(folder / "config.json", **changes)
         return folder
@@ -55,7 +62,10 @@ def states_of(folder, model_class, **settings):
     tokenizer = BertTokenizerFast.from_pretrained(folder)
     model = model_class.from_pretrained(folder, **settings).eval()
     with torch.no_grad():
-        found = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, -1].numpy() for text in TEXTS]
+        found = [
+            model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, -1].numpy()
+            for text in TEXTS
+        ]
     return numpy.stack(found)
 
 
@@ -65,7 +75,9 @@ def refused_before(version, message):
     if Version(version) <= INSTALLED:
         yield
         return
-    with pytest.raises(ValueError, match=rf"{message}.* {INSTALLED} ignores.*transformers {version} or later"):
+    with pytest.raises(
+        ValueError, match=rf"{message}.* {INSTALLED} ignores.*transformers {version} or later"
+    ):
         yield
 
 
@@ -74,7 +86,9 @@ BOTH_WAYS += [(Qwen, QwenConfig, "is_causal", False, "5.2")]
 
 
 @pytest.mark.parametrize(("model", "config", "setting", "value", "version"), BOTH_WAYS)
-def test_attention_both_ways_is_not_read_as_causal(make_folder, model, config, setting, value, version):
+def test_attention_both_ways_is_not_read_as_causal(
+    make_folder, model, config, setting, value, version
+):
     folder = make_folder(model, config)
     causal = text_encoder(folder, pooling="cls").encode(TEXTS)
     change_json(folder / "config.json", **{setting: value})
@@ -84,7 +98,14 @@ def test_attention_both_ways_is_not_read_as_causal(make_folder, model, config, s
 
 
 ROPES = [{"rope_theta": 1_000_000.0, "rope_type": "default"}]
-ROPES += [{"rope_theta": 10_000.0, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}]
+ROPES += [
+    {
+        "rope_theta": 10_000.0,
+        "rope_type": "yarn",
+        "factor": 4.0,
+        "original_max_position_embeddings": 16,
+    }
+]
 
 
 @pytest.mark.parametrize("rope", ROPES)
@@ -103,7 +124,9 @@ def test_relative_positions_of_version_4_are_not_ignored(tiny_bert, tmp_path, ki
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     change_json(folder / "config.json", position_embedding_type=kind)
     if Version("5.0") <= INSTALLED:
-        with pytest.raises(ValueError, match=f"position_embedding_type = {kind}.*transformers before 5.0"):
+        with pytest.raises(
+            ValueError, match=f"position_embedding_type = {kind}.*transformers before 5.0"
+        ):
             text_encoder(folder)
         return
     torch.manual_seed(0)  # the table of distances
@@ -129,7 +152,11 @@ def test_settings_of_a_newer_version_are_named_once(make_folder):
     folder = make_folder(Qwen, QwenConfig, **changes, **nothing)
     with warnings_with("sbert-unknown-settings") as told:
         text_encoder(folder).encode(TEXTS)
-    assert len(told) == 1 and "99.1" in told[0] and f"{INSTALLED} does not know: attention_sink, gated." in told[0]
+    assert (
+        len(told) == 1
+        and "99.1" in told[0]
+        and f"{INSTALLED} does not know: attention_sink, gated." in told[0]
+    )
 
 
 def test_the_tokenizer_class_of_version_5_is_read(make_folder, tiny_bert):
@@ -140,10 +167,14 @@ def test_the_tokenizer_class_of_version_5_is_read(make_folder, tiny_bert):
     assert numpy.array_equal(text_encoder(folder).encode(TEXTS), expected)
 
 
-@pytest.mark.parametrize(("model", "config", "side"), [(Qwen, QwenConfig, "left"), (Gemma, GemmaConfig, "right")])
+@pytest.mark.parametrize(
+    ("model", "config", "side"), [(Qwen, QwenConfig, "left"), (Gemma, GemmaConfig, "right")]
+)
 def test_the_last_token_of_a_decoder(make_folder, model, config, side):
     folder = make_folder(model, config, tokenizer={"padding_side": side})
     expected = states_of(folder, model)
     encoder = text_encoder(folder, pooling="lasttoken", normalize=False)
-    assert numpy.allclose(encoder.encode(TEXTS), expected, atol=1e-6)  # together, texts of several lengths
+    assert numpy.allclose(
+        encoder.encode(TEXTS), expected, atol=1e-6
+    )  # together, texts of several lengths
     assert numpy.allclose(encoder.encode(TEXTS[2:]), expected[2:], atol=1e-6)

@@ -22,7 +22,10 @@ RNG = numpy.random.default_rng(0)
 
 def value_of(model, docs, upstream):
     """The sum of all states, weighted: its gradient of the states is upstream."""
-    return sum(float((rows.astype("f8") * d).sum()) for rows, d in zip(model.predict(docs), upstream, strict=True))
+    return sum(
+        float((rows.astype("f8") * d).sum())
+        for rows, d in zip(model.predict(docs), upstream, strict=True)
+    )
 
 
 def check_table(model, layer, docs, table, step):
@@ -38,7 +41,10 @@ def check_table(model, layer, docs, table, step):
         layer.set_param("E", x.astype(table.dtype))
         return value_of(model, docs, upstream)
 
-    assert relative_error(gradient, finite_differences(value, table.astype("float64"), step=step)) < 1e-5
+    assert (
+        relative_error(gradient, finite_differences(value, table.astype("float64"), step=step))
+        < 1e-5
+    )
     layer.set_param("E", table)
     return gradient
 
@@ -78,32 +84,51 @@ def test_a_table_that_learned_is_loaded_and_leaves_the_vocab_alone():
     backprop(states)
     model.finish_update(Adam(0.1))
     assert not numpy.array_equal(model.get_param("E")[[0, 2]], TABLE[[0, 2]])
-    assert numpy.array_equal(nlp.vocab.vectors.data, TABLE), "it is what other pipes, and the saved vocab, have"
+    assert numpy.array_equal(nlp.vocab.vectors.data, TABLE), (
+        "it is what other pipes, and the saved vocab, have"
+    )
     assert numpy.array_equal(fixed.predict([nlp("cat sat")])[0], TABLE[[0, 2]])
     other.from_bytes(model.to_bytes())
     other.initialize(X=[nlp("cat")])
     assert numpy.array_equal(other.get_param("E"), model.get_param("E"))
-    given = check_table(model, model, [nlp("cat cat unknown sat"), nlp("cat")], TABLE.astype("float64"), 1e-4)
+    given = check_table(
+        model, model, [nlp("cat cat unknown sat"), nlp("cat")], TABLE.astype("float64"), 1e-4
+    )
     assert not given[1].any() and not given[3].any(), "words that do not occur learn nothing"
 
 
 def test_floret_vectors():
     nlp = spacy.blank("xx")
     table = RNG.normal(size=(50, 5)).astype("float32")
-    settings = {"mode": "floret", "data": table, "minn": 3, "maxn": 4, "hash_count": 2, "bow": "<", "eow": ">"}
+    settings = {
+        "mode": "floret",
+        "data": table,
+        "minn": 3,
+        "maxn": 4,
+        "hash_count": 2,
+        "bow": "<",
+        "eow": ">",
+    }
     nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, **settings)
     doc = nlp("cat unknown")
     (states,) = of_vocab(nlp).predict([doc])
-    assert numpy.allclose(states, [token.vector for token in doc], atol=1e-6) and states.any(axis=1).all()
+    assert (
+        numpy.allclose(states, [token.vector for token in doc], atol=1e-6)
+        and states.any(axis=1).all()
+    )
     with pytest.raises(ValueError, match="Set trainable = false"):
         of_vocab(nlp, trainable=True)
 
 
 def test_errors_of_static_vectors():
-    with pytest.raises(ValueError, match=r"spacy-sbert\.WordVectors\.v1 looks up static vectors.*Set vectors of"):
+    with pytest.raises(
+        ValueError, match=r"spacy-sbert\.WordVectors\.v1 looks up static vectors.*Set vectors of"
+    ):
         of_vocab(NLP)
     model = of_vocab(with_vectors())
-    with pytest.raises(ValueError, match=r"has static vectors of no numbers, and the encoder was made with.* of 3"):
+    with pytest.raises(
+        ValueError, match=r"has static vectors of no numbers, and the encoder was made with.* of 3"
+    ):
         model.predict([NLP("cat")])
     with pytest.raises(ValueError, match="has static vectors of 2 numbers"):
         model.predict([with_vectors(TABLE[:, :2])("cat")])
@@ -123,7 +148,9 @@ def test_ngrams_of_a_word_between_blanks():
         return [NLP.vocab.strings.add(ngram) for ngram in ngrams]
 
     assert _ngram_keys("cats", 3).tolist() == keys(" ca", "cat", "ats", "ts ")
-    assert _ngram_keys("a", 3).tolist() == keys(" a ") and _ngram_keys("a", 5).tolist() == keys(" a ")
+    assert _ngram_keys("a", 3).tolist() == keys(" a ") and _ngram_keys("a", 5).tolist() == keys(
+        " a "
+    )
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -134,7 +161,9 @@ def test_states_are_sums_by_hand(settings):
     assert numpy.allclose(first[1], last[0]), "case does not count"
     expected = numpy.zeros(4)
     if settings.get("words", True):
-        expected = model.layers[0].predict(numpy.array([NLP.vocab.strings["cats"]], dtype="uint64"))[0]
+        expected = model.layers[0].predict(
+            numpy.array([NLP.vocab.strings["cats"]], dtype="uint64")
+        )[0]
     if settings.get("ngram_size", 3):
         expected = expected + model.layers[-1].predict(_ngram_keys("cats", 3)).mean(axis=0)
     assert numpy.allclose(last[0], expected, atol=1e-6)
@@ -176,7 +205,9 @@ def test_bilstm(depth):
             expected = finite_differences(lambda _: value_of(model, given, upstream), own)
             assert relative_error(d_own, expected) < 1e-6
     for name, parameter in lstm.named_parameters():
-        expected = finite_differences(lambda _: value_of(model, given, upstream), parameter.detach().numpy())
+        expected = finite_differences(
+            lambda _: value_of(model, given, upstream), parameter.detach().numpy()
+        )
         assert relative_error(parameter.grad.numpy(), expected) < 1e-6, name
     with pytest.raises(ValueError, match=r"width = 5.*an even number"):
         bilstm_encoder(5, depth)
@@ -202,8 +233,12 @@ def test_weights_by_hand(counts):
     weights = numpy.array([0.1 / (0.1 + 0.7), 0.1 / (0.1 + 0.2), 1.0])
     assert numpy.allclose(given, states * weights[:, None], atol=1e-6)
     assert model.get_dim("nO") == 4 and model.predict([NLP("")])[0].shape == (0, 4)
-    other = smooth_inverse_frequency(ngram_hash_embed(width=4, rows=50), counts.with_name("gone.txt"))
-    assert numpy.array_equal(other.from_bytes(model.to_bytes()).predict([doc])[0], given), "the file is not read again"
+    other = smooth_inverse_frequency(
+        ngram_hash_embed(width=4, rows=50), counts.with_name("gone.txt")
+    )
+    assert numpy.array_equal(other.from_bytes(model.to_bytes()).predict([doc])[0], given), (
+        "the file is not read again"
+    )
     layer = model.layers[0].layers[0]
     check_table(model, layer, [NLP("the cat sat"), NLP(""), NLP("hid")], layer.get_param("E"), 0.25)
 
@@ -214,7 +249,10 @@ def test_errors_of_sif(counts):
         smooth_inverse_frequency(embed).initialize(X=[NLP("cat")])
     with pytest.raises(ValueError, match=r"has no weights of words yet: call nlp\.initialize\(\)"):
         smooth_inverse_frequency(embed, counts).predict([NLP("cat")])
-    with pytest.raises(ValueError, match=r"counts\.txt' of .* counts none of the words.*'der Hund'.*another language"):
+    with pytest.raises(
+        ValueError,
+        match=r"counts\.txt' of .* counts none of the words.*'der Hund'.*another language",
+    ):
         smooth_inverse_frequency(embed, counts).initialize(X=[NLP("der Hund")])
     with pytest.raises(FileNotFoundError, match=r"gone\.txt"):
         smooth_inverse_frequency(embed, counts.with_name("gone.txt")).initialize(X=[NLP("cat")])

@@ -27,7 +27,11 @@ def tokenizer(tiny_bert):
 
 @pytest.fixture
 def table(tokenizer):
-    return numpy.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), WIDTH)).astype("float32")
+    return (
+        numpy.random.default_rng(0)
+        .normal(size=(tokenizer.get_vocab_size(), WIDTH))
+        .astype("float32")
+    )
 
 
 @pytest.fixture
@@ -58,7 +62,9 @@ def rows_of(tokenizer, table, text):
     return table[Tokenizer.from_str(tokenizer.to_str()).encode(text, add_special_tokens=False).ids]
 
 
-@pytest.mark.parametrize(("name", "path"), [("embedding.weight", ""), ("embeddings", "0_StaticEmbedding")])
+@pytest.mark.parametrize(
+    ("name", "path"), [("embedding.weight", ""), ("embeddings", "0_StaticEmbedding")]
+)
 def test_a_text_is_the_mean_of_its_rows(tokenizer, table, tmp_path, name, path):
     nlp = load(write(tmp_path / "static", tokenizer, {name: table}, path=path))
     for text in TEXTS:
@@ -79,16 +85,22 @@ def test_the_parts_of_a_doc(folder, tokenizer, table):
     for sentence in doc.sents:
         assert numpy.allclose(sentence.vector, nlp(sentence.text).vector, atol=1e-6)
     for part in (doc[1], doc[2:4], doc[5:]):
-        assert numpy.allclose(part.vector, rows_of(tokenizer, table, part.text).mean(axis=0), atol=1e-6)
+        assert numpy.allclose(
+            part.vector, rows_of(tokenizer, table, part.text).mean(axis=0), atol=1e-6
+        )
     (whole,) = rows_of(tokenizer, table, "cannot")
-    assert all(numpy.allclose(token.vector, whole, atol=1e-6) for token in nlp("cannot")), "its tokens share it"
+    assert all(numpy.allclose(token.vector, whole, atol=1e-6) for token in nlp("cannot")), (
+        "its tokens share it"
+    )
 
 
 def test_chunks_give_the_same_bits_and_no_text_is_too_long(folder, tokenizer, table, monkeypatch):
     sbert, long = load(folder).get_pipe("sbert"), "the cat sat on a mat " * 3000
     texts = [*TEXTS, "the dog ran " * 30, "", *TEXTS, long]
     expected = sbert.encode(texts)
-    assert numpy.allclose(expected[-1], rows_of(tokenizer, table, long).mean(axis=0, dtype="float64"), atol=1e-5)
+    assert numpy.allclose(
+        expected[-1], rows_of(tokenizer, table, long).mean(axis=0, dtype="float64"), atol=1e-5
+    )
     for chunk in (1, 7, 40):
         monkeypatch.setattr(wordpiece_table, "_CHUNK", chunk)
         assert numpy.array_equal(sbert.encode(texts), expected)
@@ -125,7 +137,8 @@ def test_what_was_saved_stands_on_its_own(folder, tmp_path, used):
 
 
 @pytest.mark.parametrize(
-    "architecture", ["SentenceEncoder", pytest.param("TransformerModel", marks=pytest.mark.spacy_transformers)]
+    "architecture",
+    ["SentenceEncoder", pytest.param("TransformerModel", marks=pytest.mark.spacy_transformers)],
 )
 def test_a_transformer_is_not_made_of_a_static_folder(folder, architecture):
     factory = "sbert" if architecture == "SentenceEncoder" else "transformer"
@@ -166,7 +179,11 @@ def test_damaged_and_missing_files(folder, file):
 
 def test_prompts_widths_and_no_table_are_refused(folder, tiny_bert, examples):
     nlp = load(tiny_bert)
-    for use in (lambda: nlp("a"), lambda: nlp.get_pipe("sbert").encode(["a"]), lambda: nlp.update(examples(nlp))):
+    for use in (
+        lambda: nlp("a"),
+        lambda: nlp.get_pipe("sbert").encode(["a"]),
+        lambda: nlp.update(examples(nlp)),
+    ):
         with pytest.raises(ValueError, match=r"has no table yet.*nlp\.initialize\(\)"):
             use()
     with pytest.raises(ValueError, match=r"set width = 6"):
@@ -176,7 +193,9 @@ def test_prompts_widths_and_no_table_are_refused(folder, tiny_bert, examples):
         nlp.get_pipe("sbert").predict([nlp.make_doc("a")], prompt="query: ")
 
 
-def test_initialize_keeps_the_table_of_a_folder_and_draws_one_for_a_transformer(folder, table, tiny_bert, tokenizer):
+def test_initialize_keeps_the_table_of_a_folder_and_draws_one_for_a_transformer(
+    folder, table, tiny_bert, tokenizer
+):
     nlp = load(folder)
     nlp.initialize()
     assert numpy.array_equal(reader(nlp).get_param("E"), table)
@@ -185,7 +204,9 @@ def test_initialize_keeps_the_table_of_a_folder_and_draws_one_for_a_transformer(
     drawn = reader(nlp).get_param("E")
     assert drawn.shape == (tokenizer.get_vocab_size(), WIDTH) and drawn.std() > 0.01
     nlp.initialize()
-    assert numpy.array_equal(reader(nlp).get_param("E"), drawn), "what was learned is not drawn anew"
+    assert numpy.array_equal(reader(nlp).get_param("E"), drawn), (
+        "what was learned is not drawn anew"
+    )
 
 
 def test_the_identity_is_that_of_each_number_of_the_table_wherever_it_lies(folder, tmp_path):
@@ -202,14 +223,18 @@ def test_a_folder_by_name_is_followed(tokenizer, table, tmp_path):
     """Its Normalize and truncate_dim, also once it is saved; Dense comes with an import alone."""
     folder = write(tmp_path / "static", tokenizer, {"embedding.weight": table})
     write_modules(folder, ("StaticEmbedding", ""), ("Normalize", "1_Normalize"))
-    change_json(folder / "config_sentence_transformers.json", truncate_dim=3, default_prompt_name="document")
+    change_json(
+        folder / "config_sentence_transformers.json", truncate_dim=3, default_prompt_name="document"
+    )
     nlp = load(folder)
     expected = SentenceTransformer(str(folder), device="cpu").encode(["the cat sat"])
     saved = load(folder).from_bytes(nlp.to_bytes())
     shutil.rmtree(folder)
     for pipeline in (nlp, saved):
         assert numpy.abs(pipeline.get_pipe("sbert").encode(["the cat sat"]) - expected).max() < 1e-6
-        assert pipeline("").vector.shape == (3,) and pipeline.get_pipe("sbert").encode([]).shape == (0, 3)
+        assert pipeline("").vector.shape == (3,) and pipeline.get_pipe("sbert").encode(
+            []
+        ).shape == (0, 3)
     dense = write(tmp_path / "dense", tokenizer, {"embedding.weight": table})
     write_modules(dense, ("StaticEmbedding", ""), ("Dense", "1_Dense"))
     with pytest.raises(ValueError, match='sentence encoder with Dense, and normalize = "auto"'):

@@ -8,7 +8,14 @@ import spacy
 import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example, no_warnings
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoModel, AutoTokenizer, BertTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertTokenizer,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+)
 
 from spacy_sbert.models.loading import position_limit
 from spacy_sbert.models.resolve import resolve
@@ -41,13 +48,18 @@ def test_cut_rows_and_windows(tiny_bert, kind):
     batch, windows, _ = rows(tokenizer, [LONG, "dog"])
     assert batch.lengths.tolist() == [MAX_LENGTH, 3] == [24, 3]
     assert windows[0][0] == "[CLS]" and windows[0][-1] == "[SEP]"
-    assert batch.rows.window_weights.tolist() == [22, 1] and batch.rows.n_cut.tolist() == [60 - 22, 0]
+    assert batch.rows.window_weights.tolist() == [22, 1] and batch.rows.n_cut.tolist() == [
+        60 - 22,
+        0,
+    ]
     assert batch.window_borders == [0, 1, 2]
     batch, windows, _ = rows(tokenizer, ["dog", LONG], "windows")
     assert batch.window_borders == [0, 1, 4]
     assert batch.rows.window_weights.tolist() == [1, 22, 22, 16] and not batch.rows.n_cut.any()
     assert batch.rows.row_of.tolist() == [0, 1, 1, 1]
-    pieces = [piece for window in windows[1:] for piece in window if piece not in ("[CLS]", "[SEP]")]
+    pieces = [
+        piece for window in windows[1:] for piece in window if piece not in ("[CLS]", "[SEP]")
+    ]
     assert pieces == tokenizer.tokenize(LONG)
     assert all(window[0] == "[CLS]" and window[-1] == "[SEP]" for window in windows)
 
@@ -65,8 +77,13 @@ def test_very_long_texts_and_lower_case(tiny_bert):
 
 
 def by_hand(folder, pieces):
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
-    ids = torch.tensor([[tokenizer.cls_token_id, *tokenizer.convert_tokens_to_ids(pieces), tokenizer.sep_token_id]])
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder).eval(),
+    )
+    ids = torch.tensor(
+        [[tokenizer.cls_token_id, *tokenizer.convert_tokens_to_ids(pieces), tokenizer.sep_token_id]]
+    )
     with torch.no_grad():
         return model(ids).last_hidden_state[0].mean(0).numpy()
 
@@ -85,7 +102,9 @@ def test_truncate_and_windows_by_hand(make_nlp, tiny_bert, encoder):
     with no_warnings():
         whole = nlp(LONG)
     expected = [by_hand(tiny_bert, pieces[at : at + 22]) for at in (0, 22, 44)]
-    assert numpy.allclose(whole.vector, numpy.average(expected, axis=0, weights=[22, 22, 16]), atol=1e-5)
+    assert numpy.allclose(
+        whole.vector, numpy.average(expected, axis=0, weights=[22, 22, 16]), atol=1e-5
+    )
     assert whole._.sbert_truncated is False and whole[-3:].has_vector
 
 
@@ -94,7 +113,9 @@ def test_a_token_over_two_windows_keeps_all_its_wordpieces(make_nlp, tiny_bert):
     assert len(doc) == 3
     (record,) = doc.user_data.values()
     first = record["characters"][:, 0]
-    assert [int(((token.idx <= first) & (first < token.idx + len(token))).sum()) for token in doc] == [1, 32, 1]
+    assert [
+        int(((token.idx <= first) & (first < token.idx + len(token))).sum()) for token in doc
+    ] == [1, 32, 1]
     states = record["states"]
     assert numpy.allclose(doc[1].vector, states[1:33].mean(0), atol=1e-6)
 
@@ -106,7 +127,9 @@ def test_one_warning_with_the_count(make_nlp, encoder):
     with pytest.warns(UserWarning) as caught:
         docs = list(nlp.pipe(texts, batch_size=2))
     (message,) = [str(w.message) for w in caught]
-    assert message.startswith("[sbert-truncated] 9 of 15 rows were longer than the encoder's limit of 24")
+    assert message.startswith(
+        "[sbert-truncated] 9 of 15 rows were longer than the encoder's limit of 24"
+    )
     assert [doc._.sbert_truncated for doc in docs] == [len(text) > 10 for text in texts]
     if encoder == "shared":
         return
@@ -127,8 +150,15 @@ def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
 
 def test_roberta_positions():
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
-    model = RobertaModel(RobertaConfig(vocab_size=30, max_position_embeddings=34, pad_token_id=1, **sizes)).eval()
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "intermediate_size": 8,
+    }
+    model = RobertaModel(
+        RobertaConfig(vocab_size=30, max_position_embeddings=34, pad_token_id=1, **sizes)
+    ).eval()
     limit = position_limit(model)
     assert limit == 32
     model(torch.full((1, limit), 5))
@@ -160,7 +190,9 @@ def minilm_tokenizer():
 def own_call(tokenizer, overflow):
     """The windows as the tokenizer cuts them when it is called itself."""
     wanted = ("special_tokens_mask", "offsets_mapping", "token_type_ids")
-    given = {f"return_{name}": True for name in wanted} | {"return_overflowing_tokens": overflow == "windows"}
+    given = {f"return_{name}": True for name in wanted} | {
+        "return_overflowing_tokens": overflow == "windows"
+    }
     return tokenizer(AWKWARD, truncation=True, max_length=256, **given)
 
 
@@ -169,20 +201,26 @@ def flat(windows):
 
 
 def of_minilm(tokenizer, overflow) -> TokenizedBatch:
-    return BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 256), overflow)(AWKWARD, offsets=True)
+    return BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 256), overflow)(
+        AWKWARD, offsets=True
+    )
 
 
 @pytest.mark.parametrize("overflow", ["truncate", "windows"])
 def test_wordpieces_are_those_of_the_tokenizers_own_call(minilm_tokenizer, overflow):
     expected, given = own_call(minilm_tokenizer, overflow), of_minilm(minilm_tokenizer, overflow)
-    without = BatchTokenizer(minilm_tokenizer, SentenceTransformersConfig("x", 256), overflow)(AWKWARD, offsets=False)
+    without = BatchTokenizer(minilm_tokenizer, SentenceTransformersConfig("x", 256), overflow)(
+        AWKWARD, offsets=False
+    )
     assert without.offsets is None
     for field in ("text_of", "lengths", "ids", "special", "n_cut"):
         assert numpy.array_equal(getattr(given, field), getattr(without, field)), field
     assert given.lengths.tolist() == list(map(len, expected["input_ids"]))
     assert given.lengths.max() == 256 and given.lengths.min() == 2
     assert given.ids.tolist() == flat(expected["input_ids"]) and given.ids.dtype == numpy.int64
-    assert given.special.tolist() == [bool(special) for special in flat(expected["special_tokens_mask"])]
+    assert given.special.tolist() == [
+        bool(special) for special in flat(expected["special_tokens_mask"])
+    ]
     assert given.offsets.tolist() == [list(offsets) for offsets in flat(expected["offset_mapping"])]
     assert given.type_ids is None and not any(flat(expected["token_type_ids"]))
     texts = expected["overflow_to_sample_mapping"] if overflow == "windows" else range(len(AWKWARD))
@@ -192,9 +230,14 @@ def test_wordpieces_are_those_of_the_tokenizers_own_call(minilm_tokenizer, overf
 
 
 def test_what_is_cut_is_counted(minilm_tokenizer):
-    whole = [len(ids) for ids in minilm_tokenizer(AWKWARD, add_special_tokens=False, verbose=False)["input_ids"]]
+    whole = [
+        len(ids)
+        for ids in minilm_tokenizer(AWKWARD, add_special_tokens=False, verbose=False)["input_ids"]
+    ]
     assert whole[-3:] == [254, 255, 720]
-    assert of_minilm(minilm_tokenizer, "truncate").n_cut.tolist() == [max(0, n - 254) for n in whole]
+    assert of_minilm(minilm_tokenizer, "truncate").n_cut.tolist() == [
+        max(0, n - 254) for n in whole
+    ]
     windows = of_minilm(minilm_tokenizer, "windows")
     assert not windows.n_cut.any()
     found = numpy.bincount(windows.text_of, weights=windows.n_text).tolist()
@@ -222,14 +265,18 @@ def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
 def test_windows_without_any_wordpiece():
     """Of a tokenizer without special tokens."""
     special, nothing = numpy.array([True, False, False]), numpy.zeros(4, dtype="int64")
-    given = TokenizedBatch(numpy.arange(4), numpy.array([0, 2, 0, 1]), numpy.arange(3), None, special, None, nothing)
+    given = TokenizedBatch(
+        numpy.arange(4), numpy.array([0, 2, 0, 1]), numpy.arange(3), None, special, None, nothing
+    )
     assert given.n_text.tolist() == [0, 1, 0, 1]
 
 
 def test_a_vocabulary_with_holes():
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 9}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]"
+    )
     ours = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 10), "truncate")
     ids = ours(["a dog cat"], offsets=False).ids
     assert ids.tolist() == [1, 9, 0] and ours.strings[ids].tolist() == ["a", "dog", "[UNK]"]

@@ -26,7 +26,10 @@ def write_aspects(folder, *lines):
 
 
 def test_afs_topics_scores_and_quotes(tmp_path):
-    records = [afs_record("5", "Caf\xe9s, \xbb\x96\xab", 'He said "no".'), afs_record("0", "Two\nlines", LONG)]
+    records = [
+        afs_record("5", "Caf\xe9s, \xbb\x96\xab", 'He said "no".'),
+        afs_record("0", "Two\nlines", LONG),
+    ]
     write_afs(tmp_path, *records)
     write_afs(tmp_path, afs_record("2.5", "Die?", "Live!"), name="ArgPairs_DP.csv")
     write_afs(tmp_path, afs_record("1", "Marry.", "Do not."), name="ArgPairs_GM_x_y.csv")
@@ -57,10 +60,22 @@ def test_refused(tmp_path):
     bad.write_text(",".join(HEADER) + '\n1,2,3,4,5,6,7,8,9,"a,b\n', encoding="utf8")
     before = afs_record("1", "Two\nlines", "b")  # takes lines 2 and 3
     for path, message in (
-        (write_afs(tmp_path, before, afs_record("5.5", "a", "b"), name="ArgPairs_GC_1.csv"), "line 4: .*'5.5'"),
-        (write_afs(tmp_path, before, afs_record("nan", "a", "b"), name="ArgPairs_GC_2.csv"), "line 4: .*'nan'"),
-        (write_afs(tmp_path, before, afs_record("1", "a", " "), name="ArgPairs_GC_3.csv"), "line 4: sentence_2"),
-        (write_afs(tmp_path, before, ["1", "a", "b"], name="ArgPairs_GC_4.csv"), "line 4: .*11 .*3"),
+        (
+            write_afs(tmp_path, before, afs_record("5.5", "a", "b"), name="ArgPairs_GC_1.csv"),
+            "line 4: .*'5.5'",
+        ),
+        (
+            write_afs(tmp_path, before, afs_record("nan", "a", "b"), name="ArgPairs_GC_2.csv"),
+            "line 4: .*'nan'",
+        ),
+        (
+            write_afs(tmp_path, before, afs_record("1", "a", " "), name="ArgPairs_GC_3.csv"),
+            "line 4: sentence_2",
+        ),
+        (
+            write_afs(tmp_path, before, ["1", "a", "b"], name="ArgPairs_GC_4.csv"),
+            "line 4: .*11 .*3",
+        ),
         (write_afs(tmp_path, name="ArgPairs_XX.csv"), "topic"),
         (write_afs(tmp_path, header=afs_record("1.5", "a", "b")), r"line 1: .*'1\.5'"),
         (bad, "line 2: "),
@@ -82,5 +97,10 @@ def test_refused(tmp_path):
 def test_real_aspects():
     rows = read_arguments(real_data() / "argument", "ukp")
     labels = [row.label for row in rows]
-    assert {label: labels.count(label) for label in ASPECT_SCORES} == {"DTORCD": 571, "NS": 1723, "SS": 841, "HS": 460}
+    assert {label: labels.count(label) for label in ASPECT_SCORES} == {
+        "DTORCD": 571,
+        "NS": 1723,
+        "SS": 841,
+        "HS": 460,
+    }
     assert len({row.topic for row in rows}) == 28

@@ -33,7 +33,10 @@ def run_of(root=None, encode=encode, **settings):
 @pytest.fixture
 def aspects(tmp_path):
     labels = ["DTORCD", "NS", "SS", "HS"] * 6
-    rows = [(TOPICS[i % 3 == 0], f"Argument {i}.", f"Other {i * i}.", label) for i, label in enumerate(labels)]
+    rows = [
+        (TOPICS[i % 3 == 0], f"Argument {i}.", f"Other {i * i}.", label)
+        for i, label in enumerate(labels)
+    ]
     (tmp_path / "argument").mkdir()
     lines = ["topic\tsentence_1\tsentence_2\tlabel", *("\t".join(row) for row in rows)]
     (tmp_path / "argument" / "UKP_ASPECT.tsv").write_text("\n".join(lines), encoding="utf8")
@@ -43,9 +46,15 @@ def aspects(tmp_path):
 def write_afs(folder, *topics):
     folder.mkdir(parents=True, exist_ok=True)
     for topic in topics:
-        with (folder / f"ArgPairs_{topic}_1.csv").open("w", encoding="iso-8859-1", newline="") as file:
-            records = [[i / 2, *"abcdefgh", f"{topic} one {i}", f"{topic} two {i * i}"] for i in range(11)]
-            csv.writer(file).writerows([["regression_label", *"abcdefgh", "sentence_1", "sentence_2"], *records])
+        with (folder / f"ArgPairs_{topic}_1.csv").open(
+            "w", encoding="iso-8859-1", newline=""
+        ) as file:
+            records = [
+                [i / 2, *"abcdefgh", f"{topic} one {i}", f"{topic} two {i * i}"] for i in range(11)
+            ]
+            csv.writer(file).writerows(
+                [["regression_label", *"abcdefgh", "sentence_1", "sentence_2"], *records]
+            )
 
 
 def cosines(first, second):
@@ -70,25 +79,40 @@ def test_topics_pooled_and_mean_equal_scipy(aspects):
     assert result["counts"] == {"Big data": 16, "Drones": 8, "all": 24}
     assert result["predictions"]["gold"] == gold
     assert "24 examples, where the official data set has 3,595" in result["notes"][0]
-    with pytest.raises(ValueError, match="24 examples with a gold value, where the official data set has 3595"):
+    with pytest.raises(
+        ValueError, match="24 examples with a gold value, where the official data set has 3595"
+    ):
         ASPECT.run(run_of(root))
     note = ASPECT.run(run_of(root, any_count=True, trained_on=("ukp-aspect", "nli")))["notes"][2]
-    assert note.startswith("The encoder was trained on ukp-aspect, which shares pairs or sources with this set")
+    assert note.startswith(
+        "The encoder was trained on ukp-aspect, which shares pairs or sources with this set"
+    )
 
 
 @pytest.mark.parametrize("folder", ["argument/AFS", "argument"])
 def test_afs_is_found_and_scored_as_graded(tmp_path, folder):
-    with pytest.raises(MissingData, match=r"UKP_ASPECT\.tsv not found below .*https://github\.com/UKPLab"):
+    with pytest.raises(
+        MissingData, match=r"UKP_ASPECT\.tsv not found below .*https://github\.com/UKPLab"
+    ):
         ASPECT.find(tmp_path)
     write_afs(tmp_path / folder, "GC")
     with pytest.raises(MissingData, match=r"ArgPairs_DP\*\.csv and ArgPairs_GM\*\.csv not found"):
         AFS.find(tmp_path)
     write_afs(tmp_path / folder, "DP", "GM")
-    assert [file.name for file in AFS.find(tmp_path)] == [f"ArgPairs_{topic}_1.csv" for topic in ("DP", "GC", "GM")]
+    assert [file.name for file in AFS.find(tmp_path)] == [
+        f"ArgPairs_{topic}_1.csv" for topic in ("DP", "GC", "GM")
+    ]
     result = AFS.run(run_of(tmp_path))
-    assert result["counts"] == {"death penalty": 11, "gun control": 11, "gay marriage": 11, "all": 33}
+    assert result["counts"] == {
+        "death penalty": 11,
+        "gun control": 11,
+        "gay marriage": 11,
+        "all": 33,
+    }
     assert result["predictions"]["gold"] == [i / 2 for i in range(11)] * 3
-    assert set(result["variants"][0]["scores"]["cosine"]["spearman"]["subsets"]) == {*result["counts"]} - {"all"}
+    assert set(result["variants"][0]["scores"]["cosine"]["spearman"]["subsets"]) == {
+        *result["counts"]
+    } - {"all"}
 
 
 def made(n=60):
@@ -124,7 +148,9 @@ def test_support_vectors_are_those_of_scikit_learn(monkeypatch):
     x, given = rng.normal(3, 5, (60, 4)), rng.normal(3, 5, (9, 4))
     gold = 2 + 3 * numpy.sin(x[:, 0])
     scaler, target = StandardScaler().fit(x), StandardScaler().fit(gold[:, None])
-    plain = SVR(C=10.0, gamma=0.3 / 4).fit(scaler.transform(x), target.transform(gold[:, None])[:, 0])
+    plain = SVR(C=10.0, gamma=0.3 / 4).fit(
+        scaler.transform(x), target.transform(gold[:, None])[:, 0]
+    )
     expected = target.inverse_transform(plain.predict(scaler.transform(given))[:, None])[:, 0]
     assert fit_support_vectors((x, gold), 1)(given) == pytest.approx(expected, abs=1e-6)
 
@@ -132,19 +158,38 @@ def test_support_vectors_are_those_of_scikit_learn(monkeypatch):
 @pytest.mark.parametrize("protocol", ["folds", "topics"])
 def test_scores_are_of_what_is_held_out(protocol):
     pairs = made()
-    splits = split_folds(members(pairs), 3) if protocol == "folds" else split_topics(members(pairs), pairs.subset)
+    splits = (
+        split_folds(members(pairs), 3)
+        if protocol == "folds"
+        else split_topics(members(pairs), pairs.subset)
+    )
     result = _score_held_out(pairs, splits, run_of())
-    scores, predicted = result["variants"][0]["scores"], numpy.array(result["predictions"]["predicted"])
-    each = {split.name: spearmanr(predicted[[*split.test]], pairs.gold[[*split.test]])[0] for split in splits}
+    scores, predicted = (
+        result["variants"][0]["scores"],
+        numpy.array(result["predictions"]["predicted"]),
+    )
+    each = {
+        split.name: spearmanr(predicted[[*split.test]], pairs.gold[[*split.test]])[0]
+        for split in splits
+    }
     found = scores["svr"]["spearman"]
     assert found["subsets"] == pytest.approx(each, abs=1e-12)
     assert found["mean"] == pytest.approx(numpy.mean(list(each.values())), abs=1e-12)
-    assert scores["svr"]["pearson"]["pooled"] == pytest.approx(pearsonr(predicted, pairs.gold)[0], abs=1e-12)
+    assert scores["svr"]["pearson"]["pooled"] == pytest.approx(
+        pearsonr(predicted, pairs.gold)[0], abs=1e-12
+    )
     assert scores["svr"]["mse"] == pytest.approx(((predicted - pairs.gold) ** 2).mean(), rel=1e-12)
-    assert set(scores) == {"svr", "learned", "cosine"} and "mse" in scores["learned"] and "mse" not in scores["cosine"]
+    assert (
+        set(scores) == {"svr", "learned", "cosine"}
+        and "mse" in scores["learned"]
+        and "mse" not in scores["cosine"]
+    )
     expected = spearmanr(cosines(pairs.first, pairs.second), pairs.gold)[0]
     assert scores["cosine"]["spearman"]["pooled"] == pytest.approx(expected, abs=1e-6)
-    assert result["primary"] == "svr.spearman.mean" and result["intervals"]["svr.spearman.mean"] is not None
+    assert (
+        result["primary"] == "svr.spearman.mean"
+        and result["intervals"]["svr.spearman.mean"] is not None
+    )
     assert result["counts"]["all"] == 60 and len(result["counts"]) == len(splits) + 1
 
 
@@ -159,8 +204,14 @@ def test_nothing_is_learned_from_what_is_held_out():
     settings = {"normalizations": ("zscore",), "sizes": ("pca-3", "up-7"), "seeds": (1, 2)}
     result = _score_held_out(pairs, splits, run_of(encode=learning, **settings))
     for texts in shown:
-        assert any(texts == {side[i] for side in (pairs.first, pairs.second) for i in split.train} for split in splits)
-    assert "deviation" not in result["variants"][0] and result["variants"][1]["deviation"]["svr"]["mse"] > 0
+        assert any(
+            texts == {side[i] for side in (pairs.first, pairs.second) for i in split.train}
+            for split in splits
+        )
+    assert (
+        "deviation" not in result["variants"][0]
+        and result["variants"][1]["deviation"]["svr"]["mse"] > 0
+    )
     other = GradedPairs(pairs.first, pairs.second, pairs.gold.copy(), pairs.subset)
     tested = list(splits[0].test)
     other.gold[tested] = 0.0  # its own scores change nothing of what is predicted of it
@@ -170,7 +221,12 @@ def test_nothing_is_learned_from_what_is_held_out():
 
 
 def test_tasks_read_the_corpora(aspects):
-    assert [task.name for task in LEARNED] == ["AFS-folds", "AFS-topics", "UKP-ASPECT-folds", "UKP-ASPECT-topics"]
+    assert [task.name for task in LEARNED] == [
+        "AFS-folds",
+        "AFS-topics",
+        "UKP-ASPECT-folds",
+        "UKP-ASPECT-topics",
+    ]
     run = run_of(aspects[0], bootstrap=0, any_count=True)
     folds, topics = (task.run(run) for task in LEARNED[2:])
     assert set(topics["counts"]) == {*TOPICS, "all"} and "fold 10" in folds["counts"]

@@ -53,7 +53,9 @@ def perceptron(rows, labels, seed, dev=None):
     """What the MLP is, of training data alone or with others to stop it."""
     names, classes = numpy.unique(labels, return_inverse=True)
     if dev is not None:
-        return _fit_mlp((rows, classes), (dev[0], numpy.searchsorted(names, dev[1])), len(names), seed)
+        return _fit_mlp(
+            (rows, classes), (dev[0], numpy.searchsorted(names, dev[1])), len(names), seed
+        )
     folds = min(20, *numpy.bincount(classes))
     fit, held = next(StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows, classes))
     return _fit_mlp((rows[fit], classes[fit]), (rows[held], classes[held]), len(names), seed)
@@ -71,7 +73,9 @@ def test_train_and_test_are_kept_apart_and_mlp_is_a_mean_over_seeds(tmp_path):
     mlp = [(numpy.array(COARSE)[one.predict(test)] == gold).mean() for one in best]
     assert variant["networks"] == [{**best[0].setting._asdict(), "passes": best[0].passes}]
     assert variant["scores"]["mlp"]["accuracy"] == pytest.approx(numpy.mean(mlp), abs=1e-12)
-    assert variant["deviation"]["mlp"]["accuracy"] == pytest.approx(numpy.std(mlp, ddof=1), abs=1e-12)
+    assert variant["deviation"]["mlp"]["accuracy"] == pytest.approx(
+        numpy.std(mlp, ddof=1), abs=1e-12
+    )
     assert variant["deviation"]["lr"]["accuracy"] is None
     assert "5, 6, 7" in result["protocol"]["mlp"]
 
@@ -87,7 +91,9 @@ def test_each_classifier_has_a_normalization_of_its_own(tmp_path):
     """Moments are of training data; the normalization that is best on dev is tuned."""
     data = write_treebank(tmp_path, "01", "{0}\t{1}".format, train=60, dev=40, test=40)
     names = ("none", "zscore")
-    result = run("SST-2", tmp_path, Small(), normalizations=names, classifiers=("lr", "mlp"), seeds=(1, 2))
+    result = run(
+        "SST-2", tmp_path, Small(), normalizations=names, classifiers=("lr", "mlp"), seeds=(1, 2)
+    )
     (train, y), (dev, dev_y), (test, gold) = encoded(data, Small())
     scaler = StandardScaler().fit(train.astype("float64"))
     on_dev, on_test = {"lr": {}, "mlp": {}}, {"lr": {}, "mlp": {}}
@@ -97,15 +103,24 @@ def test_each_classifier_has_a_normalization_of_its_own(tmp_path):
         if name == "zscore":
             assert rows == pytest.approx(scaler.transform(train.astype("float64")), abs=1e-5)
         tolerance = classification._tolerance(rows, y)
-        models = [LogisticRegression(C=c, max_iter=1000, tol=tolerance).fit(rows, y) for c in GRID["C"]]
+        models = [
+            LogisticRegression(C=c, max_iter=1000, tol=tolerance).fit(rows, y) for c in GRID["C"]
+        ]
         lr = max(models, key=lambda model: model.score(others, dev_y))
         networks = [perceptron(rows, y, seed, (others, dev_y)) for seed in (1, 2)]
         on_dev["lr"][name] = lr.score(others, dev_y)
-        on_dev["mlp"][name] = numpy.mean([(one.predict(others).astype(str) == dev_y).mean() for one in networks])
+        on_dev["mlp"][name] = numpy.mean(
+            [(one.predict(others).astype(str) == dev_y).mean() for one in networks]
+        )
         on_test["lr"][name] = lr.score(tested, gold)
-        on_test["mlp"][name] = numpy.mean([(one.predict(tested).astype(str) == gold).mean() for one in networks])
+        on_test["mlp"][name] = numpy.mean(
+            [(one.predict(tested).astype(str) == gold).mean() for one in networks]
+        )
     for classifier in ("lr", "mlp"):
-        found = {entry["normalization"]: entry["scores"][classifier]["accuracy"] for entry in result["variants"]}
+        found = {
+            entry["normalization"]: entry["scores"][classifier]["accuracy"]
+            for entry in result["variants"]
+        }
         assert found == pytest.approx(on_test[classifier], abs=1e-12)
         chosen = max(on_dev[classifier], key=on_dev[classifier].__getitem__)
         assert result["tuned"]["by_classifier"][classifier] == [chosen]
@@ -118,4 +133,7 @@ def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
     monkeypatch.setattr(both, "_MLP_ROWS", 59)
     result = run("TREC", tmp_path, classifiers=("mlp",))
     assert result["primary"] == "mlp.accuracy" and list(result["variants"][0]["scores"]) == ["mlp"]
-    assert result["protocol"]["mlp"].endswith("mean over the seeds 1") and "deviation" not in result["variants"][0]
+    assert (
+        result["protocol"]["mlp"].endswith("mean over the seeds 1")
+        and "deviation" not in result["variants"][0]
+    )

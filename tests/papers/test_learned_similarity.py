@@ -33,7 +33,9 @@ def one_look(monkeypatch):
 
 
 def encode(texts, *, fit_on=None):
-    rows = [numpy.random.default_rng([ord(letter) for letter in text]).normal(size=6) for text in texts]
+    rows = [
+        numpy.random.default_rng([ord(letter) for letter in text]).normal(size=6) for text in texts
+    ]
     return numpy.stack(rows).astype("float32")
 
 
@@ -61,7 +63,9 @@ def test_ridge_is_the_least_mean_squared_error(strength, monkeypatch):
     monkeypatch.setattr(learned_similarity, "_STRENGTHS", _STRENGTHS[[strength]])
     (x, gold), (given, _) = random_part(40, 0), random_part(5, 1)
     z, z_given = ((rows - x.mean(0)) / x.std(0) for rows in (x, given))
-    weights = numpy.linalg.solve(z.T @ z + _STRENGTHS[strength] * numpy.eye(4), z.T @ (gold - gold.mean()))
+    weights = numpy.linalg.solve(
+        z.T @ z + _STRENGTHS[strength] * numpy.eye(4), z.T @ (gold - gold.mean())
+    )
     expected = z_given @ weights + gold.mean()
     assert fit_ridge((x, gold), (x, gold), 0)[0](given) == pytest.approx(expected, rel=1e-9)
     assert fit_ridge((x, gold), None, 0)[0](given) == pytest.approx(expected, rel=1e-9)
@@ -74,7 +78,9 @@ def test_the_strength_is_tuned_on_other_data():
     assert error == _squared_errors(train, tune).min()
     assert ((best(tune[0]) - tune[1]) ** 2).mean() == pytest.approx(errors.min(), rel=1e-12)
     assert errors.min() < errors.max()
-    assert fit_ridge(train, None, 1)[0](test[0]) == pytest.approx(fit_ridge(train, None, 1)[0](test[0]), abs=0)
+    assert fit_ridge(train, None, 1)[0](test[0]) == pytest.approx(
+        fit_ridge(train, None, 1)[0](test[0]), abs=0
+    )
 
 
 def test_it_finds_what_the_cosine_does_not_show():
@@ -83,27 +89,39 @@ def test_it_finds_what_the_cosine_does_not_show():
     scores = result["variants"][0]["scores"]
     assert scores["learned"]["spearman"] > 0.99 > 0.6 > scores["cosine"]["spearman"]
     predicted = result["predictions"]["predicted"]
-    assert scores["learned"]["spearman"] == pytest.approx(spearmanr(predicted, test.gold)[0], abs=1e-12)
-    assert scores["learned"]["pearson"] == pytest.approx(pearsonr(predicted, test.gold)[0], abs=1e-12)
+    assert scores["learned"]["spearman"] == pytest.approx(
+        spearmanr(predicted, test.gold)[0], abs=1e-12
+    )
+    assert scores["learned"]["pearson"] == pytest.approx(
+        pearsonr(predicted, test.gold)[0], abs=1e-12
+    )
     u, v = encode(test.first), encode(test.second)
     plain = (u * v).sum(1) / numpy.sqrt((u * u).sum(1) * (v * v).sum(1))
     assert scores["cosine"]["spearman"] == pytest.approx(spearmanr(plain, test.gold)[0], abs=1e-6)
-    assert scores["learned"]["mse"] == pytest.approx(((predicted - test.gold) ** 2).mean(), rel=1e-12)
+    assert scores["learned"]["mse"] == pytest.approx(
+        ((predicted - test.gold) ** 2).mean(), rel=1e-12
+    )
     assert "mse" not in scores["cosine"]
     low, high = result["intervals"]["learned.spearman"]
     assert low <= scores["learned"]["spearman"] <= high
     assert result["primary"] == "learned.spearman"
 
 
-@pytest.mark.parametrize(("normalization", "size"), [("none", "own"), ("zscore_unit", "pca-4"), ("none", "up-9")])
+@pytest.mark.parametrize(
+    ("normalization", "size"), [("none", "own"), ("zscore_unit", "pca-4"), ("none", "up-9")]
+)
 def test_nothing_is_learned_from_the_test_pairs(normalization, size):
     train, tune, test = make_pairs("train", 50), make_pairs("tune", 20), make_pairs("test", 30)
     part = GradedPairs(test.first[:7], test.second[:7], -test.gold[:7], test.subset[:7])
     settings = {"normalizations": (normalization,), "sizes": (size,), "seeds": (1, 2)}
     seen = Mock(wraps=encode)
     whole = score(train, tune, test, seen, **settings)["predictions"]["predicted"]
-    assert score(train, tune, part, **settings)["predictions"]["predicted"] == pytest.approx(whole[:7], rel=1e-9)
-    assert [call.kwargs["fit_on"] for call in seen.call_args_list] == [[*train.first, *train.second]] * 3
+    assert score(train, tune, part, **settings)["predictions"]["predicted"] == pytest.approx(
+        whole[:7], rel=1e-9
+    )
+    assert [call.kwargs["fit_on"] for call in seen.call_args_list] == [
+        [*train.first, *train.second]
+    ] * 3
 
 
 def test_a_constant_prediction_is_undefined():
@@ -120,10 +138,14 @@ def test_the_regressor_of_distributions_is_beside_it(monkeypatch):
     monkeypatch.setattr(learned_similarity, "_PASSES", 50)
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 300)
     sizes = {"train": 200, "tune": 60, "test": 60}
-    graded = {name: 5 * numpy.exp(make_pairs(name, n).gold) for name, n in sizes.items()}  # from 0 to 5
+    graded = {
+        name: 5 * numpy.exp(make_pairs(name, n).gold) for name, n in sizes.items()
+    }  # from 0 to 5
     train, tune, test = (make_pairs(name, n, gold=graded[name]) for name, n in sizes.items())
 
-    whole, folds = (score(train, given, test)["variants"][0]["scores"]["softmax"] for given in (tune, None))
+    whole, folds = (
+        score(train, given, test)["variants"][0]["scores"]["softmax"] for given in (tune, None)
+    )
     assert whole["pearson"] > 0.9 and 0 < whole["mse"] < 0.4
     assert folds["pearson"] > 0.85 and folds != whole
 
@@ -144,13 +166,19 @@ def test_splits_that_are_there_decide(tmp_path):
     assert result["predictions"]["gold"] == pytest.approx([5 * i / 12 for i in range(12)])
     assert (result["counts"], result["intervals"]) == ({"train": 30, "dev": 12}, {})
     write_benchmark(tmp_path, "test", pairs=13)
-    assert [file.name for file in STSB.find(tmp_path)] == ["sts-train.csv", "sts-dev.csv", "sts-test.csv"]
+    assert [file.name for file in STSB.find(tmp_path)] == [
+        "sts-train.csv",
+        "sts-dev.csv",
+        "sts-test.csv",
+    ]
     result = run_task(STSB, tmp_path, any_count=True, trained_on=("STSb",))
     assert result["splits"] == {"train": "train", "tune": "dev", "test": "test"}
     assert len(result["predictions"]["gold"]) == 13
     assert "Learned on train, tuned on dev, scored on test" in result["notes"][-2]
     assert "trained on STSb" in result["notes"][-1]
-    with pytest.raises(ValueError, match="30 examples with a gold value, where the official data set has 5749"):
+    with pytest.raises(
+        ValueError, match="30 examples with a gold value, where the official data set has 5749"
+    ):
         run_task(STSB, tmp_path)
 
 
@@ -167,7 +195,10 @@ def test_the_normalisation_can_be_tuned_on_what_is_tuned_on():
             parts.append((concatenated(u, v, parts=SYMMETRIC), part.gold))
         errors.append(_squared_errors(*parts).min())
     best = int(numpy.argmin(errors))
-    assert found["tuned"] == {"normalization": [names[best]], "scores": found["variants"][best]["scores"]}
+    assert found["tuned"] == {
+        "normalization": [names[best]],
+        "scores": found["variants"][best]["scores"],
+    }
     assert "tuned" not in score(train, tune, test)
 
 
@@ -188,7 +219,9 @@ def test_target_distributions_by_hand():
     assert found == pytest.approx(numpy.array(expected), abs=1e-6) and found.dtype == "float32"
     gold = numpy.random.default_rng(0).uniform(0, 5, 50)
     found = _target_distribution(gold, numpy.arange(6))
-    assert found.sum(1) == pytest.approx(1, abs=1e-6) and found @ numpy.arange(6) == pytest.approx(gold, abs=1e-5)
+    assert found.sum(1) == pytest.approx(1, abs=1e-6) and found @ numpy.arange(6) == pytest.approx(
+        gold, abs=1e-5
+    )
 
 
 def part(n, seed):
@@ -216,7 +249,9 @@ def test_it_is_a_linear_layer_of_pytorch(monkeypatch):
             optimizer.zero_grad()
             torch.nn.functional.mse_loss(network(x[at]), targets[at]).backward()
             optimizer.step()
-    expected = network(torch.from_numpy(held[0].astype("float32"))).detach().numpy() @ numpy.arange(1, 6)
+    expected = network(torch.from_numpy(held[0].astype("float32"))).detach().numpy() @ numpy.arange(
+        1, 6
+    )
     assert _fit_distribution(train, held, (1, 5), 4)(held[0]) == pytest.approx(expected, abs=1e-5)
 
 

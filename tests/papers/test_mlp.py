@@ -23,7 +23,9 @@ def alone(place, grid, train, seed):
     """The same network in PyTorch's own layers, from the same weights and batches."""
     (rows, gold), generator = train, torch.Generator().manual_seed(seed)
     drawn = _drawn(len(grid), rows.shape[1], 2, generator)
-    network = torch.nn.Sequential(torch.nn.Linear(rows.shape[1], 50), torch.nn.ReLU(), torch.nn.Linear(50, 2))
+    network = torch.nn.Sequential(
+        torch.nn.Linear(rows.shape[1], 50), torch.nn.ReLU(), torch.nn.Linear(50, 2)
+    )
     with torch.no_grad():
         for own, given in zip(network.parameters(), drawn, strict=True):
             own.copy_(given[place].T if own.dim() == 2 else given[place][0])
@@ -47,7 +49,11 @@ def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
     monkeypatch.setattr(mlp, "min", lambda *_, **__: place, raising=False)  # whichever is better
     found = _fit_mlp(train, held, 2, 3, grid)
     scores = _forward(found.parameters, torch.from_numpy(held[0]))[0].numpy()
-    assert scores == pytest.approx(expected, abs=2e-5) and found.setting == grid[place] and found.passes == 4
+    assert (
+        scores == pytest.approx(expected, abs=2e-5)
+        and found.setting == grid[place]
+        and found.passes == 4
+    )
     log_likelihood = scipy.special.log_softmax(expected, axis=1)[range(200), held[1]]
     assert found.loss == pytest.approx(-log_likelihood.mean(), abs=1e-5)
     assert not torch.allclose(networks[0][0].weight, networks[1][0].weight, atol=1e-2)
@@ -59,9 +65,14 @@ def test_a_network_is_as_it_was_when_it_was_best():
     assert found.setting in _GRID and found.passes % _PASSES == 0
     assert accuracy(found, held) > 0.65 and found.loss < 0.6
     scores = _forward(found.parameters, torch.from_numpy(held[0]))[0]
-    assert float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(held[1]))) == pytest.approx(found.loss)
+    assert float(
+        torch.nn.functional.cross_entropy(scores, torch.from_numpy(held[1]))
+    ) == pytest.approx(found.loss)
     again = _fit_mlp(train, held, 2, 1)
-    assert all(torch.equal(one, other) for one, other in zip(found.parameters, again.parameters, strict=True))
+    assert all(
+        torch.equal(one, other)
+        for one, other in zip(found.parameters, again.parameters, strict=True)
+    )
 
 
 def test_training_ends_once_nothing_gets_better(monkeypatch):
@@ -85,7 +96,9 @@ def test_classes_unknown_in_training_choose_nothing():
     more = numpy.concatenate([rows, rows[:5]]), numpy.concatenate([gold, numpy.full(5, -1)])
     other = _fit_mlp(train, more, 2, 1)
     assert (other.passes, other.loss) == (found.passes, pytest.approx(found.loss))
-    with pytest.raises(ValueError, match="5 held-out examples, of which 0 have a class of the training data"):
+    with pytest.raises(
+        ValueError, match="5 held-out examples, of which 0 have a class of the training data"
+    ):
         _fit_mlp(train, (rows[:5], numpy.full(5, -1)), 2, 1)
 
 
@@ -94,5 +107,12 @@ def test_dropout_keeps_the_mean_of_hidden_units():
     parameters = _drawn(2, 8, 3, generator)
     rows, dropout = torch.ones(20_000, 8), torch.tensor([0.0, 0.5]).reshape(2, 1, 1)
     plain, dropped = _forward(parameters, rows), _forward(parameters, rows, dropout, generator)
-    assert torch.equal(plain[0], dropped[0].detach()) and not plain.requires_grad and dropped.requires_grad
-    assert torch.allclose(dropped[1].mean(0), plain[1][0], atol=0.02) and dropped[1].std(0).min() > 0.01
+    assert (
+        torch.equal(plain[0], dropped[0].detach())
+        and not plain.requires_grad
+        and dropped.requires_grad
+    )
+    assert (
+        torch.allclose(dropped[1].mean(0), plain[1][0], atol=0.02)
+        and dropped[1].std(0).min() > 0.01
+    )

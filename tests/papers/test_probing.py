@@ -23,7 +23,8 @@ def run(name, root, source=None, **settings):
 
 
 @pytest.mark.parametrize(
-    "name, size, classes", [("SentLen", 4998, 6), ("WC", 10_000, 1000), ("BShift", 10_000, 2), ("Tense", 10_000, 2)]
+    "name, size, classes",
+    [("SentLen", 4998, 6), ("WC", 10_000, 1000), ("BShift", 10_000, 2), ("Tense", 10_000, 2)],
 )
 def test_real_files_of_probing_are_read_whole(name, size, classes):
     for path in real_paths(BY_NAME[name], least=2):
@@ -36,22 +37,31 @@ SIZES = {"tr": 40, "va": 20, "te": 30}
 
 def probing(splits=SIZES):
     labels = "NNS", "NN"
-    return {split: [(f"cue{i % 2} {split} {i}", labels[i % 2]) for i in range(SIZES[split])] for split in splits}
+    return {
+        split: [(f"cue{i % 2} {split} {i}", labels[i % 2]) for i in range(SIZES[split])]
+        for split in splits
+    }
 
 
 def write_probing(root, file, data, more=""):
-    rows = [f"{split}\t{label}\t{more}{text}" for split, each in data.items() for text, label in each]
+    rows = [
+        f"{split}\t{label}\t{more}{text}" for split, each in data.items() for text, label in each
+    ]
     write(root / "probing" / f"{file}.txt", rows)
 
 
 def write_x_probe(root, file, data):
     for split, rows in data.items():
-        write(root / "probing" / file / f"{split}.txt", [f"{text}\t{label}" for text, label in rows])
+        write(
+            root / "probing" / file / f"{split}.txt", [f"{text}\t{label}" for text, label in rows]
+        )
 
 
 def right(model, train, test):
     (texts, y), (tested, gold) = (map(list, zip(*rows, strict=True)) for rows in (train, test))
-    return bits(model.fit(Cued().encode(texts), y).predict(Cued().encode(tested)) == numpy.array(gold))
+    return bits(
+        model.fit(Cued().encode(texts), y).predict(Cued().encode(tested)) == numpy.array(gold)
+    )
 
 
 def test_both_layouts_of_probing_give_the_same(tmp_path):
@@ -68,7 +78,9 @@ def test_both_layouts_of_probing_give_the_same(tmp_path):
     (c,) = official["variants"][0]["c"]
     expected = right(LogisticRegression(C=c, max_iter=1000), data["tr"], data["te"])
     assert official["predictions"] == {"right": expected} == other["predictions"]
-    assert "X-Probe" in other["notes"][0] and len(official["notes"]) == 3, "three splits that are not whole"
+    assert "X-Probe" in other["notes"][0] and len(official["notes"]) == 3, (
+        "three splits that are not whole"
+    )
 
 
 def test_without_tr_va_is_trained_on_and_it_is_said(tmp_path):

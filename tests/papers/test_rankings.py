@@ -21,12 +21,17 @@ def varied(lr, mlp, zscore):
         {"lr": {"accuracy": zscore}, "mlp": {"accuracy": mlp}},
     ]
     keys = [OWN, {**OWN, "normalization": "zscore"}]
-    return classified(0, variants=[{**key, "scores": one} for key, one in zip(keys, scores, strict=True)])
+    return classified(
+        0, variants=[{**key, "scores": one} for key, one in zip(keys, scores, strict=True)]
+    )
 
 
 def test_rank_changes_by_hand():
     figures = {"a": (0.9, 0.6, 0.7), "b": (0.8, 0.7, 0.8), "c": (0.7, 0.5, 0.6)}
-    models = [results({"MR": varied(*values), "CR": varied(0.5, 0.5, 0.5)}, name) for name, values in figures.items()]
+    models = [
+        results({"MR": varied(*values), "CR": varied(0.5, 0.5, 0.5)}, name)
+        for name, values in figures.items()
+    ]
     found = rankings(models, FILES[:3])
     changes = found["rank_changes"]
     change = {"from": "none, own", "to": "zscore, own", "before": [1, 2, 3], "after": [2, 1, 3]}
@@ -34,7 +39,10 @@ def test_rank_changes_by_hand():
     changed = [{"task": "MR", **change}, {"task": "mean of transfer", **change}]
     assert changes["variants"] == {"compared": 3, "changes": changed}
     assert changes["classifiers"]["compared"] == 3
-    assert [change["task"] for change in changes["classifiers"]["changes"]] == ["MR", "mean of transfer"]
+    assert [change["task"] for change in changes["classifiers"]["changes"]] == [
+        "MR",
+        "mean of transfer",
+    ]
     assert changes["similarities"] == {"compared": 0, "changes": []}
     text = report(found).markdown()
     assert "| MR | none, own | zscore, own | 1 to 2 | 2 to 1 | 3 |" in text
@@ -69,7 +77,11 @@ def test_transfer_against_probing_by_hand():
 
 
 def test_equal_rankings_are_not_sure():
-    assert _fisher_interval(1.0, 5) is None and _fisher_interval(-1.0, 50) is None and _fisher_interval(None, 5) is None
+    assert (
+        _fisher_interval(1.0, 5) is None
+        and _fisher_interval(-1.0, 50) is None
+        and _fisher_interval(None, 5) is None
+    )
     low, high = _fisher_interval(0.5, 103)
     assert (low, high) == pytest.approx((0.3342, 0.6358), abs=1e-4)
     assert _fisher_interval(0.0, 5)[1] == pytest.approx(0.891, abs=1e-3)

@@ -21,23 +21,34 @@ def transform(normalization="none", size="own", rows=ROWS, seed=1):
 
 def test_normalizations():
     scaled = transform("zscore")(ROWS)
-    assert numpy.allclose(scaled.mean(axis=0), 0, atol=1e-12) and numpy.allclose(scaled.std(axis=0), 1, atol=1e-12)
+    assert numpy.allclose(scaled.mean(axis=0), 0, atol=1e-12) and numpy.allclose(
+        scaled.std(axis=0), 1, atol=1e-12
+    )
     exact = ROWS.astype("float64")
     expected = (OTHER - exact.mean(axis=0)) / exact.std(axis=0)
-    assert numpy.allclose(transform("zscore")(OTHER), expected, atol=1e-12), "moments are of the fitted rows"
+    assert numpy.allclose(transform("zscore")(OTHER), expected, atol=1e-12), (
+        "moments are of the fitted rows"
+    )
     both = transform("zscore_unit")(OTHER)
-    assert numpy.allclose(both, expected / numpy.linalg.norm(expected, axis=1, keepdims=True), atol=1e-12)
+    assert numpy.allclose(
+        both, expected / numpy.linalg.norm(expected, axis=1, keepdims=True), atol=1e-12
+    )
     rows = numpy.vstack([OTHER, numpy.zeros((1, 8), dtype="float32")])
     lengths = numpy.linalg.norm(transform("unit")(rows), axis=1)
     assert numpy.allclose(lengths, [1, 1, 1, 1, 1, 0], atol=1e-12)
     constant = ROWS.copy()
     constant[:, 3] = 7.0
     centered = transform("zscore", rows=constant)(constant)[:, 3]
-    assert numpy.array_equal(centered, numpy.zeros(len(constant))), "a number that never varies is only centered"
+    assert numpy.array_equal(centered, numpy.zeros(len(constant))), (
+        "a number that never varies is only centered"
+    )
 
 
 def test_pca_is_that_of_scikit_learn_up_to_sign():
-    ours, theirs = transform(size="pca-3")(OTHER), PCA(3, svd_solver="full").fit(ROWS).transform(OTHER)
+    ours, theirs = (
+        transform(size="pca-3")(OTHER),
+        PCA(3, svd_solver="full").fit(ROWS).transform(OTHER),
+    )
     assert ours.shape == (5, 3)
     assert numpy.allclose(numpy.abs(ours), numpy.abs(theirs), atol=1e-5)
 
@@ -54,7 +65,12 @@ def test_up_projection_is_uniform_seeded_and_of_the_size():
 
 def test_sizes_that_cannot_be():
     cannot = "'{}' cannot be made from 200 vectors of width 8"
-    for size, message in (("up-4", cannot), ("pca-9", cannot), ("pca", "Unknown size"), ("svd-3", "Unknown size")):
+    for size, message in (
+        ("up-4", cannot),
+        ("pca-9", cannot),
+        ("pca", "Unknown size"),
+        ("svd-3", "Unknown size"),
+    ):
         with pytest.raises(ValueError, match=message.format(size)):
             transform(size=size)
 
@@ -71,7 +87,10 @@ def test_random_variants_are_means_over_seeds():
     keys = [(entry["size"], entry["normalization"]) for entry in found]
     assert keys == [("own", "none"), ("own", "unit"), ("up-9", "none"), ("up-9", "unit")]
     assert len(given) == 1 + 1 + 3 + 3
-    assert found[2]["scores"]["a"] == {"b": pytest.approx(numpy.mean(given[2:5])), "undefined": None}
+    assert found[2]["scores"]["a"] == {
+        "b": pytest.approx(numpy.mean(given[2:5])),
+        "undefined": None,
+    }
     assert found[2]["deviation"]["a"]["b"] == pytest.approx(numpy.std(given[2:5], ddof=1))
     assert "deviation" not in found[0]
 
@@ -79,18 +98,26 @@ def test_random_variants_are_means_over_seeds():
 def measured(root, settings, name="STSb-dev"):
     """The result of a task in every variant."""
     (task,) = (task for task in TASKS if task.name == name)
-    return task.run(Run(root, lambda texts, **_: HashedSource().encode(texts), settings, lambda items, _: items))
+    return task.run(
+        Run(root, lambda texts, **_: HashedSource().encode(texts), settings, lambda items, _: items)
+    )
 
 
 def test_moments_are_of_all_rows_of_the_set(tmp_path):
     write_benchmark(tmp_path)
     settings = Settings(any_count=True, bootstrap=0, normalizations=("none", "zscore"))
     variants = measured(tmp_path, settings)["variants"]
-    rows = HashedSource().encode([f"{side} {i}" for side in ("first", "second") for i in range(6)]).astype("float64")
+    rows = (
+        HashedSource()
+        .encode([f"{side} {i}" for side in ("first", "second") for i in range(6)])
+        .astype("float64")
+    )
     scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     expected = stats.spearmanr(cosine(scaled[:6], scaled[6:]), numpy.arange(6)).statistic
     assert [entry["normalization"] for entry in variants] == ["none", "zscore"]
-    assert variants[1]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(expected, abs=1e-12)
+    assert variants[1]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
@@ -99,7 +126,9 @@ def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     found = measured(tmp_path, settings)
     assert [entry["size"] for entry in found["variants"]] == ["own", "pca-3"]
     assert found["notes"][0] == "Not measured, of 12 vectors of width 6: pca-100, up-4."
-    with pytest.raises(ValueError, match="None of the sizes pca-100 can be made from 12 vectors of width 6"):
+    with pytest.raises(
+        ValueError, match="None of the sizes pca-100 can be made from 12 vectors of width 6"
+    ):
         measured(tmp_path, Settings(any_count=True, sizes=("pca-100",)))
 
 
@@ -123,4 +152,6 @@ def test_settings_that_cannot_be():
     ):
         with pytest.raises(ValueError, match=message):
             task.check(Settings(**setting))
-    task.check(Settings(normalizations=("unit",), sizes=("own", "pca-3"), classifiers=("mlp", "lr")))
+    task.check(
+        Settings(normalizations=("unit",), sizes=("own", "pca-3"), classifiers=("mlp", "lr"))
+    )

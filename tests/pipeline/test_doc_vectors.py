@@ -15,7 +15,10 @@ TEXT = "A man is eating food. He cannot go."
 
 def states_of(folder, text):
     """Wordpieces, their characters and their states, by Hugging Face alone."""
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder).eval(),
+    )
     data = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
     offsets = data.pop("offset_mapping")[0].numpy()
     with torch.no_grad():
@@ -28,16 +31,37 @@ def pooled(states, pooling):
 
 @pytest.mark.parametrize(
     ("encoder", "pooling", "normalize"),
-    [("own", "mean", False), ("own", "max", False), ("shared", "cls", False), ("shared", "mean", True)],
+    [
+        ("own", "mean", False),
+        ("own", "max", False),
+        ("shared", "cls", False),
+        ("shared", "mean", True),
+    ],
 )
-def test_docs_spans_and_tokens_pool_their_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
+def test_docs_spans_and_tokens_pool_their_wordpieces(
+    make_nlp, tiny_bert, encoder, pooling, normalize
+):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
-    assert doc.vector.dtype == numpy.float32 and isinstance(doc.vector, numpy.ndarray) and doc.has_vector is True
+    assert (
+        doc.vector.dtype == numpy.float32
+        and isinstance(doc.vector, numpy.ndarray)
+        and doc.has_vector is True
+    )
     assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
     scale = numpy.linalg.norm(pooled(states, pooling)) if normalize else 1
     assert numpy.allclose(doc.vector, pooled(states, pooling) / scale, atol=1e-5)
-    for piece in [doc[0:2], doc[3:5], doc[6:9], doc[7:8], doc[8:9], doc[8:10], doc[7], doc[8], doc[4]]:
+    for piece in [
+        doc[0:2],
+        doc[3:5],
+        doc[6:9],
+        doc[7:8],
+        doc[8:9],
+        doc[8:10],
+        doc[7],
+        doc[8],
+        doc[4],
+    ]:
         start = piece.idx if hasattr(piece, "idx") else piece.start_char
         end = start + len(piece.text)
         inside = [i for i, (s, e) in enumerate(offsets) if e > s and s < end and e > start]
@@ -82,7 +106,9 @@ def test_similarity_is_cosine_between_all_kinds(make_nlp):
             u, v = ours.vector, theirs.vector
             given = ours.similarity(theirs)
             assert type(given) is float
-            assert given == pytest.approx(u @ v / numpy.linalg.norm(u) / numpy.linalg.norm(v), abs=1e-6)
+            assert given == pytest.approx(
+                u @ v / numpy.linalg.norm(u) / numpy.linalg.norm(v), abs=1e-6
+            )
     assert a.similarity(a) == pytest.approx(1.0)
 
 
@@ -96,7 +122,11 @@ def test_no_text_no_vector_no_warning(make_nlp, encoder):
             doc = nlp(text)
             assert doc.vector.tolist() == [0.0] * 16
             assert doc.has_vector is False and doc.vector_norm == 0.0
-            assert doc.similarity(other) == 0.0 and other.similarity(doc) == 0.0 and doc.similarity(doc) == 0.0
+            assert (
+                doc.similarity(other) == 0.0
+                and other.similarity(doc) == 0.0
+                and doc.similarity(doc) == 0.0
+            )
             assert not any(token.has_vector or token.vector.any() for token in doc)
 
 
@@ -117,9 +147,16 @@ def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, e
         elif width == 7:
             nlp.initialize()
         for settings, expected in ((truncated(3), 3), ({}, width)):
-            docs = [nlp(first, **settings), *nlp.pipe(["", TEXT, "   ", "The cat sat."], **settings)]
-            assert {doc.vector.shape[0] for doc in docs} | {doc._.sbert_vector.shape[0] for doc in docs} == {expected}
-            assert not any(doc.has_vector or doc.vector.any() for doc in docs if not doc.text.strip())
+            docs = [
+                nlp(first, **settings),
+                *nlp.pipe(["", TEXT, "   ", "The cat sat."], **settings),
+            ]
+            assert {doc.vector.shape[0] for doc in docs} | {
+                doc._.sbert_vector.shape[0] for doc in docs
+            } == {expected}
+            assert not any(
+                doc.has_vector or doc.vector.any() for doc in docs if not doc.text.strip()
+            )
         before = nlp.get_pipe("sbert").to_bytes()
         nlp("", **truncated(3))
         for text in ("", "A man."):
@@ -130,9 +167,13 @@ def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, e
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
     nlp = make_nlp()
-    nlp.add_pipe("sbert", name="largest", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
     nlp.add_pipe(
-        "sbert", name="quiet", config={"model": {"name": str(tiny_bert), "pooling": "cls"}, "set_hooks": False}
+        "sbert", name="largest", config={"model": {"name": str(tiny_bert), "pooling": "max"}}
+    )
+    nlp.add_pipe(
+        "sbert",
+        name="quiet",
+        config={"model": {"name": str(tiny_bert), "pooling": "cls"}, "set_hooks": False},
     )
     doc = nlp(TEXT)
     _, states = states_of(tiny_bert, TEXT)
@@ -141,16 +182,25 @@ def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
     assert numpy.allclose(doc._.largest_vector, states.max(0), atol=1e-5)
     assert numpy.allclose(doc._.quiet_vector, states[0], atol=1e-5)
     assert numpy.allclose(doc[0:2]._.largest_vector, doc[0:2].vector)
-    (found,), (other,) = (getattr(doc._, f"{name}_most_similar")(TEXT) for name in ("sbert", "largest"))
+    (found,), (other,) = (
+        getattr(doc._, f"{name}_most_similar")(TEXT) for name in ("sbert", "largest")
+    )
     assert found.score == pytest.approx(1) == other.score
     assert names(doc) == ["sbert", "largest", "quiet"]
     for name, pipe in nlp.pipeline:
         vectors = pipe.encode([TEXT, "the dog"])
         expected = float(cosine(vectors[:1], vectors[1:])[0])
-        assert getattr(doc._, f"{name}_similarity")(nlp("the dog")) == pytest.approx(expected, abs=1e-6)
-    assert doc._.quiet_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(1)  # under another name
+        assert getattr(doc._, f"{name}_similarity")(nlp("the dog")) == pytest.approx(
+            expected, abs=1e-6
+        )
+    assert doc._.quiet_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(
+        1
+    )  # under another name
     unprocessed = make_nlp()(TEXT)  # by this pipe
-    for ask in (lambda: unprocessed._.quiet_most_similar("the dog"), lambda: doc._.quiet_similarity(unprocessed)):
+    for ask in (
+        lambda: unprocessed._.quiet_most_similar("the dog"),
+        lambda: doc._.quiet_similarity(unprocessed),
+    ):
         with pytest.raises(ValueError, match="of a pipe named 'quiet'"):
             ask()
 
@@ -160,7 +210,10 @@ def test_docs_keep_neither_states_nor_device_memory(make_nlp):
     (record,) = doc.user_data.values()
     arrays = [v for v in record.values() if hasattr(v, "nbytes")]
     assert record["states"].shape == (len(record["characters"]), 16)
-    assert all((type(array) is numpy.ndarray and array.base is None) or array.nbytes < 1000 for array in arrays)
+    assert all(
+        (type(array) is numpy.ndarray and array.base is None) or array.nbytes < 1000
+        for array in arrays
+    )
     assert sum(array.nbytes for array in arrays) < 2 * (len(doc) + 2) * 16 * 4
 
 
@@ -179,14 +232,26 @@ def test_other_side_without_vectors(make_nlp):
     with pytest.raises(ValueError, match="unequal width: 16 and 32"):
         doc.similarity(wide(TEXT))
     doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
-    assert numpy.array_equal(doc[:].vector, doc.vector) and all(sent.vector.any() for sent in doc.sents)
+    assert numpy.array_equal(doc[:].vector, doc.vector) and all(
+        sent.vector.any() for sent in doc.sents
+    )
     for piece in (doc[0:2], doc[1]):
         with pytest.raises(ValueError, match="token_vectors = true"):
             _ = piece.vector
 
 
-SENTENCES = ["A man is eating food.", "The cat sat on the mat, he can not go. A dog ran fast.", "dog", ""]
-SENTENCES += ["Someone is having a meal. He cannot go.", SENTENCES[0], " the dog ", "The cat sat on the mat. " * 5]
+SENTENCES = [
+    "A man is eating food.",
+    "The cat sat on the mat, he can not go. A dog ran fast.",
+    "dog",
+    "",
+]
+SENTENCES += [
+    "Someone is having a meal. He cannot go.",
+    SENTENCES[0],
+    " the dog ",
+    "The cat sat on the mat. " * 5,
+]
 SENTENCES += SENTENCES[:1]
 
 
@@ -206,7 +271,11 @@ def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
             for given, token in zip(doc, expected, strict=True):
                 assert given.has_vector == token.has_vector
                 # curated-transformers computes padded batches: with AVX2 alone, numbers up to 2 differ by 1.1e-6.
-                size = max(1.0, float(abs(token.vector).max(initial=0))) if encoder == "curated" else 1.0
+                size = (
+                    max(1.0, float(abs(token.vector).max(initial=0)))
+                    if encoder == "curated"
+                    else 1.0
+                )
                 assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6 * size)
 
 
@@ -217,7 +286,9 @@ def test_equal_texts_share_no_arrays(make_nlp, encoder):
     assert {"rows", "vectors", "has_text", "states", "characters"} <= kept[0].keys()
     for i, first in enumerate(kept):
         for second in kept[i + 1 :]:
-            assert not any(numpy.shares_memory(a, b) for a in first.values() for b in second.values())
+            assert not any(
+                numpy.shares_memory(a, b) for a in first.values() for b in second.values()
+            )
     before = [(doc.vector.copy(), doc[1].vector.copy()) for doc in docs[2:]]
     docs[0].vector[:] = docs[0][1].vector[:] = 7.0
     for array in kept[0].values():

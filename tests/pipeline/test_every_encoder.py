@@ -18,7 +18,12 @@ def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
     (found,) = facts.encoders
     expected = {"tokens": "spacy.HashEmbedCNN.v2", "listening": "spacy.Tok2VecListener.v1"}
     expected |= {"curated": "spacy-curated-transformers.BertTransformer.v1", "static": "bert"}
-    assert (found.base_model, found.width, found.max_length, found.is_on_hub) == (expected[encoder], 16, None, False)
+    assert (found.base_model, found.width, found.max_length, found.is_on_hub) == (
+        expected[encoder],
+        16,
+        None,
+        False,
+    )
     kinds = {"curated": "a curated_transformer", "static": "a table of wordpieces"}
     kind = kinds.get(encoder, "a token-to-vector model of spaCy")
     with pytest.raises(ValueError, match=f"is {kind}, and this works with transformers"):
@@ -28,5 +33,7 @@ def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
             export_folder(nlp, tmp_path / "folder")
     encoder = nlp.get_pipe("sbert").text_encoder()
     encoder.set_precision("auto", [])
-    with pytest.raises(ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"):
+    with pytest.raises(
+        ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"
+    ):
         encoder.set_precision("bfloat16", [])

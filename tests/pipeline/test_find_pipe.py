@@ -2,7 +2,14 @@
 
 import pytest
 
-from spacy_sbert import SentenceBert, SentenceMeta, SentenceReranker, find_meta, find_reranker, find_sbert
+from spacy_sbert import (
+    SentenceBert,
+    SentenceMeta,
+    SentenceReranker,
+    find_meta,
+    find_reranker,
+    find_sbert,
+)
 
 
 @pytest.fixture
@@ -25,7 +32,10 @@ def nlp(make_nlp, tiny_bert):
 def test_each_finds_its_own(nlp, find, kind, factory, last):
     assert find(nlp) is nlp.get_pipe(last) and type(find(nlp)) is kind
     assert find(nlp, factory) is nlp.get_pipe(factory)
-    with pytest.raises(ValueError, match=rf"no '{factory}' pipe named 'tagger': those it has are .*{last}\. Name one"):
+    with pytest.raises(
+        ValueError,
+        match=rf"no '{factory}' pipe named 'tagger': those it has are .*{last}\. Name one",
+    ):
         find(nlp, "tagger")
     own = [name for name in nlp.pipe_names if isinstance(nlp.get_pipe(name), kind)]
     for arguments in ((), (last,)):
@@ -34,5 +44,8 @@ def test_each_finds_its_own(nlp, find, kind, factory, last):
             find(nlp, *arguments)
     for name in own:
         nlp.remove_pipe(name)
-    with pytest.raises(ValueError, match=rf"no '{factory}' pipe: those it has are none\. .*add_pipe\(\"{factory}\"\)"):
+    with pytest.raises(
+        ValueError,
+        match=rf"no '{factory}' pipe: those it has are none\. .*add_pipe\(\"{factory}\"\)",
+    ):
         find(nlp)

@@ -15,10 +15,25 @@ TEXTS = ["a dog", "the cat sat", ""]
 TABLE, FRAME = pyarrow.table({"text": TEXTS}), pandas.DataFrame({"text": TEXTS}, index=[5, 3, 5])
 TWO_COLUMNS = FRAME.assign(other="x")
 COLUMNS = [
-    *(FRAME, FRAME["text"], FRAME.values, *(FRAME["text"].astype(kind) for kind in ("string", "category", "object"))),
-    *(numpy.array(TEXTS), numpy.array(TEXTS, dtype=object), numpy.array(TEXTS)[:, None], tuple(TEXTS)),
+    *(
+        FRAME,
+        FRAME["text"],
+        FRAME.values,
+        *(FRAME["text"].astype(kind) for kind in ("string", "category", "object")),
+    ),
+    *(
+        numpy.array(TEXTS),
+        numpy.array(TEXTS, dtype=object),
+        numpy.array(TEXTS)[:, None],
+        tuple(TEXTS),
+    ),
     *(TABLE, TABLE["text"], TABLE["text"].combine_chunks(), TABLE.to_batches()[0]),
-    *(pyarrow.array(TEXTS).dictionary_encode(), iter(TEXTS), dict.fromkeys(TEXTS).keys(), map(str, TEXTS)),
+    *(
+        pyarrow.array(TEXTS).dictionary_encode(),
+        iter(TEXTS),
+        dict.fromkeys(TEXTS).keys(),
+        map(str, TEXTS),
+    ),
 ]
 
 
@@ -56,8 +71,14 @@ def test_polars():
         (numpy.ma.array(["a", "b"], mask=[False, True]), "text number 2, .*expected str"),
         (pyarrow.array(["a", None]), "text number 2, .*expected str"),
         ([numpy.float32("nan")], "text number 1, .*expected str"),
-        *((["a", gap], "text number 2, .*expected str") for gap in (None, float("nan"), pandas.NA, pandas.NaT)),
-        *((pandas.Series(["a", gap], dtype="string"), "text number 2, .*expected str") for gap in (None, pandas.NA)),
+        *(
+            (["a", gap], "text number 2, .*expected str")
+            for gap in (None, float("nan"), pandas.NA, pandas.NaT)
+        ),
+        *(
+            (pandas.Series(["a", gap], dtype="string"), "text number 2, .*expected str")
+            for gap in (None, pandas.NA)
+        ),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
@@ -75,7 +96,9 @@ def test_each_function_takes_columns(make_nlp):
         with pytest.raises(TypeError, match="2 columns"):
             call(TWO_COLUMNS)
     step = ColumnTransformer([("sbert", FunctionTransformer(sbert.encode), [0])])
-    assert numpy.array_equal(step.fit_transform(numpy.array(TEXTS, dtype=object)[:, None]), expected)
+    assert numpy.array_equal(
+        step.fit_transform(numpy.array(TEXTS, dtype=object)[:, None]), expected
+    )
 
 
 def test_docs_and_spans_are_their_texts_alone(make_nlp, monkeypatch):
@@ -108,7 +131,9 @@ def test_pairs_and_texts_of_a_reranker(tiny_bert):
     assert reranker.score_pairs(zip(FRAME["text"], FRAME["text"], strict=True)).shape == (3,)
 
 
-@pytest.mark.parametrize("options", [{}, {"normalize_embeddings": True}, {"convert_to_tensor": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"normalize_embeddings": True}, {"convert_to_tensor": True}]
+)
 def test_a_single_text_has_a_single_vector(make_nlp, options):
     """As in sentence-transformers; a Doc or Span is one text, too."""
     nlp = make_nlp()
@@ -117,9 +142,17 @@ def test_a_single_text_has_a_single_vector(make_nlp, options):
     doc = nlp("the cat sat")
     for encode in (nlp.get_pipe("sbert").encode, find_meta(nlp).encode):
         expected = encode(["the cat sat"], **options)[0]
-        for text in ("the cat sat", numpy.str_("the cat sat"), numpy.array("the cat sat"), doc, doc[:]):
+        for text in (
+            "the cat sat",
+            numpy.str_("the cat sat"),
+            numpy.array("the cat sat"),
+            doc,
+            doc[:],
+        ):
             found = encode(text, **options)
-            assert type(found) is type(expected) and found.shape == expected.shape == (expected.shape[0],)
+            assert type(found) is type(expected) and found.shape == expected.shape == (
+                expected.shape[0],
+            )
             assert (found == expected).all()
         assert not encode("", **options).any()
         with pytest.raises(TypeError, match=r"shape \(\)"):
@@ -129,4 +162,6 @@ def test_a_single_text_has_a_single_vector(make_nlp, options):
 def test_a_single_text_has_its_prompt_and_its_dimensions(make_nlp):
     sbert = make_nlp(model={"prompts": {"query": "a query: "}}).get_pipe("sbert")
     for options in ({"prompt": "a dog "}, {"prompt_name": "query"}, {"truncate_dim": 4}):
-        assert numpy.array_equal(sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0])
+        assert numpy.array_equal(
+            sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0]
+        )

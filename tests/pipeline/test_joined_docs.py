@@ -34,7 +34,9 @@ def joined(*docs, **settings):
 def assert_refused(*pieces):
     for piece in pieces:
         for name in ("vector", "has_vector"):
-            with pytest.raises(ValueError, match=r"joined from others.*pipe 'sbert'.*nlp\(doc\.text\)"):
+            with pytest.raises(
+                ValueError, match=r"joined from others.*pipe 'sbert'.*nlp\(doc\.text\)"
+            ):
                 getattr(piece, name)
 
 
@@ -56,7 +58,9 @@ def test_whole_docs_answer(nlp):
     assert given.similarity(first) == pytest.approx(given.similarity(first.copy()))
     assert_refused(given[4:8])  # of both
     whole = nlp(TEXT)
-    assert_same(joined(*(sentence.as_doc(copy_user_data=True) for sentence in whole.sents))[:], whole[:])
+    assert_same(
+        joined(*(sentence.as_doc(copy_user_data=True) for sentence in whole.sents))[:], whole[:]
+    )
 
 
 def test_rows_of_a_doc_that_was_cut(make_nlp):
@@ -67,15 +71,21 @@ def test_rows_of_a_doc_that_was_cut(make_nlp):
         for sentence in doc.sents:
             part = sentence.as_doc(copy_user_data=True)
             assert numpy.array_equal(part.vector, sentence.vector)
-            assert [tuple(row) for row in find(part).rows()[0].tolist()] == [(0, len(sentence.text))]
+            assert [tuple(row) for row in find(part).rows()[0].tolist()] == [
+                (0, len(sentence.text))
+            ]
         part = cut(doc, 3, 9)
         assert numpy.array_equal(part.vector, doc[3:9].vector)
-        assert [tuple(row) for row in find(part).rows()[0].tolist()] == [(0, len(part.text.rstrip()))]
+        assert [tuple(row) for row in find(part).rows()[0].tolist()] == [
+            (0, len(part.text.rstrip()))
+        ]
 
 
 def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):
     first, second = nlp(FIRST), nlp(THIRD)
-    with nlp.select_pipes(disable=["sbert", "sentencizer"]):  # its tensor stays: spaCy joins all with one, or none
+    with nlp.select_pipes(
+        disable=["sbert", "sentencizer"]
+    ):  # its tensor stays: spaCy joins all with one, or none
         unprocessed = nlp("Someone ran home.")
     given = joined(first, unprocessed, second)
     assert_same(given[:6], first[:])
@@ -95,7 +105,9 @@ def test_joined_of_joined_and_cut_again(nlp):
     inside = restore(cut(given, 8, 11))
     assert inside.text == docs[1][2:5].text_with_ws
     assert_same(inside[:], docs[1][2:5])
-    with pytest.raises(ValueError, match="joined from others"):  # spaCy asks for the vector of the Span
+    with pytest.raises(
+        ValueError, match="joined from others"
+    ):  # spaCy asks for the vector of the Span
         cut(given, 3, 9)
 
 
@@ -103,7 +115,9 @@ def test_nothing_between_the_parts(nlp):
     first, second = nlp("A man "), nlp("ran")
     given = joined(first, second, ensure_whitespace=False)
     assert given.text == "A man ran"
-    assert numpy.allclose(given[:2].vector, first.vector) and numpy.allclose(given[2:].vector, second.vector)
+    assert numpy.allclose(given[:2].vector, first.vector) and numpy.allclose(
+        given[2:].vector, second.vector
+    )
     given = joined(nlp(""), first, nlp(" "), nlp(""), second)
     assert numpy.allclose(given.vector, (first.vector + second.vector) / 2, atol=1e-6)
 
@@ -114,7 +128,8 @@ def test_docs_of_pipelines_that_differ(make_nlp, pooling):
     both = joined(nlp(FIRST), Doc(nlp.vocab).from_bytes(other(SECOND).to_bytes()))
     assert numpy.array_equal(both[0:6].vector, nlp(FIRST).vector)
     with pytest.raises(
-        ValueError, match=rf"several kinds \(pooling {re.escape(pooling)}, .*; pooling mean.* 16 numbers"
+        ValueError,
+        match=rf"several kinds \(pooling {re.escape(pooling)}, .*; pooling mean.* 16 numbers",
     ):
         _ = both.vector
     assert_refused(both[4:8])

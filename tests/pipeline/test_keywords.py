@@ -21,12 +21,20 @@ def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
     expected = numpy.stack([nlp(text).vector for text in TEXTS])
     for name in ("SbertEmbedder", "SbertTopicEmbedder"):
         embedder = namespace[name](nlp.get_pipe("sbert"))
-        for texts in (TEXTS, numpy.array(TEXTS, dtype=object), numpy.array(TEXTS)):  # words come as an array
+        for texts in (
+            TEXTS,
+            numpy.array(TEXTS, dtype=object),
+            numpy.array(TEXTS),
+        ):  # words come as an array
             for verbose in (False, None):  # which zero-shot topics of BERTopic give
                 assert numpy.allclose(embedder.embed(texts, verbose=verbose), expected, atol=1e-5)
     if encoder == "spacy-transformers":
-        pooler = numpy.stack([numpy.ravel(nlp(text)._.trf_data.tensors[-1])[: expected.shape[1]] for text in TEXTS])
+        pooler = numpy.stack(
+            [numpy.ravel(nlp(text)._.trf_data.tensors[-1])[: expected.shape[1]] for text in TEXTS]
+        )
         assert not numpy.allclose(pooler, expected, atol=1e-2)  # which KeyBERT(model=nlp) reads
-    if not hasattr(namespace["BERTopic"], "get_topic_info"):  # BERTopic itself needs more texts than these
+    if not hasattr(
+        namespace["BERTopic"], "get_topic_info"
+    ):  # BERTopic itself needs more texts than these
         topics = namespace["find_topics"](TEXTS)[1]
         assert len(topics) == len(TEXTS) and set(topics) == {0, 1}

@@ -22,7 +22,9 @@ def nlp(make_nlp):
 
 def by_similarity(doc, query, k):
     sents = [sent for sent in doc.sents if sent.has_vector]
-    return sorted(((sent.text, query.similarity(sent)) for sent in sents), key=lambda one: -one[1])[:k]
+    return sorted(((sent.text, query.similarity(sent)) for sent in sents), key=lambda one: -one[1])[
+        :k
+    ]
 
 
 def assert_found(found, expected):
@@ -63,14 +65,20 @@ def test_docs_from_disk_find_their_pipeline(nlp):
     (doc,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
     with pytest.raises(ValueError, match=r"does not know a pipe.*'sbert', encoder .*nlp=nlp"):
         doc._.sbert_most_similar("the dog")
-    assert_found(doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    assert_found(
+        doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3)
+    )
     found = SpanSearch(collect_spans(doc)).search("the dog", k=3, nlp=nlp)
     assert_found(found, by_similarity(nlp(TEXT), nlp("the dog"), 3))
     nlp.rename_pipe("sbert", "renamed")
-    assert_found(doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    assert_found(
+        doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3)
+    )
     (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
     for query in ("the dog", nlp("the dog")):  # the pipe with the same encoder, whatever the vocab
-        assert_found(alone._.sbert_most_similar(query, nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+        assert_found(
+            alone._.sbert_most_similar(query, nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3)
+        )
 
 
 def other_pooling(nlp, pooling="cls"):
@@ -83,7 +91,9 @@ def test_a_sourced_pipe(make_nlp, other_bert, encoder, tmp_path):
     for name in nlp.pipe_names:
         other.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
     doc = other(TEXT)
-    assert numpy.array_equal(doc.vector, nlp(TEXT).vector) and numpy.array_equal(doc._.mine_vector, doc.vector)
+    assert numpy.array_equal(doc.vector, nlp(TEXT).vector) and numpy.array_equal(
+        doc._.mine_vector, doc.vector
+    )
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, other("the dog"), 3))
     assert numpy.array_equal(reloaded(other, tmp_path)(TEXT).vector, doc.vector)
     other.rename_pipe("mine", "renamed")
@@ -117,7 +127,9 @@ def test_after_a_pipe_was_replaced(make_nlp):
     with pytest.raises(ValueError, match="does not know a pipe"):
         doc._.sbert_most_similar("the dog")
     found = doc._.sbert_most_similar("the dog", nlp=quiet)
-    assert [one.span for one in found] == [one.span for one in doc._.sbert_most_similar(quiet("the dog"))]
+    assert [one.span for one in found] == [
+        one.span for one in doc._.sbert_most_similar(quiet("the dog"))
+    ]
     nlp = make_nlp(unit="doc+sent", model={"pooling": "cls+mean"})
     doc, expected = nlp(TEXT), by_similarity(nlp(TEXT), nlp("the dog"), 3)
     replaced = nlp.get_pipe("sbert")
@@ -134,7 +146,9 @@ def test_after_a_pipe_was_replaced(make_nlp):
 def test_after_a_shared_transformer_was_replaced(make_nlp, other_bert, encoder):
     nlp = make_nlp(encoder, unit="doc+sent")
     before = nlp(TEXT)
-    config = {"model": {**nlp.config["components"]["transformer"]["model"], "name": str(other_bert)}}
+    config = {
+        "model": {**nlp.config["components"]["transformer"]["model"], "name": str(other_bert)}
+    }
     nlp.replace_pipe("transformer", SHARING[encoder][0], config=config)
     doc = nlp(TEXT)
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
@@ -172,7 +186,9 @@ def test_refused(make_nlp, nlp):
 
 def test_spans_behind_the_limit_are_left_out_with_a_warning(make_nlp):
     doc = make_nlp("own")("the dog " * 300)
-    with pytest.warns(UserWarning, match=r"\[sbert-spans-left-out\] 1 of 2 Spans have no vector and are left out"):
+    with pytest.warns(
+        UserWarning, match=r"\[sbert-spans-left-out\] 1 of 2 Spans have no vector and are left out"
+    ):
         spans, _ = with_vectors([doc[0:2], doc[590:592]])
     assert spans == [doc[0:2]]
 

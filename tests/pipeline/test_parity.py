@@ -29,7 +29,10 @@ def sentences():
         path = real_data() / "sts" / "STSBenchmark" / "sts-dev.csv"
     except pytest.skip.Exception:
         return MADE_UP
-    return MADE_UP + [sentence for first, second, _ in read_sts(path) for sentence in (first, second)][:100]
+    return (
+        MADE_UP
+        + [sentence for first, second, _ in read_sts(path) for sentence in (first, second)][:100]
+    )
 
 
 def vectors(nlp, texts, batch_size=32):
@@ -62,7 +65,9 @@ def test_poolings_equal_sentence_transformers(sentences, encoder):
     model = {"pooling": "cls+max+mean", "normalize": False}
     if encoder in SHARING:
         factory, architecture = SHARING[encoder]
-        nlp.add_pipe(factory, name="transformer", config={"model": {"@architectures": architecture}})
+        nlp.add_pipe(
+            factory, name="transformer", config={"model": {"@architectures": architecture}}
+        )
         model["@architectures"] = "spacy-sbert.SharedSentenceEncoder.v1"
     nlp.add_pipe("sbert", config={"model": model})
     assert numpy.abs(vectors(nlp, texts) - expected).max() < 1e-5
@@ -81,7 +86,9 @@ def test_mpnet(sentences):
     expected = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=32)
     given = one_pipe(folder, precision="float32").get_pipe("sbert").encode(texts)
     assert numpy.abs(given - expected).max() < 1e-5
-    short = numpy.array([len(text) < 1000 for text in texts])  # one word 300 times is far off in half precision
+    short = numpy.array(
+        [len(text) < 1000 for text in texts]
+    )  # one word 300 times is far off in half precision
     half = one_pipe(folder, precision="bfloat16").get_pipe("sbert").encode(texts)
     cosines = (half * expected).sum(1)
     assert cosines[short].min() > 0.9998 and cosines.min() > 0.99 and cosines.max() < 1.0
@@ -89,5 +96,9 @@ def test_mpnet(sentences):
 
 @pytest.mark.slow
 def test_mpnet_on_stsb_dev():
-    scores = evaluate(one_pipe(mpnet(), precision="float32"), real_data() / "sts" / "STSBenchmark" / "sts-dev.csv")
-    assert scores["pairs"] == 1500 and 100 * scores["sts_spearman"] == pytest.approx(88.11, abs=0.02)
+    scores = evaluate(
+        one_pipe(mpnet(), precision="float32"), real_data() / "sts" / "STSBenchmark" / "sts-dev.csv"
+    )
+    assert scores["pairs"] == 1500 and 100 * scores["sts_spearman"] == pytest.approx(
+        88.11, abs=0.02
+    )

@@ -11,7 +11,13 @@ from spacy_sbert.models.engine.concurrency import TrainedElsewhereError
 from spacy_sbert.pipeline import prefetch as component
 from spacy_sbert.pipeline.prefetch import THREAD, prefetch
 
-TEXTS = ["a man is eating food", "the cat sat on the mat", "he ran fast", "someone having a meal", "a dog"] * 2
+TEXTS = [
+    "a man is eating food",
+    "the cat sat on the mat",
+    "he ran fast",
+    "someone having a meal",
+    "a dog",
+] * 2
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +62,18 @@ def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(nlp, monkeypa
     [
         ({}, 1, 2),  # whoever feeds Docs one by one may wait for each
         ({}, 5, 1),
-        ({"transformer": {"precision": "reference"}}, 5, 2),  # a Hugging Face model keeps things of a pass
+        (
+            {"transformer": {"precision": "reference"}},
+            5,
+            2,
+        ),  # a Hugging Face model keeps things of a pass
         ({"encoder": "shared"}, 5, 2),
         ({"encoder": "static"}, 5, 2),
     ],
 )
-def test_here_where_nothing_is_gained_or_it_is_not_safe(make_nlp, monkeypatch, config, batch_size, n_threads):
+def test_here_where_nothing_is_gained_or_it_is_not_safe(
+    make_nlp, monkeypatch, config, batch_size, n_threads
+):
     torch.set_num_threads(n_threads)
     nlp = make_nlp(**config)
     nlp("loads the encoder")
@@ -94,10 +106,16 @@ def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(nlp, monkeypat
     monkeypatch.setattr(sbert, "_predict", predict)
     with pytest.raises(MemoryError, match="too large"):
         list(nlp.pipe(TEXTS, batch_size=2))
-    nlp.set_error_handler(lambda name, pipe, docs, error: failed.append((name, [doc.text for doc in docs], str(error))))
+    nlp.set_error_handler(
+        lambda name, pipe, docs, error: failed.append(
+            (name, [doc.text for doc in docs], str(error))
+        )
+    )
     docs = list(nlp.pipe(TEXTS[:6], batch_size=2))
     assert failed == [("sbert", TEXTS[2:4], "too large")]
-    assert [doc.text for doc in docs] == [*TEXTS[:2], *TEXTS[4:6]] and all(doc.has_vector for doc in docs)
+    assert [doc.text for doc in docs] == [*TEXTS[:2], *TEXTS[4:6]] and all(
+        doc.has_vector for doc in docs
+    )
 
 
 def test_who_stops_early_leaves_no_thread_behind(nlp):
@@ -112,7 +130,9 @@ def test_who_stops_early_leaves_no_thread_behind(nlp):
 def test_one_warning_for_all_that_was_cut(nlp):
     with pytest.warns(UserWarning, match="sbert-truncated.* 2 of") as said:
         docs = list(nlp.pipe(["a man " * 40, *TEXTS, "the cat " * 40], batch_size=2))
-    assert [doc._.sbert_truncated for doc in docs] == [True, *[False] * len(TEXTS), True] and len(said) == 1
+    assert [doc._.sbert_truncated for doc in docs] == [True, *[False] * len(TEXTS), True] and len(
+        said
+    ) == 1
 
 
 def test_who_trains_while_docs_come_gets_their_vectors(make_nlp, examples):
@@ -130,7 +150,9 @@ def test_what_is_refused_elsewhere_is_encoded_here():
             raise TrainedElsewhereError
         return docs
 
-    found = [prediction() for _, prediction in prefetch(predict, [[1], [2]], is_possible=lambda: True)]
+    found = [
+        prediction() for _, prediction in prefetch(predict, [[1], [2]], is_possible=lambda: True)
+    ]
     assert found == [[1], [2]]
 
 

@@ -21,27 +21,56 @@ def is_a_line(text):
 
 def test_a_pipe_before_and_after_loading(tiny_bert):
     nlp = spacy.blank("xx")
-    pipe = nlp.add_pipe("sbert", name="mine", config={"model": {"name": str(tiny_bert), "pooling": "mean+max"}})
-    assert repr(pipe) == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, float32, not loaded yet)"
+    pipe = nlp.add_pipe(
+        "sbert", name="mine", config={"model": {"name": str(tiny_bert), "pooling": "mean+max"}}
+    )
+    assert (
+        repr(pipe)
+        == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, float32, not loaded yet)"
+    )
     pipe.encode(["A man is eating food."])
-    assert repr(pipe) == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, 32 numbers, float32 on cpu)"
+    assert (
+        repr(pipe)
+        == f"SentenceBert('mine': {tiny_bert}, mean+max pooling, 32 numbers, float32 on cpu)"
+    )
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_every_encoder(make_nlp, encoder):
     pipe = make_nlp(encoder, model={"pooling": "max"}).get_pipe("sbert")
-    assert is_a_line(repr(pipe)) and repr(pipe).startswith("SentenceBert('sbert': ") and "max pooling" in repr(pipe)
+    assert (
+        is_a_line(repr(pipe))
+        and repr(pipe).startswith("SentenceBert('sbert': ")
+        and "max pooling" in repr(pipe)
+    )
     parts = [part for node in pipe.model.walk() for part in (node, *node.shims)]
-    assert all(is_a_line(repr(part)) for part in parts if type(part).__module__.startswith("spacy_sbert"))
+    assert all(
+        is_a_line(repr(part)) for part in parts if type(part).__module__.startswith("spacy_sbert")
+    )
 
 
 def test_other_objects(make_nlp, tiny_bert):
     nlp = make_nlp(unit="sent")
     docs = list(nlp.pipe(["A man is eating. The cat sat.", "the dog"]))
     pipe, vectors = nlp.get_pipe("sbert"), numpy.ones((2, 4))
-    empty = {"model": {"name": "mine", "digest": "0" * 64}, "tasks": {}, "skipped": {}, "failed": {}}
-    objects = [VectorIndex.build(vectors, kind="flat"), SpanSearch(collect_spans(docs)), pipe.model, identify(pipe)]
-    objects += [PipelineSource(nlp, name="mine"), PairCorpus("pairs.csv", limit=5), GCCA(size=2), heatmap(docs)]
+    empty = {
+        "model": {"name": "mine", "digest": "0" * 64},
+        "tasks": {},
+        "skipped": {},
+        "failed": {},
+    }
+    objects = [
+        VectorIndex.build(vectors, kind="flat"),
+        SpanSearch(collect_spans(docs)),
+        pipe.model,
+        identify(pipe),
+    ]
+    objects += [
+        PipelineSource(nlp, name="mine"),
+        PairCorpus("pairs.csv", limit=5),
+        GCCA(size=2),
+        heatmap(docs),
+    ]
     nlp.add_pipe("sbert", name="other", source=make_nlp())
     objects += [Results(empty), nlp.add_pipe("sbert_meta")]
     objects.append(nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}}))

@@ -93,10 +93,17 @@ def test_cleared_hooks_come_back(nlp, kind):
     setattr(doc, kind, {})
     restore(doc)
     for given, one in ((doc, expected), (doc[2:4], expected[2:4]), (doc[0], expected[0])):
-        assert numpy.array_equal(given.vector, one.vector) and given.similarity(one) == pytest.approx(1)
+        assert numpy.array_equal(given.vector, one.vector) and given.similarity(
+            one
+        ) == pytest.approx(1)
 
 
-OTHER_TEXTS = ["A cat is eating food. The man sat on the mat.", "The cat sat.", TEXT + " He cannot go.", "A dog"]
+OTHER_TEXTS = [
+    "A cat is eating food. The man sat on the mat.",
+    "The cat sat.",
+    TEXT + " He cannot go.",
+    "A dog",
+]
 TAKEN = {  # ways on which a Doc comes by the user data of another
     "Doc(user_data=)": lambda nlp, doc, other: restore(
         Doc(
@@ -108,7 +115,9 @@ TAKEN = {  # ways on which a Doc comes by the user data of another
     ),
     "update": lambda nlp, doc, other: doc.user_data.update(other.user_data) or doc,
     "assigned": lambda nlp, doc, other: setattr(doc, "user_data", other.user_data) or doc,
-    "copied": lambda nlp, doc, other: setattr(doc, "user_data", dict(other.user_data)) or doc.copy(),
+    "copied": lambda nlp, doc, other: (
+        setattr(doc, "user_data", dict(other.user_data)) or doc.copy()
+    ),
     "in bytes": lambda nlp, doc, other: restore(
         Doc(nlp.vocab).from_bytes((setattr(doc, "user_data", other.user_data) or doc).to_bytes())
     ),
@@ -127,7 +136,9 @@ def test_vectors_of_another_text_are_refused(nlp, way, text):
         lambda: nlp(TEXT).similarity(doc),
         lambda: SpanSearch([doc[:]]),
     ):
-        with pytest.raises(ValueError, match=r"or its user data is of another text.*nlp\(doc\.text\)"):
+        with pytest.raises(
+            ValueError, match=r"or its user data is of another text.*nlp\(doc\.text\)"
+        ):
             read()
     assert not doc._.sbert_truncated
     assert numpy.array_equal(nlp.get_pipe("sbert")(doc).vector, nlp(text).vector)
@@ -136,7 +147,10 @@ def test_vectors_of_another_text_are_refused(nlp, way, text):
 def test_docs_with_their_contexts_are_restored(nlp):
     """As nlp.pipe(..., as_tuples=True, n_process=2) hands them on."""
     docs = [nlp("A man is eating."), nlp("The cat sat.")]
-    for given in (zip(docbin(*docs), "ab", strict=True), list(zip(docbin(*docs), "ab", strict=True))):
+    for given in (
+        zip(docbin(*docs), "ab", strict=True),
+        list(zip(docbin(*docs), "ab", strict=True)),
+    ):
         found, _ = said(lambda given=given: list(restore(given)))
         assert [context for _, context in found] == ["a", "b"]
         for (one, _), expected in zip(found, docs, strict=True):
@@ -163,19 +177,28 @@ def test_restore_of_a_collection_is_a_statement(nlp):
     expected = [nlp("A man is eating."), nlp("The cat sat.")]
     for kind in (tuple, set, deque, lambda docs: dict(enumerate(docs)).values()):
         docs = list(docbin(*expected))
-        assert all(doc.vector.shape != one.vector.shape for doc, one in zip(docs, expected, strict=True))
+        assert all(
+            doc.vector.shape != one.vector.shape for doc, one in zip(docs, expected, strict=True)
+        )
         collection = kind(docs)
         _, warned = said(lambda collection=collection: restore(collection) and None)
         assert warned == []
-        assert all(numpy.array_equal(doc.vector, one.vector) for doc, one in zip(docs, expected, strict=True))
+        assert all(
+            numpy.array_equal(doc.vector, one.vector)
+            for doc, one in zip(docs, expected, strict=True)
+        )
         again = restore(collection, nlp)
         assert isinstance(again, list) and all(doc in docs for doc in again) and len(again) == 2
-        ((_, score),) = docs[0]._.sbert_most_similar("A man is eating.")  # encoded by the pipeline that was given
+        ((_, score),) = docs[0]._.sbert_most_similar(
+            "A man is eating."
+        )  # encoded by the pipeline that was given
         assert score == pytest.approx(1)
 
 
 def test_restore_of_a_stream_without_an_end_is_lazy(nlp):
-    data = DocBin(docs=[nlp("A man is eating."), nlp("The cat sat.")], store_user_data=True).to_bytes()
+    data = DocBin(
+        docs=[nlp("A man is eating."), nlp("The cat sat.")], store_user_data=True
+    ).to_bytes()
     taken = []
 
     def stream():
@@ -187,7 +210,9 @@ def test_restore_of_a_stream_without_an_end_is_lazy(nlp):
     assert taken == []
     docs, warned = said(lambda: list(islice(restored, 5)))
     assert taken == [0, 1, 2] and warned == []
-    assert [doc.text for doc in docs] == ["A man is eating.", "The cat sat."] * 2 + ["A man is eating."]
+    assert [doc.text for doc in docs] == ["A man is eating.", "The cat sat."] * 2 + [
+        "A man is eating."
+    ]
     for doc in docs:
         assert numpy.array_equal(doc.vector, nlp(doc.text).vector)
     assert next(restored).text == "The cat sat." and iter(restored) is restored
@@ -234,7 +259,10 @@ print(docs[0]._.sbert_vector.shape)
 def test_a_process_that_does_not_know_the_package_is_warned(nlp, tmp_path):
     DocBin(docs=[nlp(TEXT), nlp(TEXT)], store_user_data=True).to_disk(tmp_path / "docs.spacy")
     done = subprocess.run(
-        [sys.executable, "-c", READ, tmp_path / "docs.spacy"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", READ, tmp_path / "docs.spacy"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout.splitlines() == [
         "['spacy_sbert_msgpack']",  # and not spaCy

@@ -43,13 +43,24 @@ def test_correlations(make_nlp):
 
 def test_own_key_and_own_scorer(make_nlp, tmp_path):
     path = tmp_path / "pairs.csv"
-    path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")
+    path.write_text(
+        "".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8"
+    )
     spans, nlp = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}, make_nlp()
     scores = evaluate(make_nlp(spans_key="mine", model={"get_spans": spans}), path)
     assert scores == evaluate(nlp, path) and scores["sts_spearman"] is not None
-    nlp.get_pipe("sbert").scorer = lambda examples, **_: {"n": len(examples), "none": None, "of_each": {"a": 1}}
+    nlp.get_pipe("sbert").scorer = lambda examples, **_: {
+        "n": len(examples),
+        "none": None,
+        "of_each": {"a": 1},
+    }
     found = evaluate(nlp, path)
-    assert (found["pairs"], found["n"], found["none"], found["sts_spearman"]) == (len(PAIRS), len(PAIRS), None, None)
+    assert (found["pairs"], found["n"], found["none"], found["sts_spearman"]) == (
+        len(PAIRS),
+        len(PAIRS),
+        None,
+        None,
+    )
     assert "of_each" not in found
     nlp.remove_pipe("sbert")
     with pytest.raises(ValueError, match="no 'sbert' pipe that scores pairs"):
@@ -73,11 +84,16 @@ def test_similarities_that_differ_by_rounding_are_alike(make_nlp, tmp_path):
     path = tmp_path / "pairs.jsonl"
 
     def evaluated(pairs):
-        path.write_text("".join(f'{{"text": "{u}", "other": "{v}", "score": {g}}}\n' for u, v, g in pairs))
+        path.write_text(
+            "".join(f'{{"text": "{u}", "other": "{v}", "score": {g}}}\n' for u, v, g in pairs)
+        )
         found = evaluate(nlp, path, format="table", members=["text", "other"], score="score")
         return found["sts_spearman"], found["sts_pearson"]
 
-    assert evaluated([(text, text, score) for text, score in zip(texts, gold, strict=True)]) == (None, None)
+    assert evaluated([(text, text, score) for text, score in zip(texts, gold, strict=True)]) == (
+        None,
+        None,
+    )
     others = [(texts[i], texts[i - 1], gold[i]) for i in range(0, 80, 2)]
     assert len({nlp(first).similarity(nlp(second)) for first, second, _ in others}) == 40
     same = [(texts[i], texts[i], gold[i]) for i in range(1, 80, 2)]
@@ -109,15 +125,25 @@ def test_threshold_scores_of_every_threshold(dtype):
             at = numpy.mean((scores >= numpy.array(found["pair_acc_threshold"], dtype)) == relevant)
             assert at == pytest.approx(found["pair_acc"], abs=1e-12)
             chosen = scores >= numpy.array(found["pair_f1_threshold"], dtype)
-            for name, measure in (("f1", "f1_score"), ("precision", "precision_score"), ("recall", "recall_score")):
-                assert found[f"pair_{name}"] == pytest.approx(getattr(metrics, measure)(relevant, chosen), abs=1e-12)
-            assert found["pair_mcc"] == pytest.approx(metrics.matthews_corrcoef(relevant, chosen), abs=1e-12)
+            for name, measure in (
+                ("f1", "f1_score"),
+                ("precision", "precision_score"),
+                ("recall", "recall_score"),
+            ):
+                assert found[f"pair_{name}"] == pytest.approx(
+                    getattr(metrics, measure)(relevant, chosen), abs=1e-12
+                )
+            assert found["pair_mcc"] == pytest.approx(
+                metrics.matthews_corrcoef(relevant, chosen), abs=1e-12
+            )
 
 
 def test_threshold_scores_equal_sentence_transformers():
     module = pytest.importorskip("sentence_transformers.sentence_transformer.evaluation")
     evaluator, rng = module.BinaryClassificationEvaluator, numpy.random.default_rng(0)
-    has_steps = Version(version("sentence-transformers")) >= Version("6.2")  # before, equal scores count one by one
+    has_steps = Version(version("sentence-transformers")) >= Version(
+        "6.2"
+    )  # before, equal scores count one by one
     for n in (3, 7, 300):
         scores = (rng.integers(0, n, n) if has_steps else rng.permutation(n)).astype("float32") / 7
         relevant = (scores + rng.normal(size=n) > n / 14).astype(float)
@@ -126,7 +152,10 @@ def test_threshold_scores_equal_sentence_transformers():
         accuracy = evaluator.find_best_acc_and_threshold(scores, relevant, True)
         f1 = evaluator.find_best_f1_and_threshold(scores, relevant, True)
         found = threshold_scores(scores, relevant)
-        ours = [found[f"pair_{name}"] for name in ("acc", "acc_threshold", "f1", "precision", "recall", "f1_threshold")]
+        ours = [
+            found[f"pair_{name}"]
+            for name in ("acc", "acc_threshold", "f1", "precision", "recall", "f1_threshold")
+        ]
         assert ours == pytest.approx([float(value) for value in (*accuracy, *f1)], abs=1e-9)
 
 
@@ -134,7 +163,10 @@ def test_average_precision_equals_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     rng = numpy.random.default_rng(0)
     for n in (2, 5, 300):
-        scores, relevant = rng.integers(0, max(3, n // 4), n) / 7, rng.integers(0, 2, n).astype(float)
+        scores, relevant = (
+            rng.integers(0, max(3, n // 4), n) / 7,
+            rng.integers(0, 2, n).astype(float),
+        )
         relevant[0] = 1.0
         expected = metrics.average_precision_score(relevant, scores)
         assert _average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
@@ -143,17 +175,28 @@ def test_average_precision_equals_scikit_learn():
 def test_measure_of_each_kind_of_example(make_nlp):
     nlp = make_nlp()
     texts = ["A man is eating food.", "The cat sat on the mat.", "He cannot go."]
-    triplets = [processed(nlp, [texts[i], texts[j], texts[k]]) for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))]
+    triplets = [
+        processed(nlp, [texts[i], texts[j], texts[k]])
+        for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))
+    ]
     scores = score_pairs(triplets)
     distances = [[numpy.linalg.norm(nlp(a).vector - nlp(b).vector) for b in texts] for a in texts]
     right = [distances[i][j] < distances[i][k] for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))]
     assert scores["triplet_acc"] == pytest.approx(sum(right) / 3) and sum(right[:2]) == 1
     assert all(scores[key] is None for key in ("sts_spearman", "pair_ap", "nli_acc"))
 
-    duplicates = [processed(nlp, [texts[i], texts[j]], score=s) for i, j, s in ((0, 1, 1.0), (0, 2, 0.0), (1, 1, 1.0))]
+    duplicates = [
+        processed(nlp, [texts[i], texts[j]], score=s)
+        for i, j, s in ((0, 1, 1.0), (0, 2, 0.0), (1, 1, 1.0))
+    ]
     scores = score_pairs(duplicates)
-    cosines = [eg.predicted.spans["sbert"][0].similarity(eg.predicted.spans["sbert"][1]) for eg in duplicates]
-    assert scores["pair_ap"] == pytest.approx(_average_precision(cosines, numpy.array([1.0, 0.0, 1.0])))
+    cosines = [
+        eg.predicted.spans["sbert"][0].similarity(eg.predicted.spans["sbert"][1])
+        for eg in duplicates
+    ]
+    assert scores["pair_ap"] == pytest.approx(
+        _average_precision(cosines, numpy.array([1.0, 0.0, 1.0]))
+    )
     found = threshold_scores(numpy.array(cosines, dtype="float32"), numpy.array([1.0, 0.0, 1.0]))
     assert {key: scores[key] for key in found} == pytest.approx(found, abs=1e-6)
     assert scores["sts_spearman"] is not None and scores["triplet_acc"] is None
@@ -164,7 +207,9 @@ def test_measure_of_each_kind_of_example(make_nlp):
     assert score_pairs(labelled)["nli_acc"] == pytest.approx(2 / 3)
     for example in labelled:
         del example.predicted.spans["sbert"].attrs["sbert_label"]
-    assert score_pairs(labelled)["nli_acc"] is None  # no head: not asked for labels; nor are gold labels taken for its
+    assert (
+        score_pairs(labelled)["nli_acc"] is None
+    )  # no head: not asked for labels; nor are gold labels taken for its
     assert all("label" in example.predicted.spans["sbert"].attrs for example in labelled)
     assert score_pairs([*triplets, *duplicates])["triplet_acc"] is not None
 
@@ -174,7 +219,10 @@ def test_errors_of_a_scorer_of_ones_own(make_nlp):
     nlp = make_nlp()
     examples = scored_pairs(nlp)
     for score, message in (
-        (lambda examples, **_: examples[0].reference.spans["sbert"].attrs["gold"], "looked up 'gold', .*'score'"),
+        (
+            lambda examples, **_: examples[0].reference.spans["sbert"].attrs["gold"],
+            "looked up 'gold', .*'score'",
+        ),
         (lambda examples, **_: 0.5, r"returned float. Expected a dict .* such as \{'my_accuracy'"),
     ):
         nlp.get_pipe("sbert").scorer = score

@@ -49,10 +49,16 @@ def counted(monkeypatch):
     from spacy_sbert.models.engine.packed_bert import PackedBert
 
     calls = []
-    for kind, name in ((BertModel, "forward"), (PackedBert, "__call__"), (forward, "_packed_states")):
+    for kind, name in (
+        (BertModel, "forward"),
+        (PackedBert, "__call__"),
+        (forward, "_packed_states"),
+    ):
         stock = getattr(kind, name)
         monkeypatch.setattr(
-            kind, name, lambda self, *args, stock=stock, **kw: calls.append(1) or stock(self, *args, **kw)
+            kind,
+            name,
+            lambda self, *args, stock=stock, **kw: calls.append(1) or stock(self, *args, **kw),
         )
     return calls
 
@@ -66,7 +72,9 @@ def test_one_forward_pass_for_two_listeners(make_nlp, encoder, counted):
     list(nlp.pipe([TEXT, "The cat sat.", "dog"], batch_size=8))
     assert len(counted) == 1
     counted.clear()
-    nlp.update([tagged(nlp, TEXT), make_example(nlp, "A man.", "The cat.")], sgd=nlp.create_optimizer())
+    nlp.update(
+        [tagged(nlp, TEXT), make_example(nlp, "A man.", "The cat.")], sgd=nlp.create_optimizer()
+    )
     assert len(counted) == 1
 
 
@@ -76,7 +84,10 @@ def test_one_forward_pass_for_two_listeners(make_nlp, encoder, counted):
 def test_both_listeners_train_the_same_weights(make_nlp, encoder, first):
     nlp = make_nlp(encoder)
     add_tagger(nlp, before="sbert") if first else add_tagger(nlp)
-    pair, tags = make_example(nlp, "A man is eating.", "The cat sat.", 0.9), tagged(nlp, "The dog ran.")
+    pair, tags = (
+        make_example(nlp, "A man is eating.", "The cat sat.", 0.9),
+        tagged(nlp, "The dog ran."),
+    )
     nlp.initialize(lambda: [tags])
     optimizer = nlp.create_optimizer()
     for batch in ([pair], [tags], [pair, tags]):
@@ -89,7 +100,8 @@ def test_both_listeners_train_the_same_weights(make_nlp, encoder, first):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "architecture"), [("shared", "TransformerTok2Vec"), ("spacy-transformers", "Tok2VecTransformer")]
+    ("encoder", "architecture"),
+    [("shared", "TransformerTok2Vec"), ("spacy-transformers", "Tok2VecTransformer")],
 )
 def test_replace_listeners(make_nlp, tmp_path, encoder, architecture):
     nlp = make_nlp(encoder)
@@ -131,7 +143,10 @@ def test_no_transformer(make_nlp, encoder):
     with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
         nlp(TEXT)
     other = {"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "other"}}
-    for tok2vec, message in (({}, "no 'sbert_transformer', 'transformer'"), (other, 'upstream = "other"')):
+    for tok2vec, message in (
+        ({}, "no 'sbert_transformer', 'transformer'"),
+        (other, 'upstream = "other"'),
+    ):
         nlp = spacy.blank("xx")
         nlp.add_pipe("sbert", config={"model": {**SHARED["model"], **tok2vec}})
         with pytest.raises(ValueError, match=message):
@@ -167,7 +182,9 @@ SETTINGS = {
 @pytest.fixture(scope="module", params=SHARED_FAMILIES)
 def family(request, tmp_path_factory):
     kind, config = SHARED_FAMILIES[request.param]
-    folder = make_folder(tmp_path_factory.mktemp("family") / request.param, kind, request.param, 24, **config)
+    folder = make_folder(
+        tmp_path_factory.mktemp("family") / request.param, kind, request.param, 24, **config
+    )
     change_json(folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"])
     return folder
 
@@ -192,7 +209,10 @@ def test_vectors_of_an_own_encoder(make_nlp, family, name, pooling):
         if not given.text.strip() and unit == "sent":
             continue
         found = vectors_of(given) if len(given) else given.vector
-        assert abs(found - (vectors_of(expected) if len(given) else expected.vector)).max(initial=0) < 1e-6
+        assert (
+            abs(found - (vectors_of(expected) if len(given) else expected.vector)).max(initial=0)
+            < 1e-6
+        )
         assert given._.sbert_truncated == expected._.sbert_truncated
     assert shared.get_pipe("sbert").fingerprint() == own.get_pipe("sbert").fingerprint()
     if unit == "doc":
@@ -231,8 +251,14 @@ def test_strided_windows(make_nlp, window):
         assert abs(doc.vector - own(short).vector).max() < 1e-6
     assert numpy.array_equal(nlp(long).vector, docs[1].vector) and docs[1].vector.any()
     pair = make_example(nlp, long, short)
-    for learn in (lambda: nlp.update([pair]), lambda: nlp.initialize(lambda: [pair]), lambda: nlp.evaluate([pair])):
-        with pytest.raises(ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"):
+    for learn in (
+        lambda: nlp.update([pair]),
+        lambda: nlp.initialize(lambda: [pair]),
+        lambda: nlp.evaluate([pair]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"
+        ):
             learn()
 
 
@@ -261,7 +287,11 @@ def four(make_nlp):
 
 
 def batch_of(nlp):
-    return [tagged(nlp, TEXT), make_example(nlp, "A man is eating.", "The cat sat.", 0.9), tagged(nlp, "")]
+    return [
+        tagged(nlp, TEXT),
+        make_example(nlp, "A man is eating.", "The cat sat.", 0.9),
+        tagged(nlp, ""),
+    ]
 
 
 GIVEN = [TEXT, "", "The cat sat on the mat. A dog ran.", " ", "dog"]
@@ -293,11 +323,17 @@ WAYS = {
     "pickled": pickled,
     "copied": lambda nlp, path: deepcopy(spacy.load(path)),
     "assembled": lambda nlp, path: assembled(path),
-    "loaded while disabled": lambda nlp, path: enabled(spacy.load(path, disable=["transformer", *LISTENERS])),
-    "loaded while those that listen were": lambda nlp, path: enabled(spacy.load(path, disable=LISTENERS)),
+    "loaded while disabled": lambda nlp, path: enabled(
+        spacy.load(path, disable=["transformer", *LISTENERS])
+    ),
+    "loaded while those that listen were": lambda nlp, path: enabled(
+        spacy.load(path, disable=LISTENERS)
+    ),
     "renamed": lambda nlp, path: renamed(spacy.load(path)),
     "sourced": lambda nlp, path: sourced(path),
-    "sourced of a disabled one": lambda nlp, path: sourced_by_hand(spacy.load(path, disable=LISTENERS)),
+    "sourced of a disabled one": lambda nlp, path: sourced_by_hand(
+        spacy.load(path, disable=LISTENERS)
+    ),
     "replaced": lambda nlp, path: replaced(spacy.load(path)),
     "replaced and saved": lambda nlp, path: reloaded(replaced(spacy.load(path)), path / "again"),
     "replaced by source": lambda nlp, path: sourced(path, replace_listeners=["model.tok2vec"]),
@@ -370,7 +406,8 @@ def test_the_same_to_the_last_bit(four, tmp_path, way):
 
 
 @pytest.mark.parametrize(
-    "sizes", [{"batch_size": 1}, {"batch_size": 2}, {"component_cfg": {"tagger": {"batch_size": 3}}}]
+    "sizes",
+    [{"batch_size": 1}, {"batch_size": 2}, {"component_cfg": {"tagger": {"batch_size": 3}}}],
 )
 def test_batches_of_any_size(four, sizes):
     for given, expected in zip(four.pipe(GIVEN, **sizes), four.pipe(GIVEN), strict=True):
@@ -383,8 +420,12 @@ def test_several_processes(four, tmp_path):
     four.to_disk(tmp_path)
     nlp = spacy.load(tmp_path)
     expected = list(nlp.pipe(GIVEN))
-    for given, doc in zip(nlp.pipe(GIVEN, n_process=2, batch_size=len(GIVEN)), expected, strict=True):
-        assert numpy.array_equal(given.tensor, doc.tensor) and [t.tag_ for t in given] == [t.tag_ for t in doc]
+    for given, doc in zip(
+        nlp.pipe(GIVEN, n_process=2, batch_size=len(GIVEN)), expected, strict=True
+    ):
+        assert numpy.array_equal(given.tensor, doc.tensor) and [t.tag_ for t in given] == [
+            t.tag_ for t in doc
+        ]
         assert not len(doc) or numpy.array_equal(given._.sbert_vector, doc._.sbert_vector)
 
 
@@ -392,12 +433,18 @@ def states_left(docs):
     return [key for doc in docs for key in doc.user_hooks if key.startswith(STATES)]
 
 
-@pytest.mark.parametrize("gone", [["sbert"], ["maxima"], ["first", "maxima"], ["sbert", "first", "maxima"], LISTENERS])
-@pytest.mark.parametrize("how", ["disabled", "excluded", "removed", "loaded while disabled", "selected"])
+@pytest.mark.parametrize(
+    "gone", [["sbert"], ["maxima"], ["first", "maxima"], ["sbert", "first", "maxima"], LISTENERS]
+)
+@pytest.mark.parametrize(
+    "how", ["disabled", "excluded", "removed", "loaded while disabled", "selected"]
+)
 def test_no_states_are_left(four, tmp_path, gone, how):
     four.to_disk(tmp_path)
     nlp = spacy.load(
-        tmp_path, exclude=gone if how == "excluded" else [], disable=gone if how == "loaded while disabled" else []
+        tmp_path,
+        exclude=gone if how == "excluded" else [],
+        disable=gone if how == "loaded while disabled" else [],
     )
     for name in gone:
         if how == "removed":
@@ -452,7 +499,9 @@ def test_frozen_transformer(four):
         given, expected = state(frozen, name), state(four, name)
         assert all(numpy.allclose(given[key], expected[key], atol=1e-5) for key in expected)
         assert not same(given, before)
-    assert same(state(frozen, "transformer"), before) and not same(state(four, "transformer"), before)
+    assert same(state(frozen, "transformer"), before) and not same(
+        state(four, "transformer"), before
+    )
 
 
 @pytest.mark.parametrize("name", LISTENERS)
@@ -478,14 +527,21 @@ def test_frozen_from_the_beginning(four, tmp_path):
         "annotating_components": ["transformer"],
     }
     config["initialize"]["components"]["tagger"] = {"labels": ["X", "Y"]}
-    config["corpora"] = {"train": {"@readers": "tests.none.v1"}, "dev": {"@readers": "tests.none.v1"}}
+    config["corpora"] = {
+        "train": {"@readers": "tests.none.v1"},
+        "dev": {"@readers": "tests.none.v1"},
+    }
     registry.readers("tests.none.v1", func=lambda: batch_of)
     nlp = init_nlp(config)
     assert numpy.array_equal(nlp(TEXT).vector, four(TEXT).vector)
     before = parameters_of(nlp)
     frozen = config["training"]["frozen_components"]
     step(nlp, exclude=frozen, annotates=["transformer"])
-    moved = {key[0] for key, value in parameters_of(nlp).items() if not numpy.array_equal(value, before[key])}
+    moved = {
+        key[0]
+        for key, value in parameters_of(nlp).items()
+        if not numpy.array_equal(value, before[key])
+    }
     assert moved == {"tagger"}
     assert nlp.evaluate(batch_of(nlp))["tag_acc"] is not None
     assert not states_left(nlp.pipe(GIVEN))
@@ -508,7 +564,10 @@ def test_a_transformer_that_was_never_initialized(make_nlp):
 def test_pooling_with_weights(make_nlp):
     """It is initialized and trained, also while the transformer is frozen, and saved."""
     attention = {"@layers": "ParametricAttention.v1"}
-    pooling = {"@layers": "chain.v1", "*": {"attention": attention, "sum": {"@layers": "reduce_sum.v1"}}}
+    pooling = {
+        "@layers": "chain.v1",
+        "*": {"attention": attention, "sum": {"@layers": "reduce_sum.v1"}},
+    }
     nlp = make_nlp("shared", transformer={"pooling": pooling})
     for name in ("tagger", "second"):
         add_tagger(nlp, name, tok2vec={**LISTENER, "pooling": pooling})
@@ -517,7 +576,11 @@ def test_pooling_with_weights(make_nlp):
     for frozen in ([], ["transformer"]):
         before = parameters_of(nlp)
         step(nlp, 2, [tagged(nlp, "dogs eat in kilos")], exclude=frozen, annotates=["transformer"])
-        moved = {key[0] for key, value in parameters_of(nlp).items() if key[2] == "Q" and (value != before[key]).any()}
+        moved = {
+            key[0]
+            for key, value in parameters_of(nlp).items()
+            if key[2] == "Q" and (value != before[key]).any()
+        }
         assert moved >= {"tagger", "second"}
     other = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert seen(other) == seen(nlp)
@@ -529,7 +592,13 @@ def test_pooling_with_weights(make_nlp):
 def test_two_transformers(make_nlp, other_bert):
     """Each component gets the vectors of its own, in use and in training, though both set doc.tensor."""
     nlp = make_nlp(
-        "shared", model={"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "transformer"}}
+        "shared",
+        model={
+            "tok2vec": {
+                "@architectures": "spacy-sbert.SentenceListener.v1",
+                "upstream": "transformer",
+            }
+        },
     )
     second = {"model": {**nlp.get_pipe_config("transformer")["model"], "name": str(other_bert)}}
     nlp.add_pipe("sbert_transformer", name="second", config=second, before="sbert")
@@ -540,7 +609,10 @@ def test_two_transformers(make_nlp, other_bert):
     nlp.initialize(lambda: batch_of(nlp))
     first, other = make_nlp()(TEXT).vector, make_nlp(name=other_bert)(TEXT).vector
     doc = nlp(TEXT)
-    assert abs(doc._.sbert_vector - first).max() < 1e-6 and abs(doc._.other_vector - other).max() < 1e-6
+    assert (
+        abs(doc._.sbert_vector - first).max() < 1e-6
+        and abs(doc._.other_vector - other).max() < 1e-6
+    )
     assert not states_left([doc])
     doc = nlp.make_doc(TEXT)
     tensors = {}
@@ -548,16 +620,27 @@ def test_two_transformers(make_nlp, other_bert):
         nlp.get_pipe(name)(doc)
         tensors[name] = doc.tensor
     for name, upstream in (("one", "transformer"), ("two", "second")):
-        node = next(node for node in nlp.get_pipe(name).model.walk() if node.name == "sbert-transformer-listener")
+        node = next(
+            node
+            for node in nlp.get_pipe(name).model.walk()
+            if node.name == "sbert-transformer-listener"
+        )
         assert numpy.allclose(node.predict([doc])[0], tensors[upstream], atol=1e-6)
     moved = []
     for excluded in (["one", "sbert"], ["two", "other", "nearest"]):
         before = parameters_of(nlp)
         step(nlp, exclude=excluded)
-        changed = {key[0] for key, value in parameters_of(nlp).items() if not numpy.array_equal(value, before[key])}
+        changed = {
+            key[0]
+            for key, value in parameters_of(nlp).items()
+            if not numpy.array_equal(value, before[key])
+        }
         moved.append(changed & {"transformer", "second"})
     assert moved == [{"second"}, {"transformer"}]
-    with pytest.raises(ValueError, match=r"'late' listens to 'transformer', whose doc\.tensor is replaced by another"):
+    with pytest.raises(
+        ValueError,
+        match=r"'late' listens to 'transformer', whose doc\.tensor is replaced by another",
+    ):
         add_tagger(nlp, "late", tok2vec={**TOK2VEC_LISTENER, "upstream": "transformer"})
 
 
@@ -568,7 +651,8 @@ def test_beside_a_tok2vec(make_nlp):
     transformer = make_nlp("shared").get_pipe_config("transformer")["model"]
     nlp.add_pipe("sbert_transformer", name="transformer", config={"model": transformer})
     with pytest.raises(
-        ValueError, match=r"'tagger' listens to 'tok2vec', whose doc\.tensor is replaced by 'transformer'"
+        ValueError,
+        match=r"'tagger' listens to 'tok2vec', whose doc\.tensor is replaced by 'transformer'",
     ):
         add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "upstream": "tok2vec"})
     nlp.remove_pipe("tagger")
@@ -597,16 +681,16 @@ def test_beside_a_tok2vec(make_nlp):
 def test_another_width(make_nlp):
     nlp = make_nlp("shared")
     add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "width": 96})
-    with pytest.raises(ValueError, match=r"'tagger' listens for vectors of 96 numbers, and 'transformer' makes 16"):
+    with pytest.raises(
+        ValueError, match=r"'tagger' listens for vectors of 96 numbers, and 'transformer' makes 16"
+    ):
         nlp.initialize(lambda: [tagged(nlp, TEXT)])
 
 
 @pytest.mark.spacy_transformers
 def test_listener_of_spacy_transformers(make_nlp):
     """It would make up vectors of zeros."""
-    message = (
-        r"'tagger' has the listener 'transformer-listener' of another package.*spacy-sbert\.TransformerListener\.v1"
-    )
+    message = r"'tagger' has the listener 'transformer-listener' of another package.*spacy-sbert\.TransformerListener\.v1"
     with pytest.raises(ValueError, match=message):
         add_tagger(make_nlp("shared"), tok2vec=STOCK_LISTENER)
     source = make_nlp("spacy-transformers")
@@ -624,7 +708,10 @@ def test_listener_of_spacy_transformers(make_nlp):
         config={
             "model": {
                 **SHARED["model"],
-                "tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "ours"},
+                "tok2vec": {
+                    "@architectures": "spacy-sbert.SentenceListener.v1",
+                    "upstream": "ours",
+                },
             }
         },
     )
@@ -633,7 +720,9 @@ def test_listener_of_spacy_transformers(make_nlp):
 
 
 def test_listener_of_curated_transformers(make_nlp):
-    message = r"'tagger' has the listener '.*' of another package.*spacy-sbert\.TransformerListener\.v1"
+    message = (
+        r"'tagger' has the listener '.*' of another package.*spacy-sbert\.TransformerListener\.v1"
+    )
     with pytest.raises(ValueError, match=message):
         add_tagger(make_nlp("shared"), tok2vec=CURATED_LISTENER)
 
@@ -644,12 +733,17 @@ def test_transformer_that_is_missing(make_nlp, listener):
     add_tagger(nlp, tok2vec=listener)
     nlp.initialize(lambda: [tagged(nlp, TEXT)])
     for settings in ({"disable": ["transformer", "sbert"]}, {"enable": ["tagger"]}):
-        with nlp.select_pipes(**settings), pytest.raises(ValueError, match="has not processed this Doc"):
+        with (
+            nlp.select_pipes(**settings),
+            pytest.raises(ValueError, match="has not processed this Doc"),
+        ):
             nlp(TEXT)
     nlp = spacy.blank("xx")
     config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
     nlp.add_pipe("tagger", config=config).add_label("X")
-    with pytest.raises(ValueError, match=r"listens to an 'sbert_transformer'.* and none stands before it"):
+    with pytest.raises(
+        ValueError, match=r"listens to an 'sbert_transformer'.* and none stands before it"
+    ):
         nlp.initialize(lambda: [tagged(nlp, TEXT)])
 
 
@@ -665,7 +759,9 @@ def test_another_batch(make_nlp):
 def test_errors_go_to_the_handler(four, monkeypatch):
     """Docs of a batch that failed are left out, as with every pipe of spaCy; others are as always."""
     expected, told = seen(four, [TEXT, "dog"]), []
-    four.set_error_handler(lambda name, pipe, docs, error: told.append((name, len(docs), str(error))))
+    four.set_error_handler(
+        lambda name, pipe, docs, error: told.append((name, len(docs), str(error)))
+    )
     transformer = four.get_pipe("transformer")
     predict = transformer.predict
 

@@ -18,9 +18,16 @@ SPANS = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
 LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
 MODELS = {
     "own": {"@architectures": "spacy-sbert.SentenceEncoder.v1", "get_spans": SPANS},
-    "listening": {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": LISTENER, "get_spans": SPANS},
+    "listening": {
+        "@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1",
+        "tok2vec": LISTENER,
+        "get_spans": SPANS,
+    },
 }
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*W095")]  # W095: made with another minor of spaCy
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*W095"),
+]  # W095: made with another minor of spaCy
 
 
 def annotations(doc):
@@ -35,7 +42,9 @@ def vectors(doc):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_annotations_and_sentence_vectors(model, tmp_path):
-    pytest.importorskip(PACKAGE, reason=f"needs spaCy's small English pipeline: pip install {PACKAGE}==3.8.0")
+    pytest.importorskip(
+        PACKAGE, reason=f"needs spaCy's small English pipeline: pip install {PACKAGE}==3.8.0"
+    )
     nlp = spacy.load(PACKAGE)
     annotated = [annotations(doc) for doc in nlp.pipe(TEXTS)]
     nlp.add_pipe("sbert", config={"model": MODELS[model]})
@@ -44,14 +53,23 @@ def test_annotations_and_sentence_vectors(model, tmp_path):
     nlp.to_disk(tmp_path)
     tuples = list(nlp.pipe(zip(TEXTS, range(5), strict=True), as_tuples=True, n_process=2))
     assert [context for _, context in tuples] == [0, 1, 2, 3, 4]
-    ways = [docs, [nlp(text) for text in TEXTS], spacy.load(tmp_path).pipe(TEXTS), restore([doc for doc, _ in tuples])]
+    ways = [
+        docs,
+        [nlp(text) for text in TEXTS],
+        spacy.load(tmp_path).pipe(TEXTS),
+        restore([doc for doc, _ in tuples]),
+    ]
     for given in ways:
         for doc, own, wanted in zip(given, annotated, expected, strict=True):
             assert annotations(doc) == own
             assert numpy.allclose(vectors(doc), wanted, atol=1e-5), doc.text  # batches differ
     assert [ent.label_ for ent in docs[0].ents].count("GPE") == 2 and len(list(docs[0].sents)) == 3
     assert expected[0].any(axis=1).all() and not expected[2].any() and not expected[3].any()
-    for sentence in docs[0].sents:  # read alone by an encoder of its own; the mean of the tokens in context else
+    for sentence in docs[
+        0
+    ].sents:  # read alone by an encoder of its own; the mean of the tokens in context else
         in_context = docs[0].tensor[sentence.start : sentence.end].mean(axis=0)
-        wanted = in_context if model == "listening" else nlp.get_pipe("sbert").encode([sentence.text])[0]
+        wanted = (
+            in_context if model == "listening" else nlp.get_pipe("sbert").encode([sentence.text])[0]
+        )
         assert numpy.allclose(sentence.vector, wanted, atol=1e-5)

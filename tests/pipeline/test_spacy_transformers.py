@@ -13,7 +13,9 @@ SHARED = {"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("getter", ["spacy-transformers.doc_spans.v1", "spacy-sbert.sentence_spans.v1"])
+@pytest.mark.parametrize(
+    "getter", ["spacy-transformers.doc_spans.v1", "spacy-sbert.sentence_spans.v1"]
+)
 def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter, tmp_path):
     nlp, own = stock_nlp(tiny_bert, getter), make_nlp()
     doc, expected = nlp(TEXT), own(TEXT)
@@ -21,7 +23,9 @@ def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter,
     assert numpy.allclose(doc[6:9].vector, expected[6:9].vector, atol=1e-5)
     nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
     assert numpy.array_equal(nlp(TEXT).vector, doc.vector)
-    assert numpy.array_equal(reloaded(nlp, tmp_path / "nlp", exclude=["transformer"])(TEXT).vector, doc.vector)
+    assert numpy.array_equal(
+        reloaded(nlp, tmp_path / "nlp", exclude=["transformer"])(TEXT).vector, doc.vector
+    )
 
 
 @pytest.mark.spacy_transformers
@@ -42,9 +46,13 @@ def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
 @pytest.mark.spacy_transformers
 def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
+    write_modules(
+        folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")
+    )
     (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}', encoding="utf8")
+    (folder / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_mean_tokens": true}', encoding="utf8"
+    )
     nlp = stock_nlp(folder, "spacy-transformers.doc_spans.v1")
     assert nlp(TEXT).vector_norm == pytest.approx(1.0)
     late = reloaded(nlp, tmp_path / "nlp", exclude=["sbert"])
@@ -57,7 +65,9 @@ def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("architecture", ["spacy-transformers.TransformerModel.v3", "spacy-sbert.TransformerModel.v1"])
+@pytest.mark.parametrize(
+    "architecture", ["spacy-transformers.TransformerModel.v3", "spacy-sbert.TransformerModel.v1"]
+)
 def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
     nlp = stock_nlp(tiny_bert, architecture=architecture, window=8, stride=6)
     with pytest.warns(UserWarning, match="overlapping windows") as caught:
@@ -73,8 +83,14 @@ def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
 def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
     nlp = stock_nlp(tiny_bert)
     pair = make_example(nlp, "A man is eating.", "The cat sat.")
-    for learn in (lambda: nlp.update([pair]), lambda: nlp.initialize(lambda: [pair]), lambda: nlp.evaluate([pair])):
-        with pytest.raises(ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"):
+    for learn in (
+        lambda: nlp.update([pair]),
+        lambda: nlp.initialize(lambda: [pair]),
+        lambda: nlp.evaluate([pair]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"
+        ):
             learn()
 
 
@@ -82,7 +98,9 @@ def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
 def test_without_spacy_transformers(monkeypatch, architecture):
     monkeypatch.setattr("spacy_sbert.architectures.is_installed", lambda: False)
     block = {"@architectures": f"spacy-sbert.{architecture}.v1"}
-    block |= {"pooling": {"@layers": "reduce_mean.v1"}} if architecture == "Tok2VecTransformer" else {}
+    block |= (
+        {"pooling": {"@layers": "reduce_mean.v1"}} if architecture == "Tok2VecTransformer" else {}
+    )
     message = rf'spacy-sbert\.{architecture}\.v1 needs .* pip install "spacy-sbert\[transformers\]"'
     with pytest.raises(ImportError, match=message):
         registry.resolve({"model": block})

@@ -45,8 +45,14 @@ def test_restore_wins_over_static_vectors(make_nlp):
         nlp.vocab.set_vector(word, numpy.ones(16, dtype="float32"))
     doc = nlp(TEXT)
     given = Doc(nlp.vocab).from_bytes(doc.to_bytes())
-    assert given.vector.shape == (16,)  # spaCy's mean of the static vectors: this is what restore is for
-    for piece, expected in ((given, doc), (given[1:4], doc[1:4]), (given[2], doc[2])):  # with no call at all
+    assert given.vector.shape == (
+        16,
+    )  # spaCy's mean of the static vectors: this is what restore is for
+    for piece, expected in (
+        (given, doc),
+        (given[1:4], doc[1:4]),
+        (given[2], doc[2]),
+    ):  # with no call at all
         assert numpy.array_equal(piece._.sbert_vector, expected.vector)
     assert given._.sbert_truncated is False and spacy.blank("xx")(TEXT)._.sbert_truncated is False
     assert_same(restore(given), doc)
@@ -77,7 +83,9 @@ def test_pipeline_to_disk_and_bytes(make_nlp, encoder, tmp_path):
     doc = nlp(TEXT)
     for loaded in (reloaded(nlp, tmp_path / "nlp"), other.from_bytes(nlp.to_bytes())):
         assert_same(loaded(TEXT), doc)
-    ours = tmp_path / "nlp" / ("sbert" if encoder == "curated" else "")  # Thinc saves what is of PyTorch in it
+    ours = (
+        tmp_path / "nlp" / ("sbert" if encoder == "curated" else "")
+    )  # Thinc saves what is of PyTorch in it
     assert (tmp_path / "nlp" / "sbert" / "model").is_file()
     for file in filter(Path.is_file, ours.rglob("*")):
         assert b"data.pkl" not in file.read_bytes(), f"{file} holds a pickle"

@@ -35,7 +35,9 @@ def firsts(examples):
 def objectives(examples):
     found = []
     for example in examples:
-        names = {doc.spans["sbert"].attrs["objective"] for doc in (example.predicted, example.reference)}
+        names = {
+            doc.spans["sbert"].attrs["objective"] for doc in (example.predicted, example.reference)
+        }
         assert len(names) == 1
         found.append(names.pop())
     return found
@@ -43,12 +45,17 @@ def objectives(examples):
 
 def table(tmp_path, name, size, **columns):
     path = tmp_path / f"{name}.jsonl"
-    path.write_text("".join(json.dumps({"a": f"{name} {i}", **columns}) + "\n" for i in range(size)), encoding="utf8")
+    path.write_text(
+        "".join(json.dumps({"a": f"{name} {i}", **columns}) + "\n" for i in range(size)),
+        encoding="utf8",
+    )
     return path
 
 
 def test_members_gold_and_objective():
-    doc = example_doc(NLP, ["One (1)", ")two", "Three."], spans_key="k", score=0.5, label=None, vector=[1.0])
+    doc = example_doc(
+        NLP, ["One (1)", ")two", "Three."], spans_key="k", score=0.5, label=None, vector=[1.0]
+    )
     assert [span.text for span in doc.spans["k"]] == ["One (1)", ")two", "Three."]
     assert doc.spans["k"].attrs == {"score": 0.5, "vector": [1.0]}
     doc.spans["k"].attrs["objective"] = "x"
@@ -88,7 +95,9 @@ def test_nothing_is_read_ahead(tmp_path):
 @pytest.mark.parametrize("buffer", [1, 7, 1000])
 def test_shuffling(texts, buffer):
     given, state = firsts(PairCorpus(texts, format="text")(NLP)), random.getstate()
-    readers = [PairCorpus(texts, format="text", shuffle_buffer=buffer, seed=seed) for seed in (0, 0, 9)]
+    readers = [
+        PairCorpus(texts, format="text", shuffle_buffer=buffer, seed=seed) for seed in (0, 0, 9)
+    ]
     orders, again, (other, *_) = ([firsts(reader(NLP)) for _ in range(3)] for reader in readers)
     assert orders == again and random.getstate() == state
     assert all(sorted(order) == sorted(given) for order in orders)
@@ -110,7 +119,9 @@ def test_convert_takes_settings(tmp_path):
 
 def docbin(path, attrs, words=("a", "b"), spans=((0, 1), (1, 2))):
     doc = Doc(NLP.vocab, words=list(words))
-    doc.spans["sbert"] = SpanGroup(doc, name="sbert", attrs=attrs, spans=[Span(doc, *span) for span in spans])
+    doc.spans["sbert"] = SpanGroup(
+        doc, name="sbert", attrs=attrs, spans=[Span(doc, *span) for span in spans]
+    )
     DocBin(docs=[doc]).to_disk(path)
     return path
 
@@ -122,7 +133,9 @@ def test_bad_docbins(tmp_path):
     bad = [{"attrs": {"score": score}} for score in (1.5, float("nan"), "1")]
     bad += [{"attrs": {"label": ""}}, {"attrs": {"label": 1}}, {"attrs": {}, "words": ("a", "\n")}]
     for settings in [*bad, {"attrs": {}, "spans": ()}]:
-        with pytest.raises(ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"):
+        with pytest.raises(
+            ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"
+        ):
             list(PairCorpus(docbin(path, **settings))(NLP))
     DocBin(docs=[NLP("no pair")]).to_disk(path)
     with pytest.raises(ValueError, match=r"Doc number 1 .* is not a pair"):
@@ -138,7 +151,9 @@ def test_bad_docbins(tmp_path):
 
 def make_multi(tmp_path, **settings):
     sizes = {"big": 300, "small": 100, "tiny": 3}
-    readers = {name: PairCorpus(table(tmp_path, name, size), members=["a"]) for name, size in sizes.items()}
+    readers = {
+        name: PairCorpus(table(tmp_path, name, size), members=["a"]) for name, size in sizes.items()
+    }
     return MultiCorpus(readers, **settings), sizes
 
 
@@ -198,7 +213,9 @@ def test_spacys_own_corpus_is_passed_on(texts, tmp_path, sampling):
 def teach(doc):
     """A teacher of two dimensions: characters and tokens; words that start with "un" are unknown to it."""
     if not doc.text.startswith("un"):
-        doc.tensor = numpy.tile(numpy.asarray([[len(doc.text), len(doc)]], dtype="float32"), (len(doc), 1))
+        doc.tensor = numpy.tile(
+            numpy.asarray([[len(doc.text), len(doc)]], dtype="float32"), (len(doc), 1)
+        )
     return doc
 
 
@@ -252,10 +269,16 @@ def test_several_files_are_one(tmp_path):
         first = PairCorpus([*files, tmp_path / "three.spacy"], members=["a", "b"], limit=limit)
         assert firsts(first(NLP)) == expected[:limit] and first.count() == min(limit, 7)
     shuffled = PairCorpus(files, members=["a", "b"], shuffle_buffer=100, seed=3)
-    assert sorted(firsts(shuffled(NLP))) == sorted(expected[:5]) and firsts(shuffled(NLP)) != expected[:5]
+    assert (
+        sorted(firsts(shuffled(NLP))) == sorted(expected[:5])
+        and firsts(shuffled(NLP)) != expected[:5]
+    )
     with files[1].open("a", encoding="utf8") as file:
         file.write('{"a": "", "b": "x"}\n')
-    for call in (PairCorpus(files, members=["a", "b"]).count, lambda: list(PairCorpus(files, members=["a", "b"])(NLP))):
+    for call in (
+        PairCorpus(files, members=["a", "b"]).count,
+        lambda: list(PairCorpus(files, members=["a", "b"])(NLP)),
+    ):
         with pytest.raises(ValueError, match=r"two\.jsonl, line 3"):
             call()
     with pytest.raises(ValueError, match=r"no file .*none\.jsonl"):
@@ -269,8 +292,14 @@ def test_from_a_config(texts, tmp_path):
     files = [str(table(tmp_path, name, 2, b="other")) for name in ("one", "two")]
     readers = {"one": {"path": str(texts), "format": "text", "shuffle_buffer": 10}}
     readers["two"] = {"path": "${paths.train}", "members": ["a", "b"]}
-    blocks = {name: {"@readers": "spacy-sbert.PairCorpus.v1", **block} for name, block in readers.items()}
-    train = {"@readers": "spacy-sbert.MultiCorpus.v1", "weights": {"one": 1, "two": 2.5}, "corpora": blocks}
+    blocks = {
+        name: {"@readers": "spacy-sbert.PairCorpus.v1", **block} for name, block in readers.items()
+    }
+    train = {
+        "@readers": "spacy-sbert.MultiCorpus.v1",
+        "weights": {"one": 1, "two": 2.5},
+        "corpora": blocks,
+    }
     text = Config({"paths": {"train": None}, "corpora": {"train": train}}).to_str(interpolate=False)
     config = Config().from_str(text, overrides={"paths.train": files})
     corpus = registry.resolve(config)["corpora"]["train"]

@@ -54,14 +54,18 @@ def test_sts(write, tmp_path, suffix):
         (["A plane is taking off.", "An air plane is taking off."], {"score": 1.0}),
         (['He said "no', "\u00c9t\u00e9 \u4e2d\u6587"], {"score": 0.0}),
     ]
-    assert [([first, second], {"score": score}) for first, second, score in read_sts(path)] == expected
+    assert [
+        ([first, second], {"score": score}) for first, second, score in read_sts(path)
+    ] == expected
     if suffix == ".spacy":
         assert convert(path, tmp_path / "sub" / "pairs.spacy", expect=2) == 2
         path = tmp_path / "sub" / "pairs.spacy"
     assert read(path) == expected
 
 
-@pytest.mark.parametrize("texts", [["a b", "c"], ["(x)", ")y("], ["a  b", "c \n d"], ["end.", "Next"]])
+@pytest.mark.parametrize(
+    "texts", [["a b", "c"], ["(x)", ")y("], ["a  b", "c \n d"], ["end.", "Next"]]
+)
 def test_pair_doc_keeps_texts(texts):
     doc = pair_doc(NLP, *texts, 0.5)
     assert [span.text for span in doc.spans["sbert"]] == texts
@@ -69,17 +73,28 @@ def test_pair_doc_keeps_texts(texts):
 
 def test_other_tables_of_seven_columns(write):
     """The first line of this layout has a year, a score from 0 to 5 and two texts; others are named when read."""
-    rows = ["a\tb\t2017\tx1\tnoun\tA man.\tA boy.", "a\tb\t2017\tx2\t2\tA dog.\t17", "a\tb\t2017\tx3\t9\tA.\tB c."]
+    rows = [
+        "a\tb\t2017\tx1\tnoun\tA man.\tA boy.",
+        "a\tb\t2017\tx2\t2\tA dog.\t17",
+        "a\tb\t2017\tx3\t9\tA.\tB c.",
+    ]
     rows += ["a\tb\t7\tx1\t2\tA man.\tA boy.", "genre\tfile\tyear\tid\tscore\tsentence1\tsentence2"]
     assert not any(starts_as_sts(write("a.csv", row, *STS)) for row in rows)
-    assert all(starts_as_sts(write("a.csv", line, *rows)) for line in STS) and starts_as_sts(write("a.csv"))
+    assert all(starts_as_sts(write("a.csv", line, *rows)) for line in STS) and starts_as_sts(
+        write("a.csv")
+    )
     with pytest.raises(ValueError, match="line 1: the layout of the STS benchmark has no header"):
         list(read_sts(write("a.csv", rows[-1], *STS)))
 
 
 def test_nli(write, caplog):
     path = write(
-        "train.jsonl", nli("entailment"), nli("-"), "", nli("contradiction", "\u00c9t\u00e9 ", "No."), nli("-")
+        "train.jsonl",
+        nli("entailment"),
+        nli("-"),
+        "",
+        nli("contradiction", "\u00c9t\u00e9 ", "No."),
+        nli("-"),
     )
     with caplog.at_level(logging.INFO, logger="spacy"):
         assert read(path, format="nli") == [
@@ -101,7 +116,12 @@ def test_sick(write):
 
 
 def test_wikisection(write):
-    path = write("train.csv", "\ufeff" + WIKI, 'Law,"One, two.","He said ""no"".",Three.', 'Art,"A\nb.",C.,D.')
+    path = write(
+        "train.csv",
+        "\ufeff" + WIKI,
+        'Law,"One, two.","He said ""no"".",Three.',
+        'Art,"A\nb.",C.,D.',
+    )
     expected = [["One, two.", 'He said "no".', "Three."], ["A\nb.", "C.", "D."]]
     assert read(path, format="wikisection") == [(members, {}) for members in expected]
 
@@ -114,7 +134,9 @@ def test_quora(write, caplog):
         "apart\t1",
         "4\t8\t9\tA?\t\t0",
     ]
-    torn = pytest.warns(UserWarning, match=r"sbert-torn-records.*do not have 6 columns \(lines 4, 5\)")
+    torn = pytest.warns(
+        UserWarning, match=r"sbert-torn-records.*do not have 6 columns \(lines 4, 5\)"
+    )
     with caplog.at_level(logging.INFO, logger="spacy"), torn:
         assert read(write("train.tsv", QUORA, *lines), format="quora") == [
             (["How?", "Why?"], {"score": 0.0}),
@@ -124,15 +146,26 @@ def test_quora(write, caplog):
 
 
 def test_texts_and_tables(write):
-    assert read(write("a.txt.gz", "One line.", "", " Two. \r"), format="text") == [(["One line."], {}), (["Two."], {})]
-    settings = {"members": ["left", "right"], "score": "grade", "label": "kind", "min_score": 1, "max_score": 5}
+    assert read(write("a.txt.gz", "One line.", "", " Two. \r"), format="text") == [
+        (["One line."], {}),
+        (["Two."], {}),
+    ]
+    settings = {
+        "members": ["left", "right"],
+        "score": "grade",
+        "label": "kind",
+        "min_score": 1,
+        "max_score": 5,
+    }
     for name, *lines in (
         ("a.csv", "kind,left,right,grade", '7,"A, b",C,2'),
         ("a.tsv.gz", "grade\tleft\tright\tkind", "2\tA, b\tC\t7"),
         ("a.jsonl", '{"right": "C", "left": "A, b", "grade": 2, "kind": 7}'),
     ):
         for more in ({}, {"format": "table"}):
-            assert read(write(name, *lines), **settings, **more) == [(["A, b", "C"], {"score": 0.25, "label": "7"})]
+            assert read(write(name, *lines), **settings, **more) == [
+                (["A, b", "C"], {"score": 0.25, "label": "7"})
+            ]
     path = write("a.tsv", "1\tA\tB\tC", '0\t"D\tE\tF')
     assert read(path, members=["3", "1"], score="0", header=False) == [
         (["C", "A"], {"score": 1.0}),
@@ -146,7 +179,12 @@ def test_parquet(tmp_path, monkeypatch):
 
     size, path = 1030, tmp_path / "a.parquet"  # more than a batch
     table = {"b": [f"B {i}" for i in range(size)], "a": [f"A {i}" for i in range(size)]}
-    table |= {"score": [4.0] * size, "flag": [True] * size, "label": ["x"] * size, "other": [None] * size}
+    table |= {
+        "score": [4.0] * size,
+        "flag": [True] * size,
+        "label": ["x"] * size,
+        "other": [None] * size,
+    }
     write_table(pyarrow.table(table), path)
     for column, score in (("score", 1.0), ("flag", 0.25)):
         settings = {"members": ["a", "b"], "score": column, "label": "label", "max_score": 4.0}
@@ -170,7 +208,9 @@ TABLE = {"members": ["a", "b"], "score": "s", "label": "l"}
 HEAD = "a\tb\ts\tl"
 
 
-NLI, SICK_, WIKI_, QUORA_, TEXT = ({"format": name} for name in ("nli", "sick", "wikisection", "quora", "text"))
+NLI, SICK_, WIKI_, QUORA_, TEXT = (
+    {"format": name} for name in ("nli", "sick", "wikisection", "quora", "text")
+)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +218,12 @@ NLI, SICK_, WIKI_, QUORA_, TEXT = ({"format": name} for name in ("nli", "sick", 
     [
         ("a.csv", {}, [STS[0], "a\tb\tc\td\t3.2\tonly one"], "line 2: .*7 .*6"),
         *(
-            ("a.csv", {}, [STS[0], f"a\tb\tc\td\t{score}\ts\tt"], f"line 2: .*from 0 to 5.*'{score}'")
+            (
+                "a.csv",
+                {},
+                [STS[0], f"a\tb\tc\td\t{score}\ts\tt"],
+                f"line 2: .*from 0 to 5.*'{score}'",
+            )
             for score in ("three", "5.1", "nan")
         ),
         ("a.csv", {}, [STS[0], "a\tb\tc\td\t1\ts\t  "], "line 2: sentence2"),
@@ -212,12 +257,20 @@ NLI, SICK_, WIKI_, QUORA_, TEXT = ({"format": name} for name in ("nli", "sick", 
         ("a.tsv", QUORA_, [QUORA, "1\t2\t3\tA\t\t1"], "no pairs"),
         ("a.txt", TEXT, ["One.", "\u200b"], "line 2: text"),
         ("a.txt", TEXT, ["One.", b"caf\xe9\n"], "line 2: .*UTF-8"),
-        *(("a.tsv", TABLE, [HEAD, f"A\tB\t{score}\tx"], f"line 2: .*'{score}'") for score in ("", "NaN", "inf")),
+        *(
+            ("a.tsv", TABLE, [HEAD, f"A\tB\t{score}\tx"], f"line 2: .*'{score}'")
+            for score in ("", "NaN", "inf")
+        ),
         ("a.tsv", TABLE, [HEAD, "A\tB\t0.5\t "], "line 2: l "),
         ("a.tsv", TABLE, [HEAD, "A\tB\t0.5"], "line 2: .*'l'"),
         ("a.tsv", TABLE, ["a\ts\tl"], "line 1: .*'b'"),
         ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": NaN, "l": "x"}'], "line 1: .*'nan'"),
-        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": 1%s, "l": "x"}' % ("0" * 400)], "line 1: .*score"),
+        (
+            "a.jsonl",
+            TABLE,
+            ['{"a": "A", "b": "B", "s": 1%s, "l": "x"}' % ("0" * 400)],
+            "line 1: .*score",
+        ),
         ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": [1], "l": "x"}'], r"line 1: .*'\[1\]'"),
         ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": 1, "l": null}'], "line 1: .*'l'"),
         ("a.xml", {"format": "table", "members": ["a"]}, ["x"], r"\.csv, \.jsonl"),
@@ -254,14 +307,20 @@ def test_limit_of_line_length(write, monkeypatch):
     with pytest.raises(ValueError, match="line 2: longer than 100 bytes"):
         PairCorpus(write("a.txt", "x", "x" * 100), format="text").count()
     unclosed = [f'T,A,"{"x" * 60}', "x" * 60, "x,C"]
-    with pytest.raises(ValueError, match=r"line 2: not comma-separated as expected .field larger than field limit"):
+    with pytest.raises(
+        ValueError, match=r"line 2: not comma-separated as expected .field larger than field limit"
+    ):
         PairCorpus(write("a.csv", WIKI, *unclosed), format="wikisection").count()
 
 
 def test_text_without_tokens(write):
     nlp = spacy.blank("xx")
-    nlp.tokenizer = lambda text: spacy.tokens.Doc(nlp.vocab, words=[word for word in text.split() if word != "x"])
-    with pytest.raises(ValueError, match=r"a\.txt, line 2: The member number 1 of an example \('x'\) has no tokens"):
+    nlp.tokenizer = lambda text: spacy.tokens.Doc(
+        nlp.vocab, words=[word for word in text.split() if word != "x"]
+    )
+    with pytest.raises(
+        ValueError, match=r"a\.txt, line 2: The member number 1 of an example \('x'\) has no tokens"
+    ):
         list(PairCorpus(write("a.txt", "a", "x"), format="text")(nlp))
 
 
@@ -291,9 +350,16 @@ def test_settings_that_do_not_fit():
         ("wikisec/train.csv", {"format": "wikisection"}, 5877),
         ("wikisec/validation.csv", {"format": "wikisection"}, 1252),
         ("wikisec/test.csv", {"format": "wikisection"}, 1201),
-        ("argument/UKP_ASPECT.tsv", {"members": ["sentence_1", "sentence_2"], "label": "label"}, 3595),
+        (
+            "argument/UKP_ASPECT.tsv",
+            {"members": ["sentence_1", "sentence_2"], "label": "label"},
+            3595,
+        ),
         pytest.param(
-            "quora/paraphrase_train.tsv.gz", {"members": ["0", "1"], "header": False}, 100000, marks=pytest.mark.slow
+            "quora/paraphrase_train.tsv.gz",
+            {"members": ["0", "1"], "header": False},
+            100000,
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -23,13 +23,30 @@ def roles(table):
 @pytest.fixture
 def write(tmp_path):
     """Write a table of these columns."""
-    return lambda header, *columns, suffix=".csv", **n: write_columns(tmp_path / f"own{suffix}", header, *columns, **n)
+    return lambda header, *columns, suffix=".csv", **n: write_columns(
+        tmp_path / f"own{suffix}", header, *columns, **n
+    )
 
 
 FOUND = {  # the kind of a table; its header, of which the first two are texts and the last is the gold; other columns
-    "Quora": ("binary", ("question1", "question2", "created_at", "is_duplicate"), cycle("2024-03-04"), cycle(0, 1)),
-    "e-SNLI": ("labelled", ("premise", "hypothesis", "annotator", "label"), partial(text, size=2), cycle(*NLI)),
-    "a person": ("graded", ("Text A", "Text B", "author", "Score"), partial(text, size=2), cycle(1.5, 4)),
+    "Quora": (
+        "binary",
+        ("question1", "question2", "created_at", "is_duplicate"),
+        cycle("2024-03-04"),
+        cycle(0, 1),
+    ),
+    "e-SNLI": (
+        "labelled",
+        ("premise", "hypothesis", "annotator", "label"),
+        partial(text, size=2),
+        cycle(*NLI),
+    ),
+    "a person": (
+        "graded",
+        ("Text A", "Text B", "author", "Score"),
+        partial(text, size=2),
+        cycle(1.5, 4),
+    ),
     "fractions under a label": ("graded", ("q1", "q2", "gold"), cycle(0, 0.5)),
     "the STS benchmark of the hub": (
         "graded",
@@ -39,12 +56,31 @@ FOUND = {  # the kind of a table; its header, of which the first two are texts a
         cycle("train"),
         cycle(0.5, 5, 3),
     ),
-    "MRPC": ("binary", ("#1 String", "#2 String", "#1 ID", "Quality"), lambda i: 10 + 3 * i, cycle(0, 1)),
-    "labels beside gold labels": ("labelled", ("s1", "s2", "label", "gold_label"), cycle(*NLI), cycle(*NLI)),
+    "MRPC": (
+        "binary",
+        ("#1 String", "#2 String", "#1 ID", "Quality"),
+        lambda i: 10 + 3 * i,
+        cycle(0, 1),
+    ),
+    "labels beside gold labels": (
+        "labelled",
+        ("s1", "s2", "label", "gold_label"),
+        cycle(*NLI),
+        cycle(*NLI),
+    ),
     "words": ("labelled", ("one", "two", "verdict"), cycle("supports", "refutes")),
     "left and right": ("graded", ("left_text", "right_text", "humanScore"), lambda i: i / 60),
-    "first and second": ("labelled", ("first sentence", "second sentence", "label"), cycle(0, 1, 2)),
-    "a distance beside it": ("graded", ("a", "b", "distance", "relatedness_score"), cycle(1, 0), cycle(1, 4)),
+    "first and second": (
+        "labelled",
+        ("first sentence", "second sentence", "label"),
+        cycle(0, 1, 2),
+    ),
+    "a distance beside it": (
+        "graded",
+        ("a", "b", "distance", "relatedness_score"),
+        cycle(1, 0),
+        cycle(1, 4),
+    ),
     "columns of Python": ("binary", ("x1", "x2", "target"), cycle(0, 1)),
     "an original": ("binary", ("original", "paraphrase", "label"), cycle(0, 1)),
 }
@@ -62,9 +98,13 @@ def test_unused_columns(write):
     for header in (("a", "b", "year"), ("one", "two", "split"), ("anchor", "Positive", "row_id")):
         table = find_table(write(header, text, text, cycle(2010, "train", 7)))
         assert roles(table) == ("positives", header[:2], None) and table.unused == header[2:]
-    path = write(("", "first", "second", "score", "", ""), int, text, text, cycle(0.5), cycle(""), cycle(""))
+    path = write(
+        ("", "first", "second", "score", "", ""), int, text, text, cycle(0.5), cycle(""), cycle("")
+    )
     assert roles(find_table(path)) == ("graded", ("first", "second"), "score")
-    table = find_table(write(("Unnamed: 0", "text", "topic"), int, text, cycle(*"xyz")))  # as scikit-learn's
+    table = find_table(
+        write(("Unnamed: 0", "text", "topic"), int, text, cycle(*"xyz"))
+    )  # as scikit-learn's
     assert roles(table) == ("classes", ("text",), "topic") and table.unused == ("Unnamed: 0",)
 
 
@@ -78,7 +118,10 @@ REFUSED = {  # what is not known by its name is neither guessed nor passed over
     ("sentence1", "sentence2", "text_a", "text_b", "score"): "several pairs",
     ("a", "b", "similarity", "label"): "similarity, label may each be the gold",
     ("title", "review", "rating"): "rating may be the gold",
-    **{("a", "b", name): f"{name} may be the gold" for name in ("karma", "distance", "is_different", "not_duplicate")},
+    **{
+        ("a", "b", name): f"{name} may be the gold"
+        for name in ("karma", "distance", "is_different", "not_duplicate")
+    },
 }
 
 
@@ -89,11 +132,17 @@ def test_other_names_are_refused(write, header):
         find_table(path)
     said = str(caught.value)
     assert f"{path}" in said and f"Its columns are: {', '.join(header)}." in said
-    assert "--members first,second --score COLUMN (or --label COLUMN)" in said and "--no-header" in said
+    assert (
+        "--members first,second --score COLUMN (or --label COLUMN)" in said
+        and "--no-header" in said
+    )
     for gold in ("score", "label"):
         table = find_table(path, members=header[:2], **{gold: header[-1]})
         assert roles(table) == ("binary" if gold == "score" else "labelled", header[:2], header[-1])
-    assert roles(find_table(path, members=header[:1], label=header[-1]))[:2] == ("classes", header[:1])
+    assert roles(find_table(path, members=header[:1], label=header[-1]))[:2] == (
+        "classes",
+        header[:1],
+    )
 
 
 UNREAD = {  # headers whose second name is not known, and the column of texts that would not be read
@@ -109,12 +158,22 @@ UNREAD = {  # headers whose second name is not known, and the column of texts th
 
 @pytest.mark.parametrize("names", ["text,,label", "text, ,tag,label", ",text,label"])
 def test_texts_of_a_column_without_a_name_are_refused(tmp_path, names):
-    cells = {"text": "My card number {} was stolen.", "label": "{}", "": "Somebody took my card {}.", "tag": "4"}
+    cells = {
+        "text": "My card number {} was stolen.",
+        "label": "{}",
+        "": "Somebody took my card {}.",
+        "tag": "4",
+    }
     header = [name.strip() for name in names.split(",")]
-    rows = [",".join(cells[name].format(row % 2 if name == "label" else row) for name in header) for row in range(30)]
+    rows = [
+        ",".join(cells[name].format(row % 2 if name == "label" else row) for name in header)
+        for row in range(30)
+    ]
     path = tmp_path / "own.csv"
     path.write_text("\n".join([names, *rows]), encoding="utf8")
-    with pytest.raises(ValueError, match=f"column {header.index('') + 1} holds texts, and has no name"):
+    with pytest.raises(
+        ValueError, match=f"column {header.index('') + 1} holds texts, and has no name"
+    ):
         find_table(path)
     assert find_table(path, members=["text"]).columns.members == ("text",)
 
@@ -124,7 +183,9 @@ def test_texts_of_a_column_without_a_name_are_refused(tmp_path, names):
 def test_texts_without_a_name_are_refused_in_every_format(write, suffix, blank):
     if suffix == ".tsv" and blank == "\t":
         pytest.skip("a tab separates columns there")
-    header = ("text", blank, "label") if suffix != ".csv" else ("text", f" {blank.strip()} ", "label")
+    header = (
+        ("text", blank, "label") if suffix != ".csv" else ("text", f" {blank.strip()} ", "label")
+    )
     path = write(header, text, text, cycle("a", "b"), suffix=suffix)
     label = re.escape(f"the field {blank!r}") if suffix == ".jsonl" else "column 2"
     with pytest.raises(ValueError, match=f"{label} holds texts, and has no name in the header"):
@@ -137,10 +198,15 @@ def test_texts_without_a_name_are_refused_in_every_format(write, suffix, blank):
 def test_gold_without_a_name_is_refused(write, suffix, values):
     """Numbers of rows, as pandas writes its index, are none."""
     header = ("sentence1", "sentence2", "")
-    with pytest.raises(ValueError, match=r"(column 3|the field '') has no name, and may be the gold"):
+    with pytest.raises(
+        ValueError, match=r"(column 3|the field '') has no name, and may be the gold"
+    ):
         find_table(write(header, text, text, values, suffix=suffix))
     assert find_table(write(header, text, text, int, suffix=suffix)).kind == "positives"
-    assert find_table(write((*header, "score"), text, text, values, cycle(0, 1), suffix=suffix)).kind == "binary"
+    assert (
+        find_table(write((*header, "score"), text, text, values, cycle(0, 1), suffix=suffix)).kind
+        == "binary"
+    )
 
 
 @pytest.mark.parametrize("name", [" text", "text "])
@@ -161,9 +227,13 @@ def test_numbers_in_a_column_without_a_name_pass(tmp_path):
 @pytest.mark.parametrize("header", UNREAD)
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_texts_that_are_not_read_are_refused(write, header, suffix):
-    columns = [cycle("0", "1") if name == header[-1] and name != "title" else text for name in header]
+    columns = [
+        cycle("0", "1") if name == header[-1] and name != "title" else text for name in header
+    ]
     path, name = write(header, *columns, suffix=suffix), UNREAD[header]
-    with pytest.raises(ValueError, match=f"the column '{name}' holds texts, and would not be read") as caught:
+    with pytest.raises(
+        ValueError, match=f"the column '{name}' holds texts, and would not be read"
+    ) as caught:
         find_table(path)
     to_read, to_leave_out = re.findall("--members ([^ ]+) to", str(caught.value))
     assert name in to_read.split(",") and name not in to_leave_out.split(",")
@@ -192,7 +262,11 @@ TEXTS = {  # what a column may hold: texts
 OTHERS = {  # and what passes
     "ids": ["a1b2-c3d4", "A 1 2", "77"],
     "dates": ["2024-03-04", "Mon, 04 Mar 2024 10:00:00 GMT", "March 4, 2024"],
-    "times": ["4. M\u00e4rz 2024 um 10 Uhr", "2024-03-04T10:00:00Z", "Monday, 4 March 2024 at 10:00"],
+    "times": [
+        "4. M\u00e4rz 2024 um 10 Uhr",
+        "2024-03-04T10:00:00Z",
+        "Monday, 4 March 2024 at 10:00",
+    ],
     "categories": ["card not working"] * 9 + ["top up has failed"] * 9,
     "numbers": ["1", "2.5", "1,000 000"],
     "urls": ["https://example.com/a-page", "www.example.com", "https://example.com/a b?c=d e"],
@@ -208,14 +282,19 @@ OTHERS = {  # and what passes
 @pytest.mark.parametrize("name", [*TEXTS, *OTHERS])
 def test_columns_of_texts_are_known_by_their_values(write, name):
     values = {**TEXTS, **OTHERS}[name]
-    path = write(("message", "added", "label"), text, lambda i: values[i], cycle("x", "y"), n=len(values))
+    path = write(
+        ("message", "added", "label"), text, lambda i: values[i], cycle("x", "y"), n=len(values)
+    )
     assert find_texts(path, ["added", "label"]) == (["added"] if name in TEXTS else [])
 
 
 def test_texts_in_lists_of_json(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(
-        "".join(json.dumps({"others": [text(), text()], "n": {"a": 1}, "no": None}) + "\n" for _ in range(9))
+        "".join(
+            json.dumps({"others": [text(), text()], "n": {"a": 1}, "no": None}) + "\n"
+            for _ in range(9)
+        )
     )
     assert find_texts(path, ["others", "n", "no", "left_out"]) == ["others"]
 
@@ -231,7 +310,13 @@ def test_members_that_options_name_need_no_gold(write):
 
 
 @pytest.mark.parametrize(
-    "names", ["query positive negative", "anchor pos hard_neg", "question answer wrong_answer", "sent0 sent1 hard_neg"]
+    "names",
+    [
+        "query positive negative",
+        "anchor pos hard_neg",
+        "question answer wrong_answer",
+        "sent0 sent1 hard_neg",
+    ],
 )
 def test_triplets(write, names):
     header = tuple(names.split())
@@ -247,7 +332,10 @@ def test_booleans(write, values, suffix):
     table = find_table(path)
     assert roles(table) == ("binary", ("left", "right"), "same")
     examples = PairCorpus(path, format="table", **table.reading())(NLP)
-    assert [example.reference.spans["sbert"].attrs["score"] for example in examples] == [1.0, 0.0] * 20
+    assert [example.reference.spans["sbert"].attrs["score"] for example in examples] == [
+        1.0,
+        0.0,
+    ] * 20
 
 
 MISSING = {  # values, those that mark no gold, kind
@@ -271,10 +359,17 @@ MISSING = {  # values, those that mark no gold, kind
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_rows_without_gold(write, name, suffix):
     values, marks, kind = MISSING[name]
-    path = write(("premise", "hypothesis", "label"), text, text, cycle(*values), n=84, suffix=suffix)
+    path = write(
+        ("premise", "hypothesis", "label"), text, text, cycle(*values), n=84, suffix=suffix
+    )
     table = find_table(path)
     skipped = sum(str(values[i % len(values)]) in marks for i in range(84))
-    assert (table.kind, table.columns.missing, table.skipped, table.count) == (kind, marks, skipped, 84 - skipped)
+    assert (table.kind, table.columns.missing, table.skipped, table.count) == (
+        kind,
+        marks,
+        skipped,
+        84 - skipped,
+    )
     corpus = PairCorpus(path, format="table", **table.reading())
     golds = [example.reference.spans["sbert"].attrs for example in corpus(NLP)]
     assert len(golds) == corpus.count() == 84 - skipped
@@ -282,7 +377,8 @@ def test_rows_without_gold(write, name, suffix):
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"), [(-1, "line 11: the score -1"), ("NA", "line 11: expected a number.* got 'NA'")]
+    ("bad", "message"),
+    [(-1, "line 11: the score -1"), ("NA", "line 11: expected a number.* got 'NA'")],
 )
 def test_scores_are_never_missing(write, bad, message):
     path = write(("one", "two", "score"), text, text, lambda i: bad if i == 9 else i % 2)
@@ -295,14 +391,18 @@ def test_numbers_and_lists_are_no_texts(write, tmp_path):
     with pytest.raises(ValueError, match="paraphrase is a text, but it holds numbers"):
         find_table(path)
     path = tmp_path / "own.jsonl"
-    for row in ({"query": "a b", "pos": ["c d"]}, {"anchor": "a", "positive": "b", "negative": [{"t": 1}]}):
+    for row in (
+        {"query": "a b", "pos": ["c d"]},
+        {"anchor": "a", "positive": "b", "negative": [{"t": 1}]},
+    ):
         path.write_text(f"{json.dumps(row)}\n" * 3)
         with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{[*row][-1]}'"):
             find_table(path)
 
 
 @pytest.mark.parametrize(
-    ("header", "name"), [("text,text,score", "text"), ("label,text,text", "text"), ("text,note,note", "note")]
+    ("header", "name"),
+    [("text,text,score", "text"), ("label,text,text", "text"), ("text,note,note", "note")],
 )
 def test_columns_of_the_same_name(tmp_path, header, name):
     path = tmp_path / "own.csv"
@@ -319,10 +419,15 @@ def test_columns_without_names(write):
     assert roles(find_table(path, header=False)) == ("positives", ("0", "1"), None)
     for row in ((1, text(), text(), 17), (text(), text(), "x"), (text(), 0.5)):
         path = write(row, *map(cycle, row))
-        with pytest.raises(ValueError, match=f"two columns of words and one of numbers .* are: 0, 1.*{len(row) - 1}"):
+        with pytest.raises(
+            ValueError,
+            match=f"two columns of words and one of numbers .* are: 0, 1.*{len(row) - 1}",
+        ):
             find_table(path, header=False)
         texts = [str(place) for place, cell in enumerate(row) if isinstance(cell, str)][:2]
-        assert find_table(path, header=False, members=texts[:1], label=str(len(row) - 1)).count == 41
+        assert (
+            find_table(path, header=False, members=texts[:1], label=str(len(row) - 1)).count == 41
+        )
 
 
 @pytest.mark.parametrize(
@@ -340,7 +445,9 @@ def test_first_row_of_data_is_no_header(tmp_path, rows):
     path.write_text(rows, encoding="utf8")
     with pytest.raises(ValueError, match=r"own\.csv.*--no-header"):
         find_table(path)
-    with pytest.raises(ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"):
+    with pytest.raises(
+        ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"
+    ):
         list(read_text_rows(path, TextColumns()))  # as encode and search read it
     assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == 2
 
@@ -350,7 +457,8 @@ def test_first_row_of_data_is_no_header(tmp_path, rows):
 
 @pytest.mark.parametrize("values", [[""], ["-"], ["", "-"], [" "]])
 @pytest.mark.parametrize(
-    ("name", "options"), [("label", {}), ("gold_label", {}), ("kind", {"members": ["a", "b"], "label": "kind"})]
+    ("name", "options"),
+    [("label", {}), ("gold_label", {}), ("kind", {"members": ["a", "b"], "label": "kind"})],
 )
 def test_all_labels_missing(write, values, name, options):
     path = write(("a", "b", name), text, text, cycle(*values))
@@ -367,7 +475,9 @@ def test_json_objects_without_gold(tmp_path, values, none):
     rows = [{name: value for name, value in row.items() if value != "left out"} for row in rows]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = find_table(path)
-    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",)) and len(found.gold) == 2
+    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",)) and len(
+        found.gold
+    ) == 2
     assert len(list(PairCorpus(path, format="table", **found.reading())(NLP))) == 40
     with pytest.raises(ValueError, match=r"line 1: .*'gold'"):
         list(PairCorpus(path, format="table", **(found.reading() | {"missing": ["-"]}))(NLP))
@@ -387,5 +497,7 @@ def test_a_table_without_a_header_holds_no_examples(tmp_path, name, content):
 
 
 def test_a_score_is_no_number_of_python(write):
-    with pytest.raises(ValueError, match="expected a number in the column of scores 'score', got '1_0'"):
+    with pytest.raises(
+        ValueError, match="expected a number in the column of scores 'score', got '1_0'"
+    ):
         find_table(write(("sentence1", "sentence2", "score"), text, text, cycle("1_0", "2_0")))

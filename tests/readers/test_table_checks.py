@@ -7,21 +7,36 @@ from made_tables import text, write_rows
 from spacy_sbert.readers.examples import Row
 from spacy_sbert.readers.table_checks import character_similarity, find_leak, scan_rows
 
-ALIKE = [("A man eats his food.", "A man eats the food."), ("My card was lost.", "My card was lost!")] * 2
-UNLIKE = [("A man eats his food.", "It rains now."), ("Is it free?", "My card was lost."), ("Go on!", "We like books.")]
+ALIKE = [
+    ("A man eats his food.", "A man eats the food."),
+    ("My card was lost.", "My card was lost!"),
+] * 2
+UNLIKE = [
+    ("A man eats his food.", "It rains now."),
+    ("Is it free?", "My card was lost."),
+    ("Go on!", "We like books."),
+]
 HEADER = ("one", "two", "score")
 
 
 @pytest.mark.parametrize(
-    ("alike", "unlike", "is_odd"), [(0.1, 0.9, True), (0, 1, True), (0.9, 0.1, False), (0.5, 0.6, 0)]
+    ("alike", "unlike", "is_odd"),
+    [(0.1, 0.9, True), (0, 1, True), (0.9, 0.1, False), (0.5, 0.6, 0)],
 )
 def test_inverted_scores(alike, unlike, is_odd):
     scored = [(pair, alike) for pair in ALIKE] + [(pair, unlike) for pair in UNLIKE]
     rows = [Row(pair, line, score=score) for line, (pair, score) in enumerate(scored, 2)]
-    messages = [finding.message for finding in scan_rows(rows).findings("a.csv") if "inverted" in finding.message]
+    messages = [
+        finding.message
+        for finding in scan_rows(rows).findings("a.csv")
+        if "inverted" in finding.message
+    ]
     assert len(messages) == bool(is_odd)
     if is_odd:
-        assert f"{alike:.2f} of 0 to 1 for 4 pairs" in messages[0] and f"{unlike:.2f} for 3 pairs" in messages[0]
+        assert (
+            f"{alike:.2f} of 0 to 1 for 4 pairs" in messages[0]
+            and f"{unlike:.2f} for 3 pairs" in messages[0]
+        )
 
 
 def test_scores_that_may_be_lower_by_chance():
@@ -60,7 +75,9 @@ def test_texts_that_are_the_same(text, other, is_same):
     ],
 )
 def test_labels_that_differ_in_spelling_alone(labels, named):
-    rows = [Row((f"text {number}",), number, label=label) for number, label in enumerate(labels * 2)]
+    rows = [
+        Row((f"text {number}",), number, label=label) for number, label in enumerate(labels * 2)
+    ]
     messages = [finding.message for finding in scan_rows(rows).findings("a.csv")]
     assert len(messages) == (named is not None)
     assert not named or f"the labels {named} are read as different ones" in messages[0]
@@ -68,18 +85,34 @@ def test_labels_that_differ_in_spelling_alone(labels, named):
 
 def test_character_similarity():
     assert character_similarity("ab", "AB ") == 1 and character_similarity("abc", "xyz") == 0
-    assert character_similarity("abc", "abd") == 2 * 1 / 6  # " ab", "abc", "bc " and " ab", "abd", "bd "
+    assert (
+        character_similarity("abc", "abd") == 2 * 1 / 6
+    )  # " ab", "abc", "bc " and " ab", "abd", "bd "
 
 
 def test_contradictions_and_repetitions():
-    rows = [Row(("a", "b"), 2, score=0.5), Row(("b", "a"), 5, score=0.5), Row(("a", "b"), 6, score=0.25), None]
+    rows = [
+        Row(("a", "b"), 2, score=0.5),
+        Row(("b", "a"), 5, score=0.5),
+        Row(("a", "b"), 6, score=0.25),
+        None,
+    ]
     scanned = scan_rows(rows)
     assert (scanned.count, scanned.repeated, scanned.contradicting) == (3, [5], [6])
-    rows = [Row(("a", "b"), 2, label="x"), Row(("b", "a"), 5, label="y"), Row(("a", "b"), 6, label="y")]
-    assert (scan_rows(rows).repeated, scan_rows(rows).contradicting) == ([], [6])  # labels may depend on the order
+    rows = [
+        Row(("a", "b"), 2, label="x"),
+        Row(("b", "a"), 5, label="y"),
+        Row(("a", "b"), 6, label="y"),
+    ]
+    assert (scan_rows(rows).repeated, scan_rows(rows).contradicting) == (
+        [],
+        [6],
+    )  # labels may depend on the order
     many = [*rows, *(Row((f"{i}", "b"), i, label="x") for i in range(7, 200))]
     assert [finding.is_rare for finding in scan_rows(many).findings("a")] == [True]
-    (finding,) = find_leak(scan_rows(rows), [Row(("a", "b"), 3, label="x"), Row(("c", "b"), 4, label="x")], "d", "t")
+    (finding,) = find_leak(
+        scan_rows(rows), [Row(("a", "b"), 3, label="x"), Row(("c", "b"), 4, label="x")], "d", "t"
+    )
     assert "d: 1 of 2 rows also stand in t (line 3)" in finding.message and not finding.is_rare
 
 
@@ -93,9 +126,16 @@ def test_init_config_says_what_is_odd(tmp_path):
         write_rows(tmp_path / "dev.csv", HEADER, [*dev, *train[:2]]),
     ]
     said = run("init-config", *paths, "-o", tmp_path / "a.cfg")
-    assert "[sbert-gold-contradicts]" in said and "1 of 40 rows have the texts of a row before them" in said
+    assert (
+        "[sbert-gold-contradicts]" in said
+        and "1 of 40 rows have the texts of a row before them" in said
+    )
     assert "[sbert-rows-repeated]" in said and "(line 11)" in said and "(line 9)" in said
-    assert "[sbert-dev-in-train]" in said and "2 of 40 rows also stand in" in said and "(lines 40, 41)" in said
+    assert (
+        "[sbert-dev-in-train]" in said
+        and "2 of 40 rows also stand in" in said
+        and "(lines 40, 41)" in said
+    )
 
 
 def test_convert_says_what_is_odd(tmp_path):

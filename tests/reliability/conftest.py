@@ -39,12 +39,17 @@ def nlp(make_nlp: Callable[..., Language]) -> Language:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    table = {promise: dict(found) for promise, found in sorted(session.config.stash.get(COUNTS, {}).items())}
+    table = {
+        promise: dict(found)
+        for promise, found in sorted(session.config.stash.get(COUNTS, {}).items())
+    }
     output = getattr(session.config, "workeroutput", None)
     if output is not None:  # a process of pytest-xdist hands them to the one that writes
         output["counts"] = table
     elif session.config.getoption("--counts"):
-        Path(session.config.getoption("--counts")).write_text(json.dumps(table, indent=2) + "\n", encoding="utf8")
+        Path(session.config.getoption("--counts")).write_text(
+            json.dumps(table, indent=2) + "\n", encoding="utf8"
+        )
 
 
 @pytest.hookimpl(optionalhook=True)

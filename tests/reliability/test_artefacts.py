@@ -28,7 +28,11 @@ from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_ivfpq, identify
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
-N_ROUNDS, N_SHARES, N_CASES = 20, 4, 2  # rounds through all files, each in so many parts; cases of each file in a round
+N_ROUNDS, N_SHARES, N_CASES = (
+    20,
+    4,
+    2,
+)  # rounds through all files, each in so many parts; cases of each file in a round
 MEMBERS = ["a", "b", "c"]
 
 
@@ -73,7 +77,11 @@ def make_index_of_stored(folder, nlp):
 
 def make_quantized(folder, nlp, kind):
     vectors = numpy.random.default_rng(0).normal(size=(50, 16))
-    made = Int8Vectors.fit(vectors).apply(vectors) if kind is Int8Vectors else BinaryVectors.of(vectors)
+    made = (
+        Int8Vectors.fit(vectors).apply(vectors)
+        if kind is Int8Vectors
+        else BinaryVectors.of(vectors)
+    )
     made.save(folder / "vectors.npz")
     return lambda: kind.load(folder / "vectors.npz").search(vectors[:5], k=3)
 
@@ -82,7 +90,9 @@ def make_meta(folder, nlp, method, **options):
     views = make_views(100)
 
     def pipe():
-        return SentenceMeta(spacy.blank("xx").vocab, [*map(PipeMember, MEMBERS)], make_estimator(method, **options))
+        return SentenceMeta(
+            spacy.blank("xx").vocab, [*map(PipeMember, MEMBERS)], make_estimator(method, **options)
+        )
 
     made = pipe()
     made.estimator.fit(views, MEMBERS)

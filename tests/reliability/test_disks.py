@@ -19,10 +19,18 @@ from writers import TEXTS, WRITERS, in_time, member_vectors, run_suite, together
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.search.corpus_search import _open_index, read_corpus
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork, no limit of a file's size")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="no fork, no limit of a file's size"
+)
 N_ROUNDS = 16  # through all writers, each round in some parts
 # Those that replace a file that is there; the others keep what they have done, and go on.
-REPLACING = [writers.convert_table, writers.save_index, writers.save_vectors, writers.write_card, writers.write_rows]
+REPLACING = [
+    writers.convert_table,
+    writers.save_index,
+    writers.save_vectors,
+    writers.write_card,
+    writers.write_rows,
+]
 REPLACING += [writers.write_results, writers.write_page]
 
 
@@ -100,14 +108,18 @@ def test_full_and_read_only(counted, nlp, expected, tmp_path, part):
             case = f"{make.__name__}, {disk.__name__}, part {part}: {said}"
             if said is None:  # it needed no more than there was
                 cases.check(disk in (full_by_size, full_by_event), f"{case}: it wrote")
-            elif any(place in said for place in (str(folder), gettempdir())) and any(words in said for words in SAID):
+            elif any(place in said for place in (str(folder), gettempdir())) and any(
+                words in said for words in SAID
+            ):
                 cases.refused()
             else:
                 cases.wrong(f"{case}: it names no file, or no cause")
             if said is not None and (make in REPLACING or disk is read_only):
                 cases.check(contents(folder) == before, f"{case}: what was there did not stay")
             writer.work()
-            cases.check(writer.result() == expected(make), f"{case}: another result when there is room")
+            cases.check(
+                writer.result() == expected(make), f"{case}: another result when there is room"
+            )
 
 
 def contents(folder):
@@ -117,23 +129,34 @@ def contents(folder):
 @pytest.mark.parametrize("part", parts(4 * N_ROUNDS))
 def test_two_writers(counted, nlp, expected, tmp_path, part):
     random = numpy.random.default_rng(part)
-    with counted("two processes that write the same: one is refused by name, or both are right") as cases:
+    with counted(
+        "two processes that write the same: one is refused by name, or both are right"
+    ) as cases:
         for make in WRITERS[part % 4 :: 4]:
             folder = tmp_path / make.__name__
             folder.mkdir()
             writer = make(nlp, folder)
             wait = float(random.random() * 0.1)
-            said = together(writer.work, lambda work=writer.work, wait=wait: (time.sleep(wait), work()))
+            said = together(
+                writer.work, lambda work=writer.work, wait=wait: (time.sleep(wait), work())
+            )
             case = f"{make.__name__}, the second after {wait:.3f} s: {said}"
             refused = [one for one in said if one is not None]
-            if not all(one.startswith("RuntimeError: Another process") and str(folder) in one for one in refused):
+            if not all(
+                one.startswith("RuntimeError: Another process") and str(folder) in one
+                for one in refused
+            ):
                 cases.wrong(case)
             elif len(refused) == len(said):
                 cases.wrong(f"{case}: nobody wrote")
             else:
                 cases.refused(len(refused))
                 cases.check(writer.result() == expected(make), f"{case}: another result")
-                left = [path.name for path in folder.rglob("*") if path.name.startswith(".") or "partial" in path.name]
+                left = [
+                    path.name
+                    for path in folder.rglob("*")
+                    if path.name.startswith(".") or "partial" in path.name
+                ]
                 cases.check(not left, f"{case}: it left {left}")
 
 
@@ -156,7 +179,9 @@ def of_encode(cases, nlp, folder, change):
     change(folder / "in.txt")
     with cases.refuses("encode", "input (SHA-256)", f"{output}.partial"):
         writer.work()
-    cases.check(list((folder / "out.npy.partial").glob("window-*.npz")) != [], "what was done is gone")
+    cases.check(
+        list((folder / "out.npy.partial").glob("window-*.npz")) != [], "what was done is gone"
+    )
     encode_file(sbert, folder / "in.txt", folder / "fresh.npy", window=4)
     encode_file(sbert, folder / "in.txt", output, window=4, restart=True)
     cases.check(output.read_bytes() == (folder / "fresh.npy").read_bytes(), "encode anew")
@@ -174,7 +199,10 @@ def of_evaluate(cases, nlp, folder, change):
     path = write_benchmark(folder / "data")
 
     def predictions(cache=folder / "cache"):
-        return {name: task["predictions"] for name, task in run_suite(folder / "data", cache)["tasks"].items()}
+        return {
+            name: task["predictions"]
+            for name, task in run_suite(folder / "data", cache)["tasks"].items()
+        }
 
     path.write_text(path.read_text().replace("first 0", "a cat"))
     found = predictions()
@@ -214,5 +242,7 @@ def test_input_that_changes_between_two_runs(counted, nlp, tmp_path, part):
         if "same size" in name:
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
 
-    with counted("input that changed since: refused by name, or the same as from the beginning") as cases:
+    with counted(
+        "input that changed since: refused by name, or the same as from the beginning"
+    ) as cases:
         COMMANDS[part % len(COMMANDS)](cases, nlp, tmp_path, change)

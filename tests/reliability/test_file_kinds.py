@@ -24,8 +24,12 @@ from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.search import BinaryVectors, Int8Vectors
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links are not for everyone")
-NOT_FILES = "input that is not a file (folder, pipe, socket, device) is refused by name, nothing hangs"
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="no FIFOs, and links are not for everyone"
+)
+NOT_FILES = (
+    "input that is not a file (folder, pipe, socket, device) is refused by name, nothing hangs"
+)
 THROUGH_LINKS = "through a link that stands where we write nothing is written: refused, or replaced"
 
 
@@ -40,7 +44,12 @@ def make_device(path):
     path.symlink_to("/dev/zero")
 
 
-KINDS = {"a named pipe": os.mkfifo, "a folder": Path.mkdir, "a socket": make_socket, "a device": make_device}
+KINDS = {
+    "a named pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a socket": make_socket,
+    "a device": make_device,
+}
 LINES = ("a.txt", "a.jsonl", "a.csv", "a.tsv", "a.txt.gz", "a.csv.gz", "a.parquet")
 TABLES = ("a.jsonl", "a.csv", "a.tsv", "a.csv.gz", "a.parquet")
 
@@ -53,9 +62,17 @@ def readers(nlp, folder):
     yield "convert", ("a.txt",), lambda path: convert(path, folder / "out.spacy", format="text")
     yield "evaluate", ("a.tsv", "a.csv", "a.spacy"), lambda path: evaluate(nlp, path)
     for layout in ("sts", "nli", "sick", "wikisection", "quora", "text"):
-        yield layout, ("a.tsv",), lambda path, layout=layout: next(PairCorpus(path, format=layout)(nlp))
+        yield (
+            layout,
+            ("a.tsv",),
+            lambda path, layout=layout: next(PairCorpus(path, format=layout)(nlp)),
+        )
     yield "train", ("a.spacy",), lambda path: next(PairCorpus(path)(nlp))
-    yield "search", LINES[:-1], lambda path: search_texts(sbert, path, ["a"], index=folder / "index", kind="flat")
+    yield (
+        "search",
+        LINES[:-1],
+        lambda path: search_texts(sbert, path, ["a"], index=folder / "index", kind="flat"),
+    )
     yield "mine", LINES, lambda path: mine_texts(sbert, path)
     yield "cluster", LINES, lambda path: cluster_texts(sbert, path)
     yield "visualize", LINES, lambda path: read_texts(path)
@@ -85,7 +102,9 @@ def test_read_only_regular_files(counted, nlp, tmp_path, number):
     assert len(works) > 50
     with counted(NOT_FILES) as cases:
         for (command, path), said in zip(named, in_time(*works), strict=True):
-            cases.check_message(said, f"{command} of {path.name}", "ValueError", f"{path} is {kind}")
+            cases.check_message(
+                said, f"{command} of {path.name}", "ValueError", f"{path} is {kind}"
+            )
     assert not list(tmp_path.glob("out*"))
 
 
@@ -127,8 +146,14 @@ def names_of(make, nlp, folder):
     writer = make(nlp, folder)
     before = set(folder.rglob("*"))
     writer.work()
-    made = [path.relative_to(folder) for path in folder.rglob("*") if path not in before and path.is_file()]
-    return [name for path in made for name in (str(path), str(path.with_name(f".{path.name}.{{pid}}")))]
+    made = [
+        path.relative_to(folder)
+        for path in folder.rglob("*")
+        if path not in before and path.is_file()
+    ]
+    return [
+        name for path in made for name in (str(path), str(path.with_name(f".{path.name}.{{pid}}")))
+    ]
 
 
 @pytest.mark.parametrize("part", parts(len(LINKS) * N_SHARES))

@@ -15,7 +15,9 @@ from spacy_sbert.pipeline import lost_hooks
 from spacy_sbert.visual import render
 
 TEXT, OTHER = "A man is eating food. The cat sat on the mat.", "A dog ran. He cannot go."
-pytestmark = pytest.mark.filterwarnings("ignore:.*W(007|008|10[129])", "ignore:.*sbert-pooled-in-context")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*W(007|008|10[129])", "ignore:.*sbert-pooled-in-context"
+)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,9 @@ KEPT = {
     "thread": lambda nlp, doc, path: in_thread(lambda: nlp(doc.text)),
     "minibatch": lambda nlp, doc, path: next(minibatch([doc], 1))[0],
     "restore of a stream": lambda nlp, doc, path: next(restore(docbin(doc).get_docs(nlp.vocab))),
-    "restore of from_docs": lambda nlp, doc, path: next(restore(Doc.from_docs(docs) for docs in [[doc]])),
+    "restore of from_docs": lambda nlp, doc, path: next(
+        restore(Doc.from_docs(docs) for docs in [[doc]])
+    ),
     "restore of n_process": lambda nlp, doc, path: next(restore(nlp.pipe([doc.text], n_process=2))),
     "restore of as_tuples": lambda nlp, doc, path: next(
         restore(nlp.pipe([(doc.text, 1)], n_process=2, as_tuples=True))
@@ -88,19 +92,35 @@ LOST = {
     "to_dict": lambda nlp, doc, path: Doc(nlp.vocab).from_dict(doc.to_dict()),
     "to_disk": lambda nlp, doc, path: doc_through_disk(doc, path),
     "DocBin": lambda nlp, doc, path: next(docbin(doc).get_docs(nlp.vocab)),
-    "DocBin, bytes": lambda nlp, doc, path: next(DocBin().from_bytes(docbin(doc).to_bytes()).get_docs(nlp.vocab)),
+    "DocBin, bytes": lambda nlp, doc, path: next(
+        DocBin().from_bytes(docbin(doc).to_bytes()).get_docs(nlp.vocab)
+    ),
     "DocBin, disk": lambda nlp, doc, path: through_disk(doc, path),
     "DocBin, merged": lambda nlp, doc, path: merged(doc),
-    "DocBin, pickle": lambda nlp, doc, path: next(pickle.loads(pickle.dumps(docbin(doc))).get_docs(nlp.vocab)),
-    "DocBin in a thread": lambda nlp, doc, path: in_thread(lambda: next(docbin(doc).get_docs(nlp.vocab))),
+    "DocBin, pickle": lambda nlp, doc, path: next(
+        pickle.loads(pickle.dumps(docbin(doc))).get_docs(nlp.vocab)
+    ),
+    "DocBin in a thread": lambda nlp, doc, path: in_thread(
+        lambda: next(docbin(doc).get_docs(nlp.vocab))
+    ),
     "from_docs": lambda nlp, doc, path: Doc.from_docs([doc]),
     "from_docs of a copy": lambda nlp, doc, path: Doc.from_docs([doc.copy()]),
-    "from_docs of a pickle": lambda nlp, doc, path: Doc.from_docs([pickle.loads(pickle.dumps(doc))]),
-    "from_docs of as_doc": lambda nlp, doc, path: Doc.from_docs([doc[:].as_doc(copy_user_data=True)]),
-    "from_docs of restored": lambda nlp, doc, path: Doc.from_docs(list(restore(docbin(doc).get_docs(nlp.vocab)))),
+    "from_docs of a pickle": lambda nlp, doc, path: Doc.from_docs(
+        [pickle.loads(pickle.dumps(doc))]
+    ),
+    "from_docs of as_doc": lambda nlp, doc, path: Doc.from_docs(
+        [doc[:].as_doc(copy_user_data=True)]
+    ),
+    "from_docs of restored": lambda nlp, doc, path: Doc.from_docs(
+        list(restore(docbin(doc).get_docs(nlp.vocab)))
+    ),
     "n_process": lambda nlp, doc, path: whole(nlp.pipe([doc.text], n_process=2)),
-    "n_process, as_tuples": lambda nlp, doc, path: whole(nlp.pipe([(doc.text, 1)], n_process=2, as_tuples=True))[0],
-    "pickle of to_bytes": lambda nlp, doc, path: pickle.loads(pickle.dumps(Doc(nlp.vocab).from_bytes(doc.to_bytes()))),
+    "n_process, as_tuples": lambda nlp, doc, path: whole(
+        nlp.pipe([(doc.text, 1)], n_process=2, as_tuples=True)
+    )[0],
+    "pickle of to_bytes": lambda nlp, doc, path: pickle.loads(
+        pickle.dumps(Doc(nlp.vocab).from_bytes(doc.to_bytes()))
+    ),
 }
 READS = {  # of a Doc and another one that has its hooks
     "vector": lambda doc, other: doc.vector,
@@ -117,7 +137,9 @@ READS = {  # of a Doc and another one that has its hooks
     "similarity of a Token": lambda doc, other: other[1].similarity(doc[3]),
     "_.sbert_vector": lambda doc, other: doc._.sbert_vector,
     "_.sbert_similarity": lambda doc, other: doc._.sbert_similarity(other),
-    "_.sbert_most_similar": lambda doc, other: [found.score for found in doc._.sbert_most_similar(other)],
+    "_.sbert_most_similar": lambda doc, other: [
+        found.score for found in doc._.sbert_most_similar(other)
+    ],
     "render": lambda doc, other: render([doc, other], jupyter=False).count("0."),
 }
 NEED_NONE = [
@@ -126,13 +148,19 @@ NEED_NONE = [
 
 
 def same(found, expected):
-    return numpy.shape(found) == numpy.shape(expected) and numpy.allclose(found, expected, atol=2e-6)
+    return numpy.shape(found) == numpy.shape(expected) and numpy.allclose(
+        found, expected, atol=2e-6
+    )
 
 
 @pytest.mark.parametrize("way", [*KEPT, *LOST])
 def test_first_reads(nlp, counted, tmp_path, way):
     other = nlp(OTHER)
-    reads = READS if way != "retokenizer" else {name: READS[name] for name in ("vector", "has_vector", "similarity")}
+    reads = (
+        READS
+        if way != "retokenizer"
+        else {name: READS[name] for name in ("vector", "has_vector", "similarity")}
+    )
     with counted("whatever reads a Doc first: the vector, or a warning has named restore") as cases:
         lost_hooks._warned.clear()
         with warnings_with("spacy_sbert.restore") as ours:
@@ -144,7 +172,10 @@ def test_first_reads(nlp, counted, tmp_path, way):
                 cases.check(same(read(doc, other), expected), f"{way}, {name}: another result")
         restore(doc)
         for name, read in reads.items():
-            cases.check(same(read(doc, other), read(nlp(TEXT), other)), f"{way}, restored, {name}: another result")
+            cases.check(
+                same(read(doc, other), read(nlp(TEXT), other)),
+                f"{way}, restored, {name}: another result",
+            )
 
 
 def test_nothing_warns_of_vectors_that_do_not_answer(make_nlp, tmp_path):

@@ -26,12 +26,28 @@ PIPELINES = {
     "own, mean": ("bert", "own", {"model": {"normalize": True}}),
     "own, max": ("bert", "own", {"model": {"pooling": "max"}}),
     "shared, cls+mean": ("bert", "shared", {"model": {"pooling": "cls+mean"}}),
-    "own, mean_sqrt_len, windows": ("bert", "own", {"model": {"pooling": "mean_sqrt_len", "overflow": "windows"}}),
-    "shared, weightedmean, truncated": ("bert", "shared", {"model": {"pooling": "weightedmean", "truncate_dim": 5}}),
+    "own, mean_sqrt_len, windows": (
+        "bert",
+        "own",
+        {"model": {"pooling": "mean_sqrt_len", "overflow": "windows"}},
+    ),
+    "shared, weightedmean, truncated": (
+        "bert",
+        "shared",
+        {"model": {"pooling": "weightedmean", "truncate_dim": 5}},
+    ),
     "shared, mean": ("bert", "shared", {"model": {"normalize": True}}),
     "own, slow tokenizer": ("bert", "own", {"model": {"pooling": "lasttoken", **SLOW}}),
-    "shared, slow tokenizer": ("bert", "shared", {"transformer": SLOW, "model": {"pooling": "mean"}}),
-    "own, bytes, no token vectors": ("roberta", "own", {"model": {"pooling": "max"}, "token_vectors": False}),
+    "shared, slow tokenizer": (
+        "bert",
+        "shared",
+        {"transformer": SLOW, "model": {"pooling": "mean"}},
+    ),
+    "own, bytes, no token vectors": (
+        "roberta",
+        "own",
+        {"model": {"pooling": "max"}, "token_vectors": False},
+    ),
     "shared, bytes": ("roberta", "shared", {"model": {"pooling": "cls"}}),
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
@@ -51,7 +67,19 @@ MARKS = "\u0300\u0301\u0308\u0327\u0338\u0345\u0489\u0591\u05b8\u064b\u0651\u0e3
 MARKS += "\ufe0e\U000e0100"
 FACES = "😀👩💻👨👧🏳🌈🏴❤🤦✈☠👍🇩🇪🇺🇸1#"
 GLUE = ("", "\u200d", "\ufe0f", "\ufe0f\u200d", "\U0001f3fb", "\U0001f3fd", "\U0001f3ff")
-SPECIAL = ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]", "<s>", "</s>", "<pad>", "<mask>", "##a", "Ġ")
+SPECIAL = (
+    "[CLS]",
+    "[SEP]",
+    "[PAD]",
+    "[MASK]",
+    "[UNK]",
+    "<s>",
+    "</s>",
+    "<pad>",
+    "<mask>",
+    "##a",
+    "Ġ",
+)
 
 
 @cache
@@ -94,7 +122,9 @@ def turned(rng):
 
 
 def long_word(rng):
-    return rng.choice(("a", "ab", "é", "漢", "1", "-", "a\u0301", "😀")) * rng.choice((50, 101, 200, 700))
+    return rng.choice(("a", "ab", "é", "漢", "1", "-", "a\u0301", "😀")) * rng.choice(
+        (50, 101, 200, 700)
+    )
 
 
 KINDS = [
@@ -142,15 +172,22 @@ def tiny_roberta(tmp_path_factory):
 
 def judge(cases, what, nlp, texts, tokenizer, rng):
     """Each text is a case."""
-    pipe, n_pieces = nlp.get_pipe("sbert"), [len(i) for i in tokenizer(texts, add_special_tokens=False)["input_ids"]]
+    pipe, n_pieces = (
+        nlp.get_pipe("sbert"),
+        [len(i) for i in tokenizer(texts, add_special_tokens=False)["input_ids"]],
+    )
     docs = list(nlp.pipe(texts, batch_size=rng.choice((7, 64, 500))))
     others = list(nlp.pipe(reversed(texts), batch_size=rng.choice((3, 33, 1000))))[::-1]
     encoded = pipe.encode(texts, window=rng.choice((5, 100, 5000)))
     if not len(docs) == len(others) == encoded.shape[0] == len(texts):
-        cases.wrong(f"{what}: {len(texts)} texts became {len(docs)}, {len(others)} and {encoded.shape[0]} vectors")
+        cases.wrong(
+            f"{what}: {len(texts)} texts became {len(docs)}, {len(others)} and {encoded.shape[0]} vectors"
+        )
         return
     for i, text in enumerate(texts):
-        one = nlp(text) if i % 3 == 0 else docs[i]  # it takes longest, and most of its time is spaCy's
+        one = (
+            nlp(text) if i % 3 == 0 else docs[i]
+        )  # it takes longest, and most of its time is spaCy's
         vectors = [docs[i].vector, others[i].vector, one.vector, one._.sbert_vector, encoded[i]]
         held = {docs[i].has_vector, others[i].has_vector, one.has_vector, bool(vectors[0].any())}
         width = {vector.shape for vector in vectors} == {encoded.shape[1:]}
@@ -158,12 +195,16 @@ def judge(cases, what, nlp, texts, tokenizer, rng):
             "text": docs[i].text == others[i].text == one.text == text,
             "finite": all(numpy.isfinite(vector).all() for vector in vectors),
             "width": width,
-            "near": width and max(abs(vector - vectors[0]).max() for vector in vectors) <= TOLERANCE,
+            "near": width
+            and max(abs(vector - vectors[0]).max() for vector in vectors) <= TOLERANCE,
             "held": held == {n_pieces[i] > 0},
-            "tokens": i % 8 or all(numpy.isfinite(token.vector).all() for token in one if pipe.token_vectors),
+            "tokens": i % 8
+            or all(numpy.isfinite(token.vector).all() for token in one if pipe.token_vectors),
         }
         wrong = [name for name, holds in facts.items() if not holds]
-        cases.check(not wrong, f"{what}, {text[:60]!r} of {n_pieces[i]} wordpieces: not {', '.join(wrong)}")
+        cases.check(
+            not wrong, f"{what}, {text[:60]!r} of {n_pieces[i]} wordpieces: not {', '.join(wrong)}"
+        )
 
 
 @pytest.mark.parametrize("part", parts(N_ROUNDS * N_SHARES))
@@ -171,8 +212,12 @@ def test_fuzzed_texts(counted, make_nlp, tiny_bert, tiny_roberta, part):
     number, share = divmod(part, N_SHARES)
     texts, folders = drawn_texts(N_TEXTS, number), {"bert": tiny_bert, "roberta": tiny_roberta}
     with counted(PROMISE) as cases:
-        for k, (name, (encoder, kind, config)) in list(enumerate(PIPELINES.items()))[share::N_SHARES]:
-            nlp = make_nlp(kind, name=folders[encoder], **{**config, "model": dict(config["model"])})
+        for k, (name, (encoder, kind, config)) in list(enumerate(PIPELINES.items()))[
+            share::N_SHARES
+        ]:
+            nlp = make_nlp(
+                kind, name=folders[encoder], **{**config, "model": dict(config["model"])}
+            )
             tokenizer = AutoTokenizer.from_pretrained(folders[encoder], use_fast="slow" not in name)
             own = texts[k :: len(PIPELINES)]
             judge(cases, f"part {part}, {name}", nlp, own, tokenizer, random.Random(part))

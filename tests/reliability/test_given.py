@@ -40,11 +40,19 @@ def test_lone_surrogates(counted, nlp):
             at = f"position {next(i for i, one in enumerate(text) if one in SURROGATES)}"
             for what, named, call in (
                 ("encode", ("text number 2", at), lambda text: sbert.encode(["a man", text])),
-                ("a stream", ("number 3", at), lambda text: sbert.encode(iter(["a", "b", text]), window=1)),
+                (
+                    "a stream",
+                    ("number 3", at),
+                    lambda text: sbert.encode(iter(["a", "b", text]), window=1),
+                ),
                 ("prompt", ("prompt",), lambda text: sbert.encode(["a man"], prompt=text)),
                 ("most_similar", ("text number 1", at), doc._.sbert_most_similar),
                 ("search", ("text number 1", at), SpanSearch(collect_spans([doc])).search),
-                ("score_pairs", ("pair number 1", at), lambda text: reranker.score_pairs([("a", "b"), (text, "b")])),
+                (
+                    "score_pairs",
+                    ("pair number 1", at),
+                    lambda text: reranker.score_pairs([("a", "b"), (text, "b")]),
+                ),
                 ("rank", ("pair number 1", at), lambda text: reranker.rank("a", ["b", text])),
                 ("example_doc", ("members",), lambda text: example_doc(nlp, ["a", text])),
                 ("label", ("label",), lambda text: example_doc(nlp, ["a", "b"], label=text)),
@@ -102,12 +110,25 @@ def test_stream_that_raises(counted, nlp):
 def test_labels(counted, nlp):
     sbert = nlp.get_pipe("sbert")
     doc = nlp("a man")
-    wrong = ["yes", b"yes", 5, True, {"yes"}, ["yes", None], ["yes", 5], ["yes", ""], ["yes", "\ud800"], {"": "yes"}]
+    wrong = [
+        "yes",
+        b"yes",
+        5,
+        True,
+        {"yes"},
+        ["yes", None],
+        ["yes", 5],
+        ["yes", ""],
+        ["yes", "\ud800"],
+        {"": "yes"},
+    ]
     with counted("what is not a label is refused, and named") as cases:
         for given in [*wrong, {"": ["yes", 1]}]:
             for pipe in ("sbert", "sbert_reranker"):
                 with cases.refuses(f"initialize, labels = {given!r}", "labels", errors=ERRORS):
-                    nlp.get_pipe(pipe).initialize(lambda: labelled_and_scored(nlp), nlp=nlp, labels=given)
+                    nlp.get_pipe(pipe).initialize(
+                        lambda: labelled_and_scored(nlp), nlp=nlp, labels=given
+                    )
         for given in ("other", "sbert", "\ud800", 5, None, True, ["a"]):
             with cases.refuses(f"classify, objective = {given!r}", "objective", errors=ERRORS):
                 sbert.classify(doc, doc, objective=given)
@@ -138,21 +159,36 @@ def test_examples(counted, nlp):
 
 @pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_spans_keys(counted, make_nlp, encoder):
-    with counted("a pipe and its span getter that look for examples in two places are refused, both named") as cases:
-        for ours, theirs in [("sbert", "pairs"), ("pairs", "sbert"), ("a", "b"), ("sbert", "Sbert")]:
-            spans = {"get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": theirs}}
+    with counted(
+        "a pipe and its span getter that look for examples in two places are refused, both named"
+    ) as cases:
+        for ours, theirs in [
+            ("sbert", "pairs"),
+            ("pairs", "sbert"),
+            ("a", "b"),
+            ("sbert", "Sbert"),
+        ]:
+            spans = {
+                "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": theirs}
+            }
             where = {"model": spans} if encoder == "own" else {"transformer": spans}
-            with cases.refuses(f"{encoder}, {ours}, {theirs}", f"spans_key = '{ours}'", f"doc.spans['{theirs}']"):
+            with cases.refuses(
+                f"{encoder}, {ours}, {theirs}", f"spans_key = '{ours}'", f"doc.spans['{theirs}']"
+            ):
                 make_nlp(encoder, spans_key=ours, **where)
             nlp = make_nlp(encoder, spans_key=theirs, **where)
             cases.check(nlp.get_pipe("sbert").spans_key == theirs, "equal keys are taken")
-        if encoder == "shared":  # a transformer that comes later is known when the pipeline is initialized
+        if (
+            encoder == "shared"
+        ):  # a transformer that comes later is known when the pipeline is initialized
             nlp = spacy.blank("xx")
             model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
             nlp.add_pipe("sbert", config={"model": model, "spans_key": "pairs"})
             made = make_nlp("shared")
             nlp.add_pipe("transformer", first=True, source=made)
-            with cases.refuses("a transformer that comes later", "spans_key = 'pairs'", "doc.spans['sbert']"):
+            with cases.refuses(
+                "a transformer that comes later", "spans_key = 'pairs'", "doc.spans['sbert']"
+            ):
                 nlp.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))])
 
 
@@ -181,19 +217,26 @@ GOLD = [  # the encoder and its loss, or the reranker and its objective; what is
 def make_batch(nlp, loss, name):
     if name == "score" and loss is not MULTI:
         return [make_example(nlp, *pair) for pair in PAIRS[:2]]
-    return make_examples(nlp, 2, 3, label=["a", "b"], **({"objective": ["nli"]} if loss is MULTI else {}))
+    return make_examples(
+        nlp, 2, 3, label=["a", "b"], **({"objective": ["nli"]} if loss is MULTI else {})
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*has a new head")
 @pytest.mark.parametrize(
     ("encoder", "loss", "name", "wrong", "given"),
-    [pytest.param(*case, marks=pytest.mark.slow if number > 5 else ()) for number, case in enumerate(GOLD)],
+    [
+        pytest.param(*case, marks=pytest.mark.slow if number > 5 else ())
+        for number, case in enumerate(GOLD)
+    ],
 )
 def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong, given):
     """In a loop of one's own as in a file: the error names the example where its number is out of range."""
     if encoder == "reranker":
         nlp = spacy.blank("xx")
-        nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}, "objective": loss})
+        nlp.add_pipe(
+            "sbert_reranker", config={"model": {"name": str(tiny_bert)}, "objective": loss}
+        )
     else:
         nlp = make_nlp(encoder, loss=loss)
     batch = make_batch(nlp, loss, name)
@@ -204,10 +247,18 @@ def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong, given):
         made.reference.spans["sbert"].attrs.update({"score": 1.0, **given, name: gold})
         return made
 
-    with counted("gold that nothing can be learned from is refused, and the example is named") as cases:
+    with counted(
+        "gold that nothing can be learned from is refused, and the example is named"
+    ) as cases:
         for gold in wrong:
-            text = PAIRS[0][0][:20] if name == "score" and isinstance(gold, float) and not given else ""
-            with cases.refuses(f"{loss} {name} {gold!r}", text, "gold" if name == "score" else "label"):
+            text = (
+                PAIRS[0][0][:20]
+                if name == "score" and isinstance(gold, float) and not given
+                else ""
+            )
+            with cases.refuses(
+                f"{loss} {name} {gold!r}", text, "gold" if name == "score" else "label"
+            ):
                 nlp.update([*batch, example(gold)], sgd=False)
         if name == "score" and encoder != "reranker":
             value = nlp.update([*batch, example(1.0)], sgd=False)["sbert"]

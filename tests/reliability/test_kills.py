@@ -17,7 +17,10 @@ from made_views import SENTENCES
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.search import VectorIndex
 
-pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL"),
+    pytest.mark.filterwarnings("ignore"),
+]
 PROMISE = "killed at any moment: what is on disk is whole or refused by name; run again, nothing is lost or doubled"
 N_PARTS = 25  # each with two kills of each command: at a moment, and before a change of a file
 
@@ -33,7 +36,9 @@ class Job(NamedTuple):
 def make_encode(pipeline, folder):
     given, output = folder / "in.txt", folder / "out" / "vectors.npy"
     given.write_text("\n".join(SENTENCES[:100]) + "\n")
-    work = partial(command, "sbert", "encode", given, output, "--pipeline", pipeline, "--window", 8, "--quiet")
+    work = partial(
+        command, "sbert", "encode", given, output, "--pipeline", pipeline, "--window", 8, "--quiet"
+    )
 
     def found():
         return [output.read_bytes()] if output.exists() else []
@@ -49,7 +54,9 @@ def make_fit_meta(pipeline, folder):
     (folder / "in.txt").write_text("\n".join(SENTENCES) + "\n")
     output = folder / "out" / "fitted"
     options = ["--method", "svd", "--size", 3, "--cache", folder / "out" / "cache"]
-    work = partial(command, "sbert", "fit-meta", folder / "two", folder / "in.txt", output, *options)
+    work = partial(
+        command, "sbert", "fit-meta", folder / "two", folder / "in.txt", output, *options
+    )
 
     def found():
         return [spacy.load(output)("the cat ran").vector.tolist()] if output.exists() else []
@@ -104,7 +111,12 @@ def make_train(pipeline, folder):
     return Job(work, found, partial(run, work))
 
 
-JOBS = {"encode": make_encode, "fit-meta": make_fit_meta, "benchmark": make_benchmark, "index": make_index}
+JOBS = {
+    "encode": make_encode,
+    "fit-meta": make_fit_meta,
+    "benchmark": make_benchmark,
+    "index": make_index,
+}
 JOBS["train"] = make_train
 
 
@@ -139,7 +151,10 @@ def unbroken(make_job, tmp_path_factory):
 
 def outcome(name, job, folder):
     """What is there, and for what writes a file or a folder of its own, of how many files it consists."""
-    return job.found(), len(list((folder / "out").rglob("*"))) if name in ("encode", "index") else None
+    return job.found(), len(list((folder / "out").rglob("*"))) if name in (
+        "encode",
+        "index",
+    ) else None
 
 
 def is_whole(known, found):
@@ -149,7 +164,8 @@ def is_whole(known, found):
 
 @pytest.mark.parametrize("part", parts(N_PARTS))
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "encode" else pytest.mark.slow) for name in JOBS]
+    "name",
+    [pytest.param(name, marks=() if name == "encode" else pytest.mark.slow) for name in JOBS],
 )
 def test_killed(counted, make_job, unbroken, tmp_path, name, part):
     seconds, events, expected = unbroken(name)

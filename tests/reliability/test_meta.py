@@ -20,8 +20,21 @@ TAUS = (0.0, 1e-13, 1e-6, 0.1, 10.0, 1e6)
 def made_member(rng, n, shared, views):
     """float64 (n, 1 to 9): one of many kinds of member."""
     width = int(rng.choice([1, 2, 3, 5, 9]))
-    plain = shared @ rng.normal(size=(3, width)) + 0.3 * rng.normal(size=(n, width)) + rng.normal(size=width)
-    kinds = ["plain", "plain", "twin", "multiple", "constant numbers", "few directions", "few texts", "zeros"]
+    plain = (
+        shared @ rng.normal(size=(3, width))
+        + 0.3 * rng.normal(size=(n, width))
+        + rng.normal(size=width)
+    )
+    kinds = [
+        "plain",
+        "plain",
+        "twin",
+        "multiple",
+        "constant numbers",
+        "few directions",
+        "few texts",
+        "zeros",
+    ]
     kind = rng.choice(kinds)
     if kind == "twin" and views:
         return views[0].copy()
@@ -61,7 +74,9 @@ def judge_svd(fitted, views, normalize):
         "width": fitted.width == (fitted.size or min(max(fitted.widths_), rank)),
         "values": numpy.allclose(fitted.values_, values[: fitted.width], atol=1e-7 * values[0]),
         "orthonormal": numpy.allclose(C @ C.T, numpy.eye(fitted.width), atol=1e-9),
-        "variances": numpy.allclose(found.std(axis=0, ddof=1), fitted.values_, atol=1e-7 * values[0]),
+        "variances": numpy.allclose(
+            found.std(axis=0, ddof=1), fitted.values_, atol=1e-7 * values[0]
+        ),
     }
 
 
@@ -77,18 +92,24 @@ def judge_gcca(fitted, views, normalize):
     reduced = [view @ basis.T for view, basis in zip(rows, bases, strict=True)]
     covariance = numpy.atleast_2d(numpy.cov(numpy.hstack(reduced).T))
     within = linalg.block_diag(*(numpy.atleast_2d(numpy.cov(view.T)) for view in reduced))
-    ridge = numpy.concatenate([numpy.full(len(basis), r) for basis, r in zip(bases, ridges, strict=True)])
+    ridge = numpy.concatenate(
+        [numpy.full(len(basis), r) for basis, r in zip(bases, ridges, strict=True)]
+    )
     rho = linalg.eigvalsh(covariance - within, within + numpy.diag(ridge))[::-1]
     total = sum(fitted.widths_)
     rho = numpy.sort(numpy.concatenate([rho, numpy.zeros(total - len(rho))]))[::-1]
     whole = numpy.cov(numpy.hstack(rows).T)
     blocks = linalg.block_diag(*(numpy.atleast_2d(numpy.cov(view.T)) for view in rows))
-    ridge = numpy.concatenate([numpy.full(view.shape[1], r) for view, r in zip(rows, ridges, strict=True)])
+    ridge = numpy.concatenate(
+        [numpy.full(view.shape[1], r) for view, r in zip(rows, ridges, strict=True)]
+    )
     B, theta = blocks + numpy.diag(ridge), fitted.components_.T
     left, right = (whole - blocks) @ theta, B @ theta * fitted.values_
     return {
         "width": fitted.width == (fitted.size or min(max(fitted.widths_), n - 1)),
-        "values": numpy.allclose(fitted.values_, rho[: fitted.width], rtol=1e-4, atol=1e-5 * abs(rho).max()),
+        "values": numpy.allclose(
+            fitted.values_, rho[: fitted.width], rtol=1e-4, atol=1e-5 * abs(rho).max()
+        ),
         "constraint": numpy.allclose(theta.T @ B @ theta, numpy.eye(fitted.width), atol=1e-4),
         "equation": numpy.allclose(left, right, atol=1e-5 * max(abs(left).max(), abs(right).max())),
         "order": bool((numpy.diff(fitted.values_) <= 0).all() and fitted.values_[0] > 0),
@@ -115,15 +136,30 @@ def remedies(message, make, settings, views, names):
     default = make(**{**settings, "size": None})
     if "no direction to give by the method" in message and "Use the method svd" in message:
         return [(SVD(normalize=settings["normalize"]), views, names)]
-    if found := re.search(r"have only (\d+) directions to give .* Set size to at most that, or leave it out", message):
-        return [(make(**{**settings, "size": int(found[1])}), views, names), (default, views, names)]
+    if found := re.search(
+        r"have only (\d+) directions to give .* Set size to at most that, or leave it out", message
+    ):
+        return [
+            (make(**{**settings, "size": int(found[1])}), views, names),
+            (default, views, names),
+        ]
     if "cannot be inverted with tau" in message and "such as 0.1" in message:
         return [(make(**{**settings, "tau": 0.1, "size": None}), views, names)]
-    if found := re.search(r"member '(\d)' .* the same vector .* Take it out, or fit on sentences", message):
+    if found := re.search(
+        r"member '(\d)' .* the same vector .* Take it out, or fit on sentences", message
+    ):
         rng = numpy.random.default_rng(0)
-        changed = [(default, [numpy.vstack([view, rng.normal(size=(20, view.shape[1]))]) for view in views], names)]
+        changed = [
+            (
+                default,
+                [numpy.vstack([view, rng.normal(size=(20, view.shape[1]))]) for view in views],
+                names,
+            )
+        ]
         rest = [i for i, name in enumerate(names) if name != found[1]]
-        without = [(default, [views[i] for i in rest], [names[i] for i in rest])] if len(rest) > 1 else []
+        without = (
+            [(default, [views[i] for i in rest], [names[i] for i in rest])] if len(rest) > 1 else []
+        )
         return changed + without
     return []
 
@@ -175,7 +211,14 @@ def test_meta_embeddings(counted, rng):
         for number in range(3):
             views = made_members(rng)
             widths, n = [view.shape[1] for view in views], len(views[0])
-            sizes = {None, 1, max(widths), min(sum(widths), n - 1) or 1, sum(widths), sum(widths) + 1}
+            sizes = {
+                None,
+                1,
+                max(widths),
+                min(sum(widths), n - 1) or 1,
+                sum(widths),
+                sum(widths) + 1,
+            }
             for normalize, size in itertools.product((True, False), sorted(sizes, key=str)):
                 settings = {"normalize": normalize, "size": size}
                 what = f"{number}, {n} sentences, widths {widths}, {settings}"
@@ -193,12 +236,20 @@ def test_numbers_of_any_size(counted, rng):
     """What is brought to unit length does not depend on how long it was, in float32 and float64."""
     both = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 10)) + 0.1 * rng.normal(size=(60, 10))
     views = [both[:, :4], both[:, 4:]]
-    methods = (SVD(size=3), GCCA(size=3), Average(), Concatenation(), CrossViewAutoencoder(size=3, epochs=2))
+    methods = (
+        SVD(size=3),
+        GCCA(size=3),
+        Average(),
+        Concatenation(),
+        CrossViewAutoencoder(size=3, epochs=2),
+    )
     with counted(PROMISE) as cases:
         for estimator in methods:
             expected = estimator.fit(views).transform(views)
             for power, dtype in ((-120, "f4"), (60, "f4"), (110, "f4"), (-900, "f8"), (900, "f8")):
-                scaled = [(view.astype("f4").astype("f8") * 2.0**power).astype(dtype) for view in views]
+                scaled = [
+                    (view.astype("f4").astype("f8") * 2.0**power).astype(dtype) for view in views
+                ]
                 found = estimator.fit(scaled).transform(scaled)
                 near = numpy.isfinite(found).all() and numpy.allclose(found, expected, atol=1e-5)
                 cases.check(near, f"{estimator.method} at 2**{power} in {dtype}")

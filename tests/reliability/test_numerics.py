@@ -14,15 +14,27 @@ from thinc.types import Ragged
 from spacy_sbert import similarity
 from spacy_sbert.losses import _common as distances
 from spacy_sbert.losses._common import cross_entropy, log_sum_exp, softmax
-from spacy_sbert.losses.contrastive import BatchHardTripletLoss, ContrastiveLoss, OnlineContrastiveLoss, TripletLoss
+from spacy_sbert.losses.contrastive import (
+    BatchHardTripletLoss,
+    ContrastiveLoss,
+    OnlineContrastiveLoss,
+    TripletLoss,
+)
 from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
-from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss, MultipleNegativesRankingLoss
+from spacy_sbert.losses.ranking import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
 from spacy_sbert.losses.similarity import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _rank_pairs
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
 from spacy_sbert.models.pooling import POOLING, _make_pooling
-from spacy_sbert.reranker.component import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
+from spacy_sbert.reranker.component import (
+    _binary_cross_entropy,
+    _label_cross_entropy,
+    _mean_squared_error,
+)
 
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"
 WIDTH = 6
@@ -46,7 +58,10 @@ def judged(cases, what, compute, expected, tolerance):
         return
     expected = numpy.asarray(expected, dtype="float64")
     near = found.shape == expected.shape and bool((abs(found - expected) <= tolerance).all())
-    cases.check(numpy.isfinite(found).all() and near, f"{what}: {found.ravel()[:6]} is not {expected.ravel()[:6]}")
+    cases.check(
+        numpy.isfinite(found).all() and near,
+        f"{what}: {found.ravel()[:6]} is not {expected.ravel()[:6]}",
+    )
 
 
 def drawn(rng, n, scales=SCALES):
@@ -71,8 +86,18 @@ def test_similarity(counted, rng):
                 ("cosine", partial(similarity.cosine, one, other), cos, 8 * EPS),
                 ("length", partial(similarity.unit_length, one), exact, 4 * EPS),
                 ("layer", partial(unit_length().predict, one), exact, 4 * EPS),
-                ("euclidean", partial(similarity.euclidean, one, other), euclidean, 8 * EPS * euclidean + 1e-44),
-                ("manhattan", partial(similarity.manhattan, one, other), manhattan, 8 * EPS * manhattan + 1e-44),
+                (
+                    "euclidean",
+                    partial(similarity.euclidean, one, other),
+                    euclidean,
+                    8 * EPS * euclidean + 1e-44,
+                ),
+                (
+                    "manhattan",
+                    partial(similarity.manhattan, one, other),
+                    manhattan,
+                    8 * EPS * manhattan + 1e-44,
+                ),
             ):
                 judged(cases, f"{name} of {one} and {other}", compute, expected, near)
 
@@ -94,7 +119,13 @@ def test_poolings(counted, rng):
                 ragged = Ragged(states, numpy.array([length], dtype="i"))
                 near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
                 what = f"{name} of {length}"
-                judged(cases, what, lambda n=name, r=ragged: _make_pooling(n).predict(r)[0], expected, near)
+                judged(
+                    cases,
+                    what,
+                    lambda n=name, r=ragged: _make_pooling(n).predict(r)[0],
+                    expected,
+                    near,
+                )
 
 
 def test_activations(counted, rng):
@@ -129,14 +160,25 @@ def test_scores(counted, rng):
             scores = (rng.normal(size=(7, 5)) * scale).astype("float32")
             targets, wide = rng.integers(5, size=7), scores.astype("float64")
             near = 8 * EPS * (1 + abs(wide).max())
-            total, shares = special.logsumexp(wide, axis=1, keepdims=True), special.softmax(wide, axis=1)
+            total, shares = (
+                special.logsumexp(wide, axis=1, keepdims=True),
+                special.softmax(wide, axis=1),
+            )
             losses, slopes = total[:, 0] - wide[range(7), targets], shares - numpy.eye(5)[targets]
             gold = rng.random(7).astype("float32")
             first = scores[:, :1]
             binary = (numpy.logaddexp(0, wide[:, 0]) - gold * wide[:, 0]).mean()
             binary_slope = (special.expit(wide[:, :1]) - gold[:, None]) / 7
-            squared, squared_slope = ((wide[:, 0] - gold) ** 2).mean(), 2 * (wide[:, :1] - gold[:, None]) / 7
-            excess = [20 * (wide[j, 0] - wide[i, 0]) for i in range(7) for j in range(7) if gold[i] > gold[j]]
+            squared, squared_slope = (
+                ((wide[:, 0] - gold) ** 2).mean(),
+                2 * (wide[:, :1] - gold[:, None]) / 7,
+            )
+            excess = [
+                20 * (wide[j, 0] - wide[i, 0])
+                for i in range(7)
+                for j in range(7)
+                if gold[i] > gold[j]
+            ]
             ranks = special.logsumexp([0, *excess])
             judgements = [  # what is computed, what of it, what it should be, and how near
                 (partial(cross_entropy, scores, targets), 0, losses, near),
@@ -196,7 +238,9 @@ def losses():
         "AnglE": Kind(AnglELoss(), 2, SCORES, steep=1e4),
         "AnglE, sharp": Kind(AnglELoss(scale=1e4), 2, SCORES, steep=1e9),
         "Distillation": Kind(DistillationLoss(), 2, "vectors", 2, sizes=SQUARES),
-        "ProjectedDistillation": Kind(ProjectedDistillationLoss(), 1, "vectors", 2, sizes=SQUARES[:-1]),
+        "ProjectedDistillation": Kind(
+            ProjectedDistillationLoss(), 1, "vectors", 2, sizes=SQUARES[:-1]
+        ),
         "Matryoshka": Kind(MatryoshkaLoss(CosineSimilarityLoss(), [2, 6]), 2, SCORES),
         "Softmax": Kind(SoftmaxLoss(), 2, LABELS, 1, sizes=(*PRODUCTS, 1e10)),
         "Softmax of products": Kind(SoftmaxLoss(["product"]), 2, LABELS, 2, sizes=PRODUCTS),
@@ -205,15 +249,23 @@ def losses():
         for make in (MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss):
             name = f"{make.__name__}, symmetric={symmetric}"
             found[name] = Kind(make(symmetric=symmetric), 2, TEXTS[:2], steep=1e4)
-            found[f"{name}, triplets"] = Kind(make(symmetric=symmetric, scale=1e4), 3, TEXTS, steep=1e9)
+            found[f"{name}, triplets"] = Kind(
+                make(symmetric=symmetric, scale=1e4), 3, TEXTS, steep=1e9
+            )
             dot = make(symmetric=symmetric, similarity="dot", scale=1.0)
             found[f"{name}, dot"] = Kind(dot, 2, TEXTS[:2], 2, sizes=(*PRODUCTS[:-1], 1e10, 1e17))
     for distance in distances.DISTANCES:
         degree, sizes = (0, {}) if distance == "cosine" else (1, {"sizes": SQUARES})
         found[f"Triplet, {distance}"] = Kind(TripletLoss(distance), 3, None, degree, **sizes)
-        found[f"BatchHardTriplet, {distance}"] = Kind(BatchHardTripletLoss(distance), 1, LABELS, degree, **sizes)
-        found[f"Contrastive, {distance}"] = Kind(ContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes)
-        found[f"OnlineContrastive, {distance}"] = Kind(OnlineContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes)
+        found[f"BatchHardTriplet, {distance}"] = Kind(
+            BatchHardTripletLoss(distance), 1, LABELS, degree, **sizes
+        )
+        found[f"Contrastive, {distance}"] = Kind(
+            ContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes
+        )
+        found[f"OnlineContrastive, {distance}"] = Kind(
+            OnlineContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes
+        )
     return found
 
 
@@ -233,9 +285,15 @@ def in_float64(layer):
 
 def judge_loss(cases, rng, name, kind, size):
     loss, gold = kind.loss, kind.gold
-    members = [(rng.normal(size=(5, WIDTH)) * size).astype("float32") for _ in range(kind.n_members)]
-    if "Online" not in name and rng.random() < 0.3:  # which of equal distances is hard, rounding decides
-        members[-1] = members[0] * numpy.float32(rng.choice([1, -1, 2]))  # as near, or as far, as can be
+    members = [
+        (rng.normal(size=(5, WIDTH)) * size).astype("float32") for _ in range(kind.n_members)
+    ]
+    if (
+        "Online" not in name and rng.random() < 0.3
+    ):  # which of equal distances is hard, rounding decides
+        members[-1] = members[0] * numpy.float32(
+            rng.choice([1, -1, 2])
+        )  # as near, or as far, as can be
     if rng.random() < 0.3:
         members[0][2] = 0
     if isinstance(gold, str):
@@ -244,7 +302,13 @@ def judge_loss(cases, rng, name, kind, size):
     reference, back = in_float64(loss)(([wide(x) for x in members], wide(gold)), True)
     of_value, of_gradient = kind.tolerances(size)
     of_value += 16 * EPS * abs(reference)
-    judged(cases, f"value of {name} at {size}", lambda: loss((members, gold), True)[0], reference, of_value)
+    judged(
+        cases,
+        f"value of {name} at {size}",
+        lambda: loss((members, gold), True)[0],
+        reference,
+        of_value,
+    )
     for k, slope in enumerate(back(1.0)):
         if not kind.degree and size < 1e-36:
             slope, of_gradient = slope * 0, 0.0  # that of float64 is no float32 number
@@ -254,7 +318,9 @@ def judge_loss(cases, rng, name, kind, size):
 
 def test_losses(counted, rng):
     """Value and gradient, each beside the same loss in float64, whose exponents reach eight times as far."""
-    with counted("losses of vectors of any size have the value and the gradient that float64 gives") as cases:
+    with counted(
+        "losses of vectors of any size have the value and the gradient that float64 gives"
+    ) as cases:
         for name, kind in losses().items():
             for size in kind.sizes:
                 judge_loss(cases, rng, name, kind, size)

@@ -20,40 +20,107 @@ VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0
 MANY = {"1000000000"}  # which no file here reaches; the other one has more than 64 bits
 ANY = set(VALUES) - {"\udcff"}
 LARGE = {*MANY, "1" + 30 * "0"}  # finite, as scores and similarities are
-PAIRS = [("A man.", "The mat."), ("The cat sat.", "A meal."), ("He ran.", "The dog ran fast."), ("Food.", "Eating.")]
+PAIRS = [
+    ("A man.", "The mat."),
+    ("The cat sat.", "A meal."),
+    ("He ran.", "The dog ran fast."),
+    ("Food.", "Eating."),
+]
 # What is right, by option, or by command and option: with the reason
 ALLOWED = {
-    **dict.fromkeys(("k", "window", "min-size", "init-config epochs"), MANY),  # no more than there is
-    **{key: {"0", *MANY} for key in ("mine k", "limit", "batch-items", "distill-static words")},  # all
+    **dict.fromkeys(
+        ("k", "window", "min-size", "init-config epochs"), MANY
+    ),  # no more than there is
+    **{
+        key: {"0", *MANY} for key in ("mine k", "limit", "batch-items", "distill-static words")
+    },  # all
     **{key: {"0"} for key in ("bootstrap", "checkpoint-every", "visualize clusters")},  # none
     "max-tokens": {"0", *LARGE},
     "seed": {"0", "1000000000"},
-    **dict.fromkeys(("prompt", "title", "version", "card name", "trained-on"), ANY),  # any text may be one
-    **dict.fromkeys(("fit-meta name", "fit-meta pipe", "import name", "import pipe"), ANY - {""}),  # of a new pipe
+    **dict.fromkeys(
+        ("prompt", "title", "version", "card name", "trained-on"), ANY
+    ),  # any text may be one
+    **dict.fromkeys(
+        ("fit-meta name", "fit-meta pipe", "import name", "import pipe"), ANY - {""}
+    ),  # of a new pipe
     "init-config encoder": ANY - {""},  # which training looks for
     "search queries": ANY - {"", "-1"},  # any text but what reads as an option
     "gpu-ids": {"", "-1"},  # none; the CPU, as --gpu-id has it
     "gpu-id": {"-1"},  # the CPU
-    **{key: {"-1", "0"} for key in ("min-score", "init-config min-score", "cluster threshold", "visualize low")},
-    **{key: {"0"} for key in ("convert min-score", "evaluate min-score")},  # of a layout with a range
+    **{
+        key: {"-1", "0"}
+        for key in ("min-score", "init-config min-score", "cluster threshold", "visualize low")
+    },
+    **{
+        key: {"0"} for key in ("convert min-score", "evaluate min-score")
+    },  # of a layout with a range
     "visualize high": {"1.5", *LARGE},
     "init-config max-score": LARGE,
     "encoder": set(VALUES),  # of a baseline that is not asked for
-    **{f"{one} {name}": {""} for one in ("evaluate", "convert") for name in ("format", "score", "label")},  # none
+    **{
+        f"{one} {name}": {""}
+        for one in ("evaluate", "convert")
+        for name in ("format", "score", "label")
+    },  # none
     **{key: {""} for key in ("members", "benchmark folder")},  # none; the folder one is in
     # Of a .txt file, which has no columns, of a layout with a range, of another method or style, and a file
-    **{key: set() for key in ("column", "visualize column", "distill-static column", "fit-meta column")},
     **{
         key: set()
-        for key in ("convert max-score", "evaluate max-score", "cluster seed", "visualize seed", "search --queries")
+        for key in ("column", "visualize column", "distill-static column", "fit-meta column")
+    },
+    **{
+        key: set()
+        for key in (
+            "convert max-score",
+            "evaluate max-score",
+            "cluster seed",
+            "visualize seed",
+            "search --queries",
+        )
     },
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
-ELSEWHERE = {"code", "output", "output_path", "index_path", "cache", "more", "results", "index", "counts", "help"}
-FILES = {"config", "train_path", "dev_path", "input_path", "data_path", "folder", "corpus", "texts_path", "source"}
-BY_VALUE = {"pipeline", "teacher", *FILES, "members", "score", "label", "labels", "column", "id_column"}
+ELSEWHERE = {
+    "code",
+    "output",
+    "output_path",
+    "index_path",
+    "cache",
+    "more",
+    "results",
+    "index",
+    "counts",
+    "help",
+}
+FILES = {
+    "config",
+    "train_path",
+    "dev_path",
+    "input_path",
+    "data_path",
+    "folder",
+    "corpus",
+    "texts_path",
+    "source",
+}
+BY_VALUE = {
+    "pipeline",
+    "teacher",
+    *FILES,
+    "members",
+    "score",
+    "label",
+    "labels",
+    "column",
+    "id_column",
+}
 BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe"}  # named by what was given
-OTHERWISE = {"labels": "as a table", "column": "as a table", "baseline": "name =", "queries": "a query"}
+OTHERWISE = {
+    "labels": "as a table",
+    "column": "as a table",
+    "baseline": "name =",
+    "queries": "a query",
+}
 OTHERWISE["input_path"] = "INPUT"  # how else messages may name them
 
 
@@ -64,10 +131,16 @@ def folder(tiny_bert, tmp_path_factory):
         nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
     nlp.initialize()
     nlp.to_disk(made / "nlp")
-    (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
-    rows = "".join(f"genre\tfile\t2015\tid\t{i}.0\t{one}\t{two}\n" for i, (one, two) in enumerate(PAIRS))
+    (made / "corpus.txt").write_text(
+        "\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12)
+    )
+    rows = "".join(
+        f"genre\tfile\t2015\tid\t{i}.0\t{one}\t{two}\n" for i, (one, two) in enumerate(PAIRS)
+    )
     (made / "pairs.csv").write_text(rows)
-    (made / "own.csv").write_text("first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9)))
+    (made / "own.csv").write_text(
+        "first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9))
+    )
     for name in ("data", "texts"):
         (made / name).mkdir()
     (made / "texts" / "a.txt").write_text("A man is eating.\n")
@@ -122,14 +195,19 @@ def run(command, given, written, value):
 
 def is_named(shown, name, option, value):
     """Whether a message has the name of the option, or of what it is for; or what was given, where that tells."""
-    by_value = name in BY_VALUE and value.split(",")[0].encode("utf8", "backslashreplace").decode() in shown
+    by_value = (
+        name in BY_VALUE
+        and value.split(",")[0].encode("utf8", "backslashreplace").decode() in shown
+    )
     return by_value or any(said in shown for said in (option, name, OTHERWISE.get(name, name)))
 
 
 @pytest.mark.parametrize("part", parts(128))
 def test_options(counted, folder, tiny_bert, part, monkeypatch):
     monkeypatch.chdir(folder)
-    once = {str(folder / "nlp"): spacy.load(folder / "nlp")}  # to load it each time is not the point
+    once = {
+        str(folder / "nlp"): spacy.load(folder / "nlp")
+    }  # to load it each time is not the point
     load = spacy.util.load_model
 
     def loaded(given, **kwargs):  # fit-meta adds a pipe to what it loads
@@ -150,7 +228,10 @@ def test_options(counted, folder, tiny_bert, part, monkeypatch):
             if done.exception is not None and not isinstance(done.exception, SystemExit):
                 cases.wrong(f"{what}: {type(done.exception).__name__}: {str(done.exception)[:200]}")
             elif accepted or value in right:
-                cases.check(accepted and value in right, f"{what}: {'accepted' if accepted else shown[:200]}")
+                cases.check(
+                    accepted and value in right,
+                    f"{what}: {'accepted' if accepted else shown[:200]}",
+                )
             elif is_named(shown, name, option, value):
                 cases.refused()
             else:

@@ -16,13 +16,16 @@ from spacy_sbert.files.serialization import MARK
 
 TEXT = "A man is eating food. He cannot go."
 PAIR = ("the cat sat", "the dog ran fast")
-KINDS = [kind for kind in ("own", "shared", "meta", "reranker") if kind != "shared" or kind in INSTALLED]
+KINDS = [
+    kind for kind in ("own", "shared", "meta", "reranker") if kind != "shared" or kind in INSTALLED
+]
 
 
 def same(expected):
     """Whether vectors are those expected; of None any are."""
     return lambda found: (
-        expected is None or (found.shape == expected.shape and numpy.allclose(found, expected, atol=1e-5))
+        expected is None
+        or (found.shape == expected.shape and numpy.allclose(found, expected, atol=1e-5))
     )
 
 
@@ -41,10 +44,14 @@ def build(kind, make_nlp, model):
         nlp.add_pipe("sbert", name="sbert_max", config={"model": {**model, "pooling": "max"}})
         nlp.add_pipe("sbert_meta", config={"method": "svd", "size": 5})
         pipe = nlp.get_pipe("sbert_meta")
-        views = [numpy.random.default_rng(i).normal(size=(40, 16)).astype("float32") for i in range(2)]
+        views = [
+            numpy.random.default_rng(i).normal(size=(40, 16)).astype("float32") for i in range(2)
+        ]
         pipe.estimator.fit(views, [member.name for member in pipe.members])
     else:
-        nlp = make_nlp(kind, model={"dense": {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 6}})
+        nlp = make_nlp(
+            kind, model={"dense": {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 6}}
+        )
         (layer,) = (node for node in nlp.get_pipe("sbert").model.walk() if node.name == "dense")
         for key, shape in (("W", (6, 16)), ("b", (6,))):
             layer.set_param(key, numpy.random.default_rng(3).normal(size=shape).astype("float32"))
@@ -82,8 +89,23 @@ def ours(folder):
 
 
 LANDMARKS = (  # in a saved model: each begins a class of bytes
-    *(b"nodes", b"attrs", b"shims", b"params", b"files", b"sha256", b"config.json", b"model.safetensors"),
-    *(b"F32", b"spacy_sbert.json", b"special_tokens_map.json", b"tokenizer.json", b"tokenizer_config.json"),
+    *(
+        b"nodes",
+        b"attrs",
+        b"shims",
+        b"params",
+        b"files",
+        b"sha256",
+        b"config.json",
+        b"model.safetensors",
+    ),
+    *(
+        b"F32",
+        b"spacy_sbert.json",
+        b"special_tokens_map.json",
+        b"tokenizer.json",
+        b"tokenizer_config.json",
+    ),
     *(b"vocab.txt", b"max_length", b"method", b"widths", MARK),
 )
 damaged_at_marks = partial(damages, landmarks=LANDMARKS)
@@ -95,7 +117,9 @@ def test_flips_and_cuts_on_disk(part, make, counted):
     folder, expected = make(kind)
     rng = random.Random(f"{kind} {part}")
     nlp = spacy.load(folder)
-    with counted("a saved pipeline, damaged anywhere in what is ours, has the same vectors or names the file") as cases:
+    with counted(
+        "a saved pipeline, damaged anywhere in what is ours, has the same vectors or names the file"
+    ) as cases:
         for file in ours(folder):
             whole, pipe = file.read_bytes(), nlp.get_pipe(file.parent.name)
             # spacy-transformers reads its file without saying which to the model, whose message says where it lies
@@ -109,7 +133,13 @@ def test_flips_and_cuts_on_disk(part, make, counted):
             for what, damaged in damaged_at_marks(whole, rng, 6 if file.name != "cfg" else 1):
                 file.write_bytes(damaged)
                 judge(cases, f"{kind} {file.name}: {what}", use, same(expected), named)
-            judge(cases, f"{kind} {file.name}", lambda: answer(spacy.load(folder)), same(expected), named)
+            judge(
+                cases,
+                f"{kind} {file.name}",
+                lambda: answer(spacy.load(folder)),
+                same(expected),
+                named,
+            )
             file.write_bytes(whole)
             use()
 
@@ -119,12 +149,18 @@ def test_flips_and_cuts_in_bytes(part, saved, counted):
     kind = KINDS[part % len(KINDS)]
     folder, expected = saved(kind)
     rng = random.Random(f"bytes {kind} {part}")
-    with counted("bytes of a pipe, damaged anywhere, give the same vectors or an error that says so") as cases:
-        for name in [file.parent.name for file in ours(folder) if file.name in ("model", "estimator")]:
+    with counted(
+        "bytes of a pipe, damaged anywhere, give the same vectors or an error that says so"
+    ) as cases:
+        for name in [
+            file.parent.name for file in ours(folder) if file.name in ("model", "estimator")
+        ]:
             if name == "transformer":
                 continue  # a pipe of spacy-transformers
             nlp = spacy.load(folder)
-            for what, damaged in damaged_at_marks(nlp.get_pipe(name).to_bytes(exclude=["vocab"]), rng, 10):
+            for what, damaged in damaged_at_marks(
+                nlp.get_pipe(name).to_bytes(exclude=["vocab"]), rng, 10
+            ):
 
                 def use(nlp=nlp, name=name, damaged=damaged):
                     nlp.get_pipe(name).from_bytes(damaged, exclude=["vocab"])
@@ -139,7 +175,9 @@ def test_encoder_in_another_pipe(part, make_nlp, counted):
     nlp = make_nlp()
     expected, rng = answer(nlp), random.Random(part)
     shim = shim_of(nlp)
-    with counted("an encoder in the bytes of any pipe, damaged anywhere, has the same vectors or says so") as cases:
+    with counted(
+        "an encoder in the bytes of any pipe, damaged anywhere, has the same vectors or says so"
+    ) as cases:
         for what, damaged in damaged_at_marks(shim.to_bytes(), rng, 30):
             use = lambda damaged=damaged: (shim.from_bytes(damaged), answer(nlp))[1]  # noqa: E731
             judge(cases, what, use, same(expected), "encoder")
@@ -153,23 +191,42 @@ def test_incomplete_pipelines(part, make, counted):
     rng = random.Random(f"stopped {part}")
     shutil.copytree(folder, folder.with_name("model-best"))
     shutil.rmtree(folder / "vocab")
-    with counted("half a pipeline, as a killed training leaves it, names the file and the folder to try") as cases:
+    with counted(
+        "half a pipeline, as a killed training leaves it, names the file and the folder to try"
+    ) as cases:
         for file in ours(folder):
             if file.name == "cfg":
                 continue
             whole = file.read_bytes()
             for length in (rng.choice((None, 0, 1, len(whole) - 1)), rng.randrange(2, len(whole))):
                 file.unlink() if length is None else file.write_bytes(whole[:length])
-                named = (str(file), "model-best") if file.parent.name != "transformer" else ("model",)
-                judge(cases, f"{kind} {file}: {length}", lambda: answer(spacy.load(folder)), lambda _: False, *named)
+                named = (
+                    (str(file), "model-best") if file.parent.name != "transformer" else ("model",)
+                )
+                judge(
+                    cases,
+                    f"{kind} {file}: {length}",
+                    lambda: answer(spacy.load(folder)),
+                    lambda _: False,
+                    *named,
+                )
             file.write_bytes(whole)
 
 
 # Folders that are loaded by their names have no digests: what their files say is judged by its type.
 
 VALUES = (None, -1, "x", [], {}, 10**9, True)
-SETTINGS = ("default_prompt_name", "truncate_dim")  # one in the config wins, so their errors may name them alone
-FILES = ["config.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.json", "modules.json"]
+SETTINGS = (
+    "default_prompt_name",
+    "truncate_dim",
+)  # one in the config wins, so their errors may name them alone
+FILES = [
+    "config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "modules.json",
+]
 FILES += ["sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json"]
 
 
@@ -177,13 +234,23 @@ FILES += ["sentence_bert_config.json", "config_sentence_transformers.json", "1_P
 def folder(tiny_bert, tmp_path):
     """An encoder's folder as sentence-transformers writes it."""
     folder = shutil.copytree(tiny_bert, tmp_path / "encoder")
-    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
-    srsly.write_json(folder / "sentence_bert_config.json", {"max_seq_length": 20, "do_lower_case": False})
+    write_modules(
+        folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")
+    )
+    srsly.write_json(
+        folder / "sentence_bert_config.json", {"max_seq_length": 20, "do_lower_case": False}
+    )
     shared = {"prompts": {"query": "go "}, "default_prompt_name": None, "truncate_dim": None}
     srsly.write_json(folder / "config_sentence_transformers.json", shared)
     (folder / "1_Pooling").mkdir()
-    flags = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, "include_prompt": True}
-    srsly.write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 16, **flags})
+    flags = {
+        "pooling_mode_cls_token": False,
+        "pooling_mode_mean_tokens": True,
+        "include_prompt": True,
+    }
+    srsly.write_json(
+        folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 16, **flags}
+    )
     return folder
 
 
@@ -195,13 +262,23 @@ def places(content, at=()):
     """The path to every value in JSON, of long objects and lists to some."""
     if at:
         yield at
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    items = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content)
+        if isinstance(content, list)
+        else ()
+    )
     for key, value in list(items)[:12]:
         yield from places(value, (*at, key))
 
 
 def json_type(value):
-    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+    return (
+        "number"
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else type(value).__name__
+    )
 
 
 def files_of(folder):
@@ -212,8 +289,14 @@ def files_of(folder):
 @pytest.mark.parametrize("part", parts(192))
 def test_values_of_other_types(part, folder, counted):
     expected = encode(folder)
-    with counted("a value of another type in an encoder's folder is refused by name, or changes no vector") as cases:
-        every = [(name, at) for name in files_of(folder) for at in places(json.loads((folder / name).read_text()))]
+    with counted(
+        "a value of another type in an encoder's folder is refused by name, or changes no vector"
+    ) as cases:
+        every = [
+            (name, at)
+            for name in files_of(folder)
+            for at in places(json.loads((folder / name).read_text()))
+        ]
         for name, (*above, key) in every[part::192]:
             whole = (folder / name).read_text()
             for value in VALUES:
@@ -223,10 +306,18 @@ def test_values_of_other_types(part, folder, counted):
                 before, inner[key] = inner[key], value
                 (folder / name).write_text(json.dumps(content))
                 # That is its author's word, and so is a step of the tokenizer that is left out.
-                is_same_type = json_type(before) == json_type(value) or (value is None and name == "tokenizer.json")
+                is_same_type = json_type(before) == json_type(value) or (
+                    value is None and name == "tokenizer.json"
+                )
                 case = f"{name}: {above} {key} = {value!r}, was {str(before)[:40]}"
                 named = str(key) if key in SETTINGS else str(folder)
-                judge(cases, case, lambda: encode(folder), same(None if is_same_type else expected), named)
+                judge(
+                    cases,
+                    case,
+                    lambda: encode(folder),
+                    same(None if is_same_type else expected),
+                    named,
+                )
             (folder / name).write_text(whole)
 
 
@@ -234,12 +325,20 @@ def test_values_of_other_types(part, folder, counted):
 def test_cut_files_of_a_folder(part, folder, counted):
     expected = encode(folder)
     rng = random.Random(part)
-    with counted("a cut or empty file in an encoder's folder is refused by name, or changes no vector") as cases:
+    with counted(
+        "a cut or empty file in an encoder's folder is refused by name, or changes no vector"
+    ) as cases:
         for name in [*files_of(folder), "model.safetensors", "vocab.txt"][part % 2 :: 2]:
             whole = (folder / name).read_bytes()
             length = rng.choice((0, 1, rng.randrange(2, len(whole) - 1), len(whole) - 2))
             (folder / name).write_bytes(whole[:length])
-            judge(cases, f"{name}: {length}", lambda: encode(folder), same(expected), str(folder / name))
+            judge(
+                cases,
+                f"{name}: {length}",
+                lambda: encode(folder),
+                same(expected),
+                str(folder / name),
+            )
             (folder / name).write_bytes(whole)
 
 
@@ -256,4 +355,10 @@ def test_flips_in_the_header_of_weights(part, folder, counted):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit
             file.write_bytes(damaged)
-            judge(cases, f"bit {bit} of byte {at}", lambda: encode(folder), same(expected), str(folder))
+            judge(
+                cases,
+                f"bit {bit} of byte {at}",
+                lambda: encode(folder),
+                same(expected),
+                str(folder),
+            )

@@ -21,11 +21,17 @@ from spacy_sbert.search import corpus_search
 from spacy_sbert.training.batchers import batch_mixed
 from spacy_sbert.training.quickstart_config import quickstart_config
 
-RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training
+RIGHT_FACTORS = {
+    "zero",
+    "one and a half",
+    *MANY,
+}  # a finite factor; a loss that is not finite is refused in training
 # Values that are right, by setting: with the reason, so that nothing is accepted by accident.
 ALLOWED = {
     # Factors and margins in formulas
-    **dict.fromkeys(("grad_factor", "learn_rate_factor", "loss_weight", "margin", "initial_rate"), RIGHT_FACTORS),
+    **dict.fromkeys(
+        ("grad_factor", "learn_rate_factor", "loss_weight", "margin", "initial_rate"), RIGHT_FACTORS
+    ),
     **dict.fromkeys(("scale", "a"), RIGHT_FACTORS - {"zero"}),  # which divides, or makes all alike
     "max_grad_norm": RIGHT_FACTORS,
     "warmup": {"zero"},  # none
@@ -33,7 +39,16 @@ ALLOWED = {
     "max_score": {"one and a half", *MANY},  # above min_score, 0
     # Limits, which large numbers take away
     **dict.fromkeys(
-        ("batch_size", "limit", "max_batch_items", "mini_batch_size", "shuffle_buffer", "size", "total_steps"), MANY
+        (
+            "batch_size",
+            "limit",
+            "max_batch_items",
+            "mini_batch_size",
+            "shuffle_buffer",
+            "size",
+            "total_steps",
+        ),
+        MANY,
     ),
     "epochs": {"minus one", "zero", *MANY},  # a stream and no limit, which max_steps ends
     "max_steps": MANY,
@@ -43,27 +58,43 @@ ALLOWED = {
     "spans_key": LATER,
     "upstream": LATER,  # refused by name when the pipeline is put together
     "name": LATER,  # of an encoder, which is loaded on first use: see test_unknown_encoders
-    "default_prompt_name": {"empty text", *LATER},  # "" for none; the folder's prompts are known when it is loaded
+    "default_prompt_name": {
+        "empty text",
+        *LATER,
+    },  # "" for none; the folder's prompts are known when it is loaded
     "teacher": LATER,  # a pipeline that is loaded when the first example is read
     "counts": LATER,  # a file that is read when the function is fitted
     "output_file": LATER,  # a file that will be written
     "seed": {"minus one", *MANY},  # Python's generator takes any whole number
     # Blocks and lists that may be empty, or hold what their own function checks
     **{key: {"dict"} for key in ("grad_scaler_config", "prompts")},
-    **{key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")},  # read with the folder
+    **{
+        key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")
+    },  # read with the folder
     "frozen": {"list"},  # nothing
     "members": {"list"},  # no columns are named
     "missing": {"list"},  # no label stands for none
 }
 ALONE = {  # and all that is right, whatever annotation and default say
-    "spacy-sbert.PairCorpus.v1 min_score": {"zero"},  # the default; the layout has a range of its own
+    "spacy-sbert.PairCorpus.v1 min_score": {
+        "zero"
+    },  # the default; the layout has a range of its own
     "spacy-sbert.PairCorpus.v1 max_score": set(),
     "spacy-sbert.PairCorpus.v1 path": set(),  # None stands for what the command line is to give
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},  # of 32 bits
     "spacy-sbert.NgramHashEmbed.v1 ngram_size": {"zero"},  # words alone
-    "spacy-sbert.LossByName.v1 settings": {"none", "dict", "dict of things"},  # for code that may not be there
-    "spacy-sbert.MultiTaskLoss.v1 weights": {"none", "dict"},  # objectives that are not named have 1
-    **{f"{pipe} model": {"dict"} for pipe in ("sbert", "sbert_transformer", "sbert_reranker")},  # the default
+    "spacy-sbert.LossByName.v1 settings": {
+        "none",
+        "dict",
+        "dict of things",
+    },  # for code that may not be there
+    "spacy-sbert.MultiTaskLoss.v1 weights": {
+        "none",
+        "dict",
+    },  # objectives that are not named have 1
+    **{
+        f"{pipe} model": {"dict"} for pipe in ("sbert", "sbert_transformer", "sbert_reranker")
+    },  # the default
     "sbert loss": {"none", "dict"},  # no training; the default
     **{f"{pipe} scorer": {"none", "dict"} for pipe in ("sbert", "sbert_meta", "sbert_reranker")},
     "sbert spans_key": set(),  # that of the span getter: see test_spans_keys
@@ -74,7 +105,15 @@ ALONE = {  # and all that is right, whatever annotation and default say
 PAIRS = str(ROOT / "assets" / "pairs-dev.csv")
 COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
 CORPUS = {"@readers": "spacy-sbert.PairCorpus.v1", "path": PAIRS}
-SIZES = {"nI": 16, "nO": 8, "size": 4, "initial_rate": 1e-3, "total_steps": 100, "epochs": 0, "max_steps": 100}
+SIZES = {
+    "nI": 16,
+    "nO": 8,
+    "size": 4,
+    "initial_rate": 1e-3,
+    "total_steps": 100,
+    "epochs": 0,
+    "max_steps": 100,
+}
 GIVEN = {  # what must be given
     **SIZES,
     "batcher": batch_mixed(4),
@@ -107,25 +146,36 @@ REGISTERED = {name: made for name, made in ENTRY_POINTS.items() if made[0] != "f
 def given_to(function, source=GIVEN):
     parameters = inspect.signature(function).parameters
     needed = {key for key in parameters if parameters[key].default is inspect.Parameter.empty}
-    return {key: source.get(key, GIVEN[key]) for key in parameters if key in needed | set(DEFAULT_BLOCKS) & set(source)}
+    return {
+        key: source.get(key, GIVEN[key])
+        for key in parameters
+        if key in needed | set(DEFAULT_BLOCKS) & set(source)
+    }
 
 
 def try_all(counted, targets, but=""):
     with counted(PROMISE) as cases:
         for one in targets:
-            alone = {key.split()[1]: right for key, right in ALONE.items() if key.split()[0] == one.name}
+            alone = {
+                key.split()[1]: right for key, right in ALONE.items() if key.split()[0] == one.name
+            }
             one.judge_all(cases, ALLOWED, alone, but)
 
 
 @pytest.mark.spacy_transformers
 def test_what_is_registered_called_from_python(counted):
-    try_all(counted, [target(name, function, given_to(function)) for name, (_, function) in REGISTERED.items()])
+    try_all(
+        counted,
+        [target(name, function, given_to(function)) for name, (_, function) in REGISTERED.items()],
+    )
 
 
 @pytest.mark.parametrize("part", parts(4))
 def test_what_is_registered_built_from_a_config(counted, part):
     def built(kind, name):
-        return lambda **settings: registry.resolve({"block": {f"@{kind}": name, **settings}})["block"]
+        return lambda **settings: registry.resolve({"block": {f"@{kind}": name, **settings}})[
+            "block"
+        ]
 
     targets = []
     for name, (kind, function) in list(REGISTERED.items())[part::4]:
@@ -154,9 +204,43 @@ TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)
 ROWS = RNG.normal(size=(12, 16)).astype("float32")
 # What a function works on, which has errors of its own: see below
-DATA = {"self", "cls", "nlp", "vocab", "model", "docs", "texts", "vectors", "queries", "query", "stream", "spans"}
-DATA |= {"sbert", "teacher", "get_examples", "pipe", "source", "estimator", "text", "columns", "labels", "index"}
-DATA |= {"encoder", "read", "first", "second", "jupyter", "target", "pairs", "device", "activation_fn"}
+DATA = {
+    "self",
+    "cls",
+    "nlp",
+    "vocab",
+    "model",
+    "docs",
+    "texts",
+    "vectors",
+    "queries",
+    "query",
+    "stream",
+    "spans",
+}
+DATA |= {
+    "sbert",
+    "teacher",
+    "get_examples",
+    "pipe",
+    "source",
+    "estimator",
+    "text",
+    "columns",
+    "labels",
+    "index",
+}
+DATA |= {
+    "encoder",
+    "read",
+    "first",
+    "second",
+    "jupyter",
+    "target",
+    "pairs",
+    "device",
+    "activation_fn",
+}
 DATA |= {"train", "dev"}  # settings of corpora, which are tried as registered functions
 RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
     **dict.fromkeys(("batch_size", "window", "k", "limit"), MANY),  # no more than there are
@@ -178,11 +262,18 @@ RIGHT = {  # by the argument's name, with the reason; what flags are, what may b
 NO_MORE = {"k": set(), "rescore": {"zero", *MANY}}  # of vectors: at most as many as there are
 BELOW_ZERO = {"min_score": {"zero", "minus one"}, **NO_MORE}
 NO_COLUMNS = {"column": {"empty text", *LATER}}  # a .txt file has none
-TABLE = {"min_score": {"zero"}, "max_score": set(), "members": {"none", "list"}, "missing": {"none", "list"}}
+TABLE = {
+    "min_score": {"zero"},
+    "max_score": set(),
+    "members": {"none", "list"},
+    "missing": {"none", "list"},
+}
 ALSO_RIGHT = {  # in place of RIGHT, and of defaults and flags, by names of validated_functions
     "SentenceReranker.score_pairs": {"apply_softmax": {"false"}},  # of one output
     "SentenceReranker.rank": {"k": {"none"}, "top_k": {"none", *MANY}},
-    **dict.fromkeys(("nearest", "most_similar_pairs", "Int8Vectors.search", "BinaryVectors.search"), NO_MORE),
+    **dict.fromkeys(
+        ("nearest", "most_similar_pairs", "Int8Vectors.search", "BinaryVectors.search"), NO_MORE
+    ),
     **dict.fromkeys(("pairs_above", "similar_groups"), BELOW_ZERO),
     "communities": {"threshold": {"zero", "minus one"}},
     "hierarchical_clusters": {"n_clusters": set(), "threshold": {"none"}},  # exactly one is given
@@ -208,8 +299,12 @@ def folder(make_nlp, tmp_path_factory):
     hub.export_folder(alone, made / "exported")
     (made / "texts").mkdir()
     (made / "texts" / "one.txt").write_text("One.\n")
-    (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 2))
-    (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
+    (made / "corpus.txt").write_text(
+        "\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 2)
+    )
+    (made / "pairs.csv").write_text(
+        "".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4))
+    )
     return made
 
 
@@ -226,15 +321,27 @@ def nlp(make_nlp, tiny_bert):
 
 def calls(nlp, folder):
     """What is called, with what it must have, by names of validated_functions."""
-    sbert, reranker, combined = (nlp.get_pipe(name) for name in ("sbert", "sbert_reranker", "sbert_meta"))
+    sbert, reranker, combined = (
+        nlp.get_pipe(name) for name in ("sbert", "sbert_reranker", "sbert_meta")
+    )
     doc = nlp(TEXT)
     corpus, texts = folder / "corpus.txt", ["a man", "the dog"]
     index, binary = search.VectorIndex.build(ROWS), search.BinaryVectors.of(ROWS)
     int8 = search.Int8Vectors.fit(ROWS).apply(ROWS)
     tables = {name: {"path": str(folder / "pairs.csv")} for name in ("train", "dev")}
     of_file, rows = {"pipe": sbert, "corpus": corpus}, {"vectors": ROWS}
-    written = {"input_path": corpus, "output_path": folder / "out.npy", "overwrite": True, "restart": True}
-    dataset = {"source": folder / "texts", "target": folder / "vectors", "pipeline": folder / "nlp", "restart": True}
+    written = {
+        "input_path": corpus,
+        "output_path": folder / "out.npy",
+        "overwrite": True,
+        "restart": True,
+    }
+    dataset = {
+        "source": folder / "texts",
+        "target": folder / "vectors",
+        "pipeline": folder / "nlp",
+        "restart": True,
+    }
     return {
         "SentenceBert.encode": (sbert.encode, {"texts": texts}),
         "SentenceBert.pipe": (sbert.pipe, {"stream": [doc]}),
@@ -267,7 +374,10 @@ def calls(nlp, folder):
         "GCCA.__init__": (meta.GCCA, {}),
         "MetaEmbedding.__init__": (meta.SVD, {}),
         "CrossViewAutoencoder.__init__": (meta.CrossViewAutoencoder, {}),
-        "convert": (readers.convert, {"input_path": folder / "pairs.csv", "output_path": folder / "out.spacy"}),
+        "convert": (
+            readers.convert,
+            {"input_path": folder / "pairs.csv", "output_path": folder / "out.spacy"},
+        ),
         "example_doc": (readers.example_doc, {"nlp": nlp, "members": ["a", "b"]}),
         "pair_doc": (readers.pair_doc, {"nlp": nlp, "first": "a", "second": "b", "score": 0.5}),
         "export_folder": (hub.export_folder, {"nlp": nlp, "path": folder / "none"}),
@@ -283,8 +393,19 @@ def calls(nlp, folder):
 
 ELSEWHERE = {  # tried as registered functions, by the commands, and by test_given; the last ones have only paths
     *("SentenceBert.__init__", "SentenceMeta.__init__", "SentenceReranker.__init__"),
-    *("build_ivfpq", "SentenceBert.classify", "SentenceBert.initialize", "SentenceReranker.initialize"),
-    *("SentenceMeta.initialize", "VectorIndex.save", "VectorIndex.load", "BinaryVectors.save", "BinaryVectors.load"),
+    *(
+        "build_ivfpq",
+        "SentenceBert.classify",
+        "SentenceBert.initialize",
+        "SentenceReranker.initialize",
+    ),
+    *(
+        "SentenceMeta.initialize",
+        "VectorIndex.save",
+        "VectorIndex.load",
+        "BinaryVectors.save",
+        "BinaryVectors.load",
+    ),
     *("Int8Vectors.save", "Int8Vectors.load"),
 }
 
@@ -292,8 +413,13 @@ ELSEWHERE = {  # tried as registered functions, by the commands, and by test_giv
 @pytest.mark.spacy_transformers
 def test_none_is_forgotten(nlp, folder):
     registered = [made for _, made in ENTRY_POINTS.values()]
-    known = {id(vars(made).get("__init__", made)) if inspect.isclass(made) else id(made) for made in registered}
-    validated = {name for name, function in validated_functions().items() if id(function) not in known}
+    known = {
+        id(vars(made).get("__init__", made)) if inspect.isclass(made) else id(made)
+        for made in registered
+    }
+    validated = {
+        name for name, function in validated_functions().items() if id(function) not in known
+    }
     assert validated == calls(nlp, folder).keys() | ELSEWHERE
 
 
@@ -301,5 +427,7 @@ def test_none_is_forgotten(nlp, folder):
 def test_functions(counted, nlp, folder, part):
     with counted(PROMISE) as cases:
         for name, (call, given) in list(calls(nlp, folder).items())[part::22]:
-            but = tuple(DATA | {key for key in given if key.endswith("path") or key in ("corpus", "method")})
+            but = tuple(
+                DATA | {key for key in given if key.endswith("path") or key in ("corpus", "method")}
+            )
             target(name, call, given, but).judge_all(cases, RIGHT, ALSO_RIGHT.get(name, {}))

@@ -14,12 +14,24 @@ MOST = 5  # tests that the stock model itself may fail, with another version of 
 def outcomes(folder, *options):
     """Of spacy-transformers' tests, in a process of their own: "passed" or what went wrong, by the name of the test."""
     report = folder / "report.xml"
-    options = ["-q", "-p", "no:cacheprovider", "--pyargs", "spacy_transformers", f"--junit-xml={report}", *options]
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--pyargs",
+        "spacy_transformers",
+        f"--junit-xml={report}",
+        *options,
+    ]
     done = python("-m", "pytest", *options, folder=folder)
     assert report.exists(), done.stdout + done.stderr
     found = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        wrong = [child.get("message", "") for child in case if child.tag in ("failure", "error", "skipped")]
+        wrong = [
+            child.get("message", "")
+            for child in case
+            if child.tag in ("failure", "error", "skipped")
+        ]
         found[f"{case.get('classname')}::{case.get('name')}"] = "; ".join(wrong) or "passed"
     report.unlink()
     return found
@@ -31,10 +43,14 @@ def test_tests_of_spacy_transformers(counted, tmp_path, models):
     """Some tests, which all pass; and all, on models of all kinds, where those pass that pass with its own model."""
     make_models(tmp_path, *([models] if models else []))
     with counted(PROMISE) as cases:
-        ours = outcomes(tmp_path, "-p", "spacy_transformers_tests", *(["-k", QUICK] if models else []))
+        ours = outcomes(
+            tmp_path, "-p", "spacy_transformers_tests", *(["-k", QUICK] if models else [])
+        )
         stock = dict.fromkeys(ours, "passed") if models else outcomes(tmp_path)
         assert stock.keys() == ours.keys() and len(stock) >= (7 if models else 60)
         passing = [name for name, outcome in stock.items() if outcome == "passed"]
-        assert len(passing) >= len(stock) - MOST, {name: stock[name] for name in stock.keys() - set(passing)}
+        assert len(passing) >= len(stock) - MOST, {
+            name: stock[name] for name in stock.keys() - set(passing)
+        }
         for name in passing:
             cases.check(ours[name] == "passed", f"{name}: {ours[name]}")

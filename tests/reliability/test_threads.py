@@ -22,12 +22,26 @@ from transformers import DistilBertConfig, DistilBertModel, DistilBertTokenizerF
 
 from spacy_sbert.models.engine.concurrency import TrainedElsewhereError
 
-WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "go"]
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "someone",
+    "having",
+    "meal",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "he",
+    "go",
+]
 DROPOUT = {"bert": {"hidden_dropout_prob": 0.3}, "distilbert": {"dropout": 0.3}}
 N_STEPS = 8
-USED_WHILE_TRAINED = (
-    "whoever encodes while another thread trains gets vectors of one state of the weights, or is refused"
-)
+USED_WHILE_TRAINED = "whoever encodes while another thread trains gets vectors of one state of the weights, or is refused"
 ANOTHER_TRAINS = ("Another thread ('worker_", "or load the pipeline a second time")
 pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
 
@@ -47,11 +61,19 @@ def folders(tiny_bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("threads") / "distilbert"
     tokenizer = DistilBertTokenizerFast.from_pretrained(tiny_bert)
     tokenizer.save_pretrained(folder)
-    sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
+    sizes = {
+        "dim": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "hidden_dim": 32,
+        "max_position_embeddings": 24,
+    }
     other = {"initializer_range": 0.5, "activation": "silu"}  # which is not packed
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), **sizes, **other)).save_pretrained(folder)
+        DistilBertModel(
+            DistilBertConfig(vocab_size=len(tokenizer), **sizes, **other)
+        ).save_pretrained(folder)
     return {"bert": tiny_bert, "distilbert": folder}
 
 
@@ -73,17 +95,25 @@ def call(nlp, texts):
 
 
 def score(nlp, texts):
-    return nlp.get_pipe("sbert_reranker").score_pairs(zip(texts[::2], texts[1::2], strict=True))[:, None]
+    return nlp.get_pipe("sbert_reranker").score_pairs(zip(texts[::2], texts[1::2], strict=True))[
+        :, None
+    ]
 
 
 USES = (encode, pipe, call)
-QUICK = [("own", "bert", "float32"), ("shared", "distilbert", "float32"), ("reranker", "distilbert", "float32")]
+QUICK = [
+    ("own", "bert", "float32"),
+    ("shared", "distilbert", "float32"),
+    ("reranker", "distilbert", "float32"),
+]
 
 
 def pipelines(encoders, n_parts=1, precisions=("float32",)):
     """Each pipeline in n parts; of a few the first is quick."""
     return [
-        pytest.param(*pipeline, part, marks=[pytest.mark.slow] * (part > 0 or pipeline not in QUICK))
+        pytest.param(
+            *pipeline, part, marks=[pytest.mark.slow] * (part > 0 or pipeline not in QUICK)
+        )
         for pipeline in product(encoders, ("bert", "distilbert"), precisions)
         if pipeline[::2] != ("reranker", "reference")
         for part in range(n_parts)
@@ -106,7 +136,11 @@ def build(make_nlp, folders):
         elif encoder == "shared":
             nlp = make_nlp("shared", name=folders[kind], transformer=settings)
         else:
-            dense = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8} if encoder == "dense" else None
+            dense = (
+                {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}
+                if encoder == "dense"
+                else None
+            )
             nlp = make_nlp(name=folders[kind], model={**settings, "dense": dense})
         batch = scored_pairs(nlp)
         nlp.initialize(lambda: batch)
@@ -203,7 +237,9 @@ def test_used_amid_a_pass_of_training(counted, build, encoder, kind, precision, 
         trained.wait()
         try:
             for use in uses:
-                with pytest.raises(TrainedElsewhereError, match=r"Another thread \('worker_.'\) trains this"):
+                with pytest.raises(
+                    TrainedElsewhereError, match=r"Another thread \('worker_.'\) trains this"
+                ):
                     use(nlp, texts)
         finally:
             trained.wait()
@@ -245,17 +281,24 @@ def test_trained_together(counted, build, encoder, part):
                 refused.append(error)
 
     in_threads(train_it, train_it)
-    with counted("of two threads that train one encoder each makes whole steps, or is refused by name") as cases:
+    with counted(
+        "of two threads that train one encoder each makes whole steps, or is refused by name"
+    ) as cases:
         for error in refused:
             cases.check_message(error, encoder, *ANOTHER_TRAINS)
         steps = max(optimizer.nr_update.values())
-        cases.check(steps == len(done), f"{len(done)} updates done, {steps} steps made, {len(refused)} refused")
+        cases.check(
+            steps == len(done),
+            f"{len(done)} updates done, {steps} steps made, {len(refused)} refused",
+        )
         nlp.update(batch, sgd=optimizer)
         cases.check(max(optimizer.nr_update.values()) == steps + 1, "alone again")
 
 
 @pytest.mark.parametrize(PIPELINE, pipelines(("own", "shared")))
-def test_an_interrupted_update_leaves_no_dropout(counted, build, monkeypatch, encoder, kind, precision, part):
+def test_an_interrupted_update_leaves_no_dropout(
+    counted, build, monkeypatch, encoder, kind, precision, part
+):
     nlp, batch = build(encoder, kind)
     texts = make_texts(0)
     expected = [use(nlp, texts) for use in USES]
@@ -286,12 +329,17 @@ def test_forked_while_trained(counted, build, kind):
 
     def fork():
         try:
-            return [[sbert.vector(doc) for doc in nlp.pipe(texts, n_process=2, batch_size=4)] for _ in range(3)]
+            return [
+                [sbert.vector(doc) for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
+                for _ in range(3)
+            ]
         finally:
             done.set()
 
     _, found = in_threads(train_it, fork)
-    with counted("workers that are forked while another thread trains have one state of the weights") as cases:
+    with counted(
+        "workers that are forked while another thread trains have one state of the weights"
+    ) as cases:
         for vectors in found:
             for i, vector in enumerate(vectors):
                 cases.check(any(close(vector, state[i]) for state in states), kind)
@@ -303,7 +351,9 @@ MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", bool) if sys.platform ==
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 @pytest.mark.parametrize(
-    ("rounds", "n_texts"), [(6, 60), pytest.param(30, 2000, marks=pytest.mark.slow)], ids=["quick", "whole"]
+    ("rounds", "n_texts"),
+    [(6, 60), pytest.param(30, 2000, marks=pytest.mark.slow)],
+    ids=["quick", "whole"],
 )
 def test_memory_stays(counted, build, rounds, n_texts):
     """Rounds of nlp.pipe, encode and training, after two to warm up."""
@@ -317,7 +367,9 @@ def test_memory_stays(counted, build, rounds, n_texts):
         nlp.update(batch, sgd=optimizer)
         gc.collect()
         MALLOC_TRIM(0)  # what was freed is not in use, whenever glibc gives it back
-        found.append(4096 * int(Path("/proc/self/statm").read_text().split()[1]))  # bytes that are in memory
+        found.append(
+            4096 * int(Path("/proc/self/statm").read_text().split()[1])
+        )  # bytes that are in memory
     gc.unfreeze()
     with counted("resident memory stays within 2 % over rounds of use and training") as cases:
         for i, size in enumerate(found[2:]):

@@ -164,11 +164,17 @@ OTHERWISE = {  # how a pipeline with a tagger is made, and what else the judge i
     "RAdam": (both, {"make_optimizer": partial(RAdam, 0.01)}),
     "decay": (both, {"make_optimizer": partial(Adam, 0.01, L2=0.1, use_averages=False)}),
     "descent": (both, {"make_optimizer": partial(SGD, 0.1)}),
-    "Transformer.update": (both, {"loops": {"directly": directly}, "make_optimizer": partial(Adam, 0.01)}),
+    "Transformer.update": (
+        both,
+        {"loops": {"directly": directly}, "make_optimizer": partial(Adam, 0.01)},
+    ),
 }
 # The transformer encodes the batch for use while its gradient is awaited, or in place of training.
 OTHERWISE |= {
-    f"annotating, {name}, without {exclude}": (partial(both, transformer=given), {**ANNOTATES, "exclude": exclude})
+    f"annotating, {name}, without {exclude}": (
+        partial(both, transformer=given),
+        {**ANNOTATES, "exclude": exclude},
+    )
     for name, given in {"plain": {}, "dropout": DROPOUT, "in mini-batches": HALVES}.items()
     for exclude in ([], ["transformer"], ["sbert"])
 }
@@ -180,8 +186,21 @@ OTHERWISE |= {
     )
     for name, given in {"in mini-batches": HALVES, "checkpoints": CHECKPOINTS}.items()
 }
-QUICK = {"own", "own, cut and frozen", "shared", "shared, cached ranking", "shared, a tagger behind", "reranker"}
-QUICK |= {"replaced listeners", "two transformers", "decay", "Transformer.update", "the same gradient, checkpoints"}
+QUICK = {
+    "own",
+    "own, cut and frozen",
+    "shared",
+    "shared, cached ranking",
+    "shared, a tagger behind",
+    "reranker",
+}
+QUICK |= {
+    "replaced listeners",
+    "two transformers",
+    "decay",
+    "Transformer.update",
+    "the same gradient, checkpoints",
+}
 QUICK |= {"annotating, in mini-batches, without []"}
 CASES = {(way, n): (*made, {"n_parts": n}) for way, made in WAYS.items() for n in (1, 2)}
 CASES |= {(way, 1): (make, pairs_and_tags, settings) for way, (make, settings) in OTHERWISE.items()}
@@ -195,7 +214,9 @@ MARKED = [
 
 
 def same(found, expected):
-    return found.keys() == expected.keys() and all(numpy.array_equal(found[key], expected[key]) for key in expected)
+    return found.keys() == expected.keys() and all(
+        numpy.array_equal(found[key], expected[key]) for key in expected
+    )
 
 
 def restore(nlp, before):
@@ -251,7 +272,9 @@ def judge(counted, request):
     return judged
 
 
-@pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0|has a new head)")
+@pytest.mark.filterwarnings(
+    "ignore:.*(batch without pairs|saw but a part of|add up|W0|has a new head)"
+)
 @pytest.mark.parametrize(("way", "n_parts"), MARKED)
 def test_pipelines(judge, make_nlp, way, n_parts):
     make, batch, settings = CASES[way, n_parts]
@@ -312,11 +335,17 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
             nlp.update(batch, sgd=optimizer)
         except ZeroDivisionError as error:
             kept.append(error)  # and with it the frames that hold the callback
-    with counted("an interrupted update leaves the encoder as it was, and the next one trains") as cases:
+    with counted(
+        "an interrupted update leaves the encoder as it was, and the next one trains"
+    ) as cases:
         cases.check(numpy.array_equal(nlp(PAIRS[0][0]).vector, vector), "vectors after the error")
         before = parameters_of(nlp)
         in_a_loop(nlp, [batch], optimizer)
-        moved = [key for key, value in parameters_of(nlp).items() if not numpy.array_equal(before[key], value)]
+        moved = [
+            key
+            for key, value in parameters_of(nlp).items()
+            if not numpy.array_equal(before[key], value)
+        ]
         cases.check(any("query" in key[2] for key in moved), "the encoder stands still")
         cases.check(not shim_of(nlp, "transformer")._deferred, "an update is left over")
 
@@ -332,11 +361,15 @@ def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
         with ThreadPoolExecutor(1) as pool:
             return str(pool.submit(function).exception(timeout=60) or "")
 
-    with counted("weights are not exchanged while another thread trains, nor the other way round") as cases:
+    with counted(
+        "weights are not exchanged while another thread trains, nor the other way round"
+    ) as cases:
         with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
             said = elsewhere(updated)
         cases.check("MainThread" in said and same(parameters_of(nlp), before), said)
-        _, backprop = nlp.get_pipe("sbert").model.begin_update([example.predicted for example in batch])
+        _, backprop = nlp.get_pipe("sbert").model.begin_update(
+            [example.predicted for example in batch]
+        )
         for function in (averaged, updated):
             said = elsewhere(function)
             cases.check("MainThread" in said, said)
@@ -344,4 +377,7 @@ def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
         cases.check(not said, f"saving elsewhere: {said}")
         del backprop
         said = elsewhere(averaged) + elsewhere(updated)
-        cases.check(not said and not same(parameters_of(nlp), before), f"{said} once nobody awaits the gradient")
+        cases.check(
+            not said and not same(parameters_of(nlp), before),
+            f"{said} once nobody awaits the gradient",
+        )

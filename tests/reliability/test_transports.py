@@ -18,13 +18,36 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy_sbert import restore
 from spacy_sbert.pipeline import lost_hooks
 
-UNITS, POOLINGS = ("doc", "sent", "doc+sent"), ("mean", "max", "cls", "cls+mean", "lasttoken", "weightedmean")
+UNITS, POOLINGS = (
+    ("doc", "sent", "doc+sent"),
+    ("mean", "max", "cls", "cls+mean", "lasttoken", "weightedmean"),
+)
 SHARING = [encoder for encoder in TRANSFORMERS if encoder in INSTALLED]
 WAYS = [*product(SHARING, UNITS, POOLINGS, ("nothing", "tok2vec", "static vectors"))]
 random.Random(0).shuffle(WAYS)
 TOK2VEC = {"pretrained_vectors": None, "width": 8, "depth": 1, "embed_size": 50, "window_size": 1}
-TOK2VEC |= {"@architectures": "spacy.HashEmbedCNN.v2", "maxout_pieces": 2, "subword_features": False}
-WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "mat", "he", "cannot", "go", "dog", "ran"]
+TOK2VEC |= {
+    "@architectures": "spacy.HashEmbedCNN.v2",
+    "maxout_pieces": 2,
+    "subword_features": False,
+}
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "he",
+    "cannot",
+    "go",
+    "dog",
+    "ran",
+]
 NONE = "carries no sentence vectors"
 pytestmark = pytest.mark.filterwarnings("ignore:.*W10[129]")
 
@@ -49,12 +72,16 @@ def pipeline(request, make_nlp):
 def make_text(chance, *around):
     """One to three sentences; around: a word at both ends of each."""
     n_words = [chance.randint(1, 4 - len(around)) for _ in range(chance.randint(1, 3))]
-    return " ".join(" ".join([*around, *chance.choices(WORDS, k=n), *around]) + "." for n in n_words)
+    return " ".join(
+        " ".join([*around, *chance.choices(WORDS, k=n), *around]) + "." for n in n_words
+    )
 
 
 def pieces(doc):
     """What is asked for: the Doc or Span, its sentences, other Spans and Tokens."""
-    sentences = [sentence for sentence in doc.sents if len(sentence) <= len(doc)] if len(doc) else []
+    sentences = (
+        [sentence for sentence in doc.sents if len(sentence) <= len(doc)] if len(doc) else []
+    )
     return [doc, *sentences, *(doc[i : i + 3] for i in range(0, len(doc) - 3, 2)), *list(doc)[::2]]
 
 
@@ -65,7 +92,11 @@ def answers(doc):
 def check(cases, what, piece, vector, has_vector):
     """One piece has this vector."""
     found = piece.vector
-    same = found.shape == vector.shape and numpy.allclose(found, vector, atol=2e-6) and piece.has_vector is has_vector
+    same = (
+        found.shape == vector.shape
+        and numpy.allclose(found, vector, atol=2e-6)
+        and piece.has_vector is has_vector
+    )
     cases.check(same, f"{what}: {piece.text!r}")
 
 
@@ -127,7 +158,9 @@ LOST = {  # without what is stored: all that reads it refuses
 def test_whole_docs(pipeline, counted, tmp_path):
     name, nlp, chance = pipeline
     ways = {**RESTORED, "to_disk": lambda doc: through_disk(doc, tmp_path / "doc")}
-    with counted("a Doc that was copied, stored or sent has the vectors that it had, or says that it has not") as cases:
+    with counted(
+        "a Doc that was copied, stored or sent has the vectors that it had, or says that it has not"
+    ) as cases:
         docs = list(nlp.pipe([make_text(chance), make_text(chance), "", " "]))
         for doc in docs:
             expected = answers(doc)
@@ -139,7 +172,10 @@ def test_whole_docs(pipeline, counted, tmp_path):
                 with warned() as ours:
                     given = go(doc)
                     docs[0].similarity(given)
-                cases.check(len(ours) == 1, f"{name}, {way}, {doc.text!r}: {len(ours)} warnings that name restore")
+                cases.check(
+                    len(ours) == 1,
+                    f"{name}, {way}, {doc.text!r}: {len(ours)} warnings that name restore",
+                )
                 compare(cases, f"{name}, {way}", restore(given), expected)
                 similar = (restore(given).similarity(docs[0]), docs[0].similarity(given))
                 holds = numpy.allclose(similar, doc.similarity(docs[0]), atol=1e-5)
@@ -164,7 +200,9 @@ def check_retokenized(cases, what, doc, *, merge):
     asked = [doc[:], *(piece for piece in pieces(doc) if isinstance(piece, Span))]
     expected = {(span.start_char, span.end_char): (span.vector, span.has_vector) for span in asked}
     given = doc.copy()
-    if merge and doc.vocab.vectors_length:  # spaCy would give the new word the Span's vector, as a static one
+    if (
+        merge and doc.vocab.vectors_length
+    ):  # spaCy would give the new word the Span's vector, as a static one
         given.user_span_hooks.clear()
         given.user_token_hooks.clear()
     with given.retokenize() as retokenizer:
@@ -172,7 +210,9 @@ def check_retokenized(cases, what, doc, *, merge):
             retokenizer.merge(given[0:2])
         else:
             first = max(given, key=len)
-            retokenizer.split(first, [first.text[:1], first.text[1:]], heads=[(first, 0), (first, 0)])
+            retokenizer.split(
+                first, [first.text[:1], first.text[1:]], heads=[(first, 0), (first, 0)]
+            )
     restore(given)
     for place, answered in expected.items():
         span = given.char_span(*place)
@@ -192,12 +232,23 @@ class Part(NamedTuple):
         return self.source is not None and self.doc.text == self.source.text
 
 
-KINDS = ("whole", "cut left", "cut right", "cut", "sentence", "unprocessed", "without user data", "empty")
+KINDS = (
+    "whole",
+    "cut left",
+    "cut right",
+    "cut",
+    "sentence",
+    "unprocessed",
+    "without user data",
+    "empty",
+)
 
 
 def make_part(kind, nlp, chance, letter):
     """A part of a joined Doc. Its letter at both ends of each sentence makes its text unlike that of other parts."""
-    text = make_text(chance, letter) + (" " + make_text(chance, letter) if kind.startswith("cut") else "")
+    text = make_text(chance, letter) + (
+        " " + make_text(chance, letter) if kind.startswith("cut") else ""
+    )
     if kind == "unprocessed":
         return Part(kind, nlp.get_pipe("sentencizer")(nlp.make_doc(text)), None)
     doc = nlp(chance.choice(["", " "]) if kind == "empty" else text)
@@ -218,20 +269,29 @@ def test_joined_docs(pipeline, counted):
     with counted(promise) as cases:
         pairs = chance.sample([*product(KINDS, repeat=2)], 24)
         for kinds in [*pairs, *(chance.choices(KINDS, k=chance.randint(1, 5)) for _ in range(12))]:
-            made = [make_part(kind, nlp, chance, letter) for kind, letter in zip(kinds, "bcdfg", strict=False)]
+            made = [
+                make_part(kind, nlp, chance, letter)
+                for kind, letter in zip(kinds, "bcdfg", strict=False)
+            ]
             check_joined(cases, name, made, chance)
 
 
 def check_joined(cases, name, made, chance):
     ensure_whitespace = chance.random() < 0.7
     what = f"{name}, {[(part.kind, part.doc.text) for part in made]}, ensure_whitespace = {ensure_whitespace}"
-    exclude = ["tensor"] if len({part.doc.tensor.shape[1:] for part in made}) > 1 else []  # spaCy cannot join them
-    given = Doc.from_docs([part.doc for part in made], ensure_whitespace=ensure_whitespace, exclude=exclude)
+    exclude = (
+        ["tensor"] if len({part.doc.tensor.shape[1:] for part in made}) > 1 else []
+    )  # spaCy cannot join them
+    given = Doc.from_docs(
+        [part.doc for part in made], ensure_whitespace=ensure_whitespace, exclude=exclude
+    )
     if all(part.source is None for part in made):
         with cases.refuses(what, NONE):
             restore(given)
         return
-    given = restore(chance.choice([lambda doc: doc, through_bytes, through_docbin, Doc.copy])(given))
+    given = restore(
+        chance.choice([lambda doc: doc, through_bytes, through_docbin, Doc.copy])(given)
+    )
     first = 0
     for part in made:
         n = len(part.doc)
@@ -243,16 +303,27 @@ def check_joined(cases, name, made, chance):
                 judge(cases, place, given[first + start : first + end], right, must=part.is_whole)
         first += n
     texts = [part for part in made if part.doc.text.strip()]
-    if all(part.is_whole for part in texts):  # the mean is of the sentences, where they alone were encoded
+    if all(
+        part.is_whole for part in texts
+    ):  # the mean is of the sentences, where they alone were encoded
         of_sentences = name.split()[1] == "sent"
         rows = [
-            sent for part in texts for sent in (part.doc.sents if of_sentences else [part.doc]) if sent.text.strip()
+            sent
+            for part in texts
+            for sent in (part.doc.sents if of_sentences else [part.doc])
+            if sent.text.strip()
         ]
         mean = numpy.mean([row.vector for row in rows], axis=0) if rows else 0 * made[0].doc.vector
         judge(cases, f"{what}: the mean", given, mean, must=True)
     else:
         alone = texts[0] if len(texts) == 1 and texts[0].source is not None else None
-        judge(cases, f"{what}: the mean", given, None if alone is None else alone.doc.vector, must=False)
+        judge(
+            cases,
+            f"{what}: the mean",
+            given,
+            None if alone is None else alone.doc.vector,
+            must=False,
+        )
 
 
 def judge(cases, what, given, right, *, must):
@@ -265,7 +336,10 @@ def judge(cases, what, given, right, *, must):
         else:
             cases.check_message(error, what, "joined from others")
     else:
-        cases.check(right is not None and numpy.allclose(vector, right, atol=2e-6), f"{what}: another vector")
+        cases.check(
+            right is not None and numpy.allclose(vector, right, atol=2e-6),
+            f"{what}: another vector",
+        )
 
 
 def sourced(nlp):
@@ -279,7 +353,9 @@ def sourced(nlp):
 @pytest.mark.parametrize("pipeline", parts(len(WAYS))[::3], indirect=True)
 def test_pipelines(pipeline, counted, tmp_path):
     name, nlp, chance = pipeline
-    with counted("a pipeline that was stored, taken apart or sourced makes the vectors that it made") as cases:
+    with counted(
+        "a pipeline that was stored, taken apart or sourced makes the vectors that it made"
+    ) as cases:
         texts = [make_text(chance) for _ in range(4)] + [""]
         docs = list(nlp.pipe(texts))
         expected = [answers(doc) for doc in docs]
@@ -288,7 +364,10 @@ def test_pipelines(pipeline, counted, tmp_path):
             for doc, answered in zip(given, expected, strict=True):
                 compare(cases, f"{name}, {what}", doc, answered)
 
-        for way, other in {"to_disk": reloaded(nlp, tmp_path / "nlp"), "sourced": sourced(nlp)}.items():
+        for way, other in {
+            "to_disk": reloaded(nlp, tmp_path / "nlp"),
+            "sourced": sourced(nlp),
+        }.items():
             compare_all(way, map(other, texts))
         with nlp.select_pipes(disable=["sbert"]):
             compare_all("select_pipes", map(nlp, docs))

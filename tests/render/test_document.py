@@ -62,7 +62,12 @@ def test_tables_in_a_terminal():
         "two       y         -     3.5",
         *("", "Notes", "=====", "[1] Seen."),
     ]
-    wide = Table("Wide", ("Model", *(f"column {n}" for n in range(9))), [("one", *map(str, range(9)))], "Read it so.")
+    wide = Table(
+        "Wide",
+        ("Model", *(f"column {n}" for n in range(9))),
+        [("one", *map(str, range(9)))],
+        "Read it so.",
+    )
     found = lines_of(wide, 40)
     assert found[4:7] == ["Model     one", "--------  ---", "column 0    0"], "transposed"
     assert found[-1] == "Read it so." and max(map(len, found)) <= 40
@@ -71,4 +76,6 @@ def test_tables_in_a_terminal():
 def test_nothing_in_it_steers_the_terminal():
     table = Table("\x07", ("\x9b2J",), [("\x1b]0;title\x07",), (Cell("a", ["\x08"]),)])
     text = Document("\x1b[31mred", ["a\rb"], [table]).terminal(80)
-    assert not [character for character in text if character != "\n" and not character.isprintable()]
+    assert not [
+        character for character in text if character != "\n" and not character.isprintable()
+    ]

@@ -17,7 +17,9 @@ from transformers import (
 
 
 @pytest.fixture(scope="session")
-def make_classifier(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def make_classifier(
+    tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
     """The folder of a random classifier with the vocabulary of tiny_bert: at most 24 wordpieces, no dropout."""
 
     def make(n_outputs: int = 1, kind: str = "bert", **settings: object) -> Path:
@@ -25,7 +27,13 @@ def make_classifier(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -
         settings |= {"num_labels": n_outputs, "initializer_range": 0.3}
         tokenizer, config = AutoTokenizer, AutoConfig.from_pretrained(tiny_bert, **settings)
         if kind == "distilbert":
-            sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
+            sizes = {
+                "dim": 16,
+                "n_layers": 2,
+                "n_heads": 2,
+                "hidden_dim": 32,
+                "max_position_embeddings": 24,
+            }
             tokenizer = DistilBertTokenizerFast
             config = DistilBertConfig(vocab_size=config.vocab_size, **sizes, **settings)
         tokenizer.from_pretrained(tiny_bert).save_pretrained(folder)
@@ -60,4 +68,6 @@ def make_reranker(tiny_classifier: Path) -> Callable[..., Language]:
 def nli_classifier(make_classifier: Callable[..., Path]) -> Path:
     """One of three labels, which are not in the order of the alphabet."""
     names = ["entailment", "neutral", "contradiction"]
-    return make_classifier(3, id2label=dict(enumerate(names)), label2id={name: i for i, name in enumerate(names)})
+    return make_classifier(
+        3, id2label=dict(enumerate(names)), label2id={name: i for i, name in enumerate(names)}
+    )

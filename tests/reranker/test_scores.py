@@ -23,7 +23,13 @@ RNG = numpy.random.default_rng(0)
 DRAWN = [" ".join(RNG.choice(WORDS, size=n)) for n in RNG.integers(0, 40, size=80)]
 PAIRS = list(zip(DRAWN[:40], DRAWN[40:], strict=True))  # some are cut
 QUERY = "a man is eating"
-TEXTS = ["the cat sat on the mat", "a man is eating food", "dog", "someone is having a meal", "he ran fast"]
+TEXTS = [
+    "the cat sat on the mat",
+    "a man is eating food",
+    "dog",
+    "someone is having a meal",
+    "he ran fast",
+]
 SHORT = [(QUERY, text) for text in TEXTS]
 pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
 
@@ -31,8 +37,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than th
 @pytest.fixture(scope="module")
 def both(make_reranker, make_classifier):
     """Our pipe and their CrossEncoder of the same folder."""
-    folders = {"one": make_classifier(), "three": make_classifier(3), "distilbert": make_classifier(1, "distilbert")}
-    return {n: (find_reranker(make_reranker(f)), CrossEncoder(str(f), device="cpu")) for n, f in folders.items()}
+    folders = {
+        "one": make_classifier(),
+        "three": make_classifier(3),
+        "distilbert": make_classifier(1, "distilbert"),
+    }
+    return {
+        n: (find_reranker(make_reranker(f)), CrossEncoder(str(f), device="cpu"))
+        for n, f in folders.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -47,39 +60,83 @@ def reranker(both):
         ("three", {}),
         ("distilbert", {}),
         ("one", {"activation_fn": torch.tanh, "convert_to_tensor": True}),
-        ("one", {"activation_fn": None, "apply_softmax": False, "convert_to_numpy": True, "show_progress_bar": False}),
+        (
+            "one",
+            {
+                "activation_fn": None,
+                "apply_softmax": False,
+                "convert_to_numpy": True,
+                "show_progress_bar": False,
+            },
+        ),
         ("three", {"apply_softmax": True}),
-        ("three", {"activation_fn": torch.nn.Sigmoid(), "apply_softmax": True, "convert_to_tensor": True}),
+        (
+            "three",
+            {"activation_fn": torch.nn.Sigmoid(), "apply_softmax": True, "convert_to_tensor": True},
+        ),
     ],
 )
 def test_scores_are_those_of_sentence_transformers(both, classifier, given):
     ours, theirs = both[classifier]
-    found, expected = ours.score_pairs(iter(PAIRS), **given), theirs.predict(PAIRS, batch_size=7, **given)
-    assert type(found) is type(expected) and found.dtype == expected.dtype and found.shape == expected.shape
-    assert numpy.allclose(found, expected, atol=1e-5, rtol=0) and numpy.ptp(numpy.asarray(found)) > 0.1
+    found, expected = (
+        ours.score_pairs(iter(PAIRS), **given),
+        theirs.predict(PAIRS, batch_size=7, **given),
+    )
+    assert (
+        type(found) is type(expected)
+        and found.dtype == expected.dtype
+        and found.shape == expected.shape
+    )
+    assert (
+        numpy.allclose(found, expected, atol=1e-5, rtol=0) and numpy.ptp(numpy.asarray(found)) > 0.1
+    )
 
 
 @pytest.mark.parametrize("classifier", ["one", "three"])
-@pytest.mark.parametrize("options", [{}, {"convert_to_tensor": True}, {"activation_fn": torch.nn.Identity()}])
+@pytest.mark.parametrize(
+    "options", [{}, {"convert_to_tensor": True}, {"activation_fn": torch.nn.Identity()}]
+)
 def test_pairs_are_given_as_to_predict(both, classifier, options):
     """A single pair has one score; arrays and tables have that of each row."""
     ours, theirs = both[classifier]
-    for given in (SHORT[0], [*SHORT[0]], numpy.array(SHORT[0]), SHORT, [*map(list, SHORT)], numpy.array(SHORT)):
+    for given in (
+        SHORT[0],
+        [*SHORT[0]],
+        numpy.array(SHORT[0]),
+        SHORT,
+        [*map(list, SHORT)],
+        numpy.array(SHORT),
+    ):
         found, expected = ours.score_pairs(given, **options), theirs.predict(given, **options)
         assert numpy.shape(found) == numpy.shape(expected) and found.dtype == expected.dtype
         assert numpy.allclose(found, expected, atol=1e-5, rtol=0)
     found = ours.score_pairs(SHORT, **options)
     frame = pandas.DataFrame(SHORT, columns=["query", "passage"], index=[3, 1, 4, 1, 5])
-    tables = [frame, pyarrow.Table.from_pandas(frame, preserve_index=False), frame.to_records(index=False)]
-    for given in (*tables, tuple(SHORT), iter(SHORT), frame.to_numpy(), numpy.array(SHORT, dtype=object)):
+    tables = [
+        frame,
+        pyarrow.Table.from_pandas(frame, preserve_index=False),
+        frame.to_records(index=False),
+    ]
+    for given in (
+        *tables,
+        tuple(SHORT),
+        iter(SHORT),
+        frame.to_numpy(),
+        numpy.array(SHORT, dtype=object),
+    ):
         assert numpy.array_equal(ours.score_pairs(given, **options), found)
     for empty in ([], (), numpy.empty((0, 2), dtype=object), frame.iloc[:0], iter([])):
         assert ours.score_pairs(empty, **options).shape == found[:0].shape
     doc = spacy.blank("xx")("a man is eating")
-    assert numpy.allclose(ours.score_pairs((doc, doc[:2]), **options), ours.score_pairs([(doc, doc[:2])], **options)[0])
+    assert numpy.allclose(
+        ours.score_pairs((doc, doc[:2]), **options),
+        ours.score_pairs([(doc, doc[:2])], **options)[0],
+    )
 
 
-@pytest.mark.parametrize("given", [{"top_k": 99}, {"top_k": 2, "activation_fn": torch.nn.Identity()}, {}])
+@pytest.mark.parametrize(
+    "given", [{"top_k": 99}, {"top_k": 2, "activation_fn": torch.nn.Identity()}, {}]
+)
 def test_ranks_are_those_of_sentence_transformers(both, given):
     ours, theirs = (pipe.rank(QUERY, TEXTS, return_documents=True, **given) for pipe in both["one"])
     assert [(r.index, r.text) for r in ours] == [(r["corpus_id"], r["text"]) for r in theirs]
@@ -105,7 +162,11 @@ def test_rank_is_best_first_and_returns_what_it_was_given(reranker):
 def test_no_more_pairs_than_a_batch_has_are_scored_together(reranker, monkeypatch):
     seen = []
     expected, predict = reranker.score_pairs(SHORT), OurCrossEncoder.predict
-    monkeypatch.setattr(OurCrossEncoder, "predict", lambda self, pairs: seen.append(len(pairs)) or predict(self, pairs))
+    monkeypatch.setattr(
+        OurCrossEncoder,
+        "predict",
+        lambda self, pairs: seen.append(len(pairs)) or predict(self, pairs),
+    )
     assert numpy.allclose(reranker.score_pairs(iter(SHORT), batch_size=2), expected, atol=1e-6)
     found = reranker.rank(QUERY, TEXTS, batch_size=4)
     assert [one.index for one in found] == (-expected).argsort().tolist()
@@ -114,10 +175,14 @@ def test_no_more_pairs_than_a_batch_has_are_scored_together(reranker, monkeypatc
 
 def test_an_activation_is_only_that_of_its_call(reranker):
     before = reranker.score_pairs(SHORT)
-    assert not numpy.allclose(reranker.score_pairs(SHORT, activation_fn=torch.nn.Identity()), before)
+    assert not numpy.allclose(
+        reranker.score_pairs(SHORT, activation_fn=torch.nn.Identity()), before
+    )
     assert numpy.array_equal(reranker.score_pairs(SHORT), before)
     for wrong in (torch.mean, lambda logits: logits.tolist(), lambda logits: logits[:, 0]):
-        with pytest.raises(ValueError, match=r"of logits of shape \(5, 1\): expected a tensor of the same shape"):
+        with pytest.raises(
+            ValueError, match=r"of logits of shape \(5, 1\): expected a tensor of the same shape"
+        ):
             reranker.score_pairs(SHORT, activation_fn=wrong)
 
 
@@ -125,15 +190,35 @@ def test_an_activation_is_only_that_of_its_call(reranker):
     ("use", "error", "message"),
     [
         *(
-            (lambda one, pair=pair: one.score_pairs([("a", "b"), pair]), TypeError, "pair number 1, .* two texts")
+            (
+                lambda one, pair=pair: one.score_pairs([("a", "b"), pair]),
+                TypeError,
+                "pair number 1, .* two texts",
+            )
             for pair in ("ab", ("a",), ("a", "b", "c"), ("a", None), None)
         ),
         (lambda one: one.score_pairs(["a", "b", "c"]), TypeError, "pair number 0, 'a'"),
         (lambda one: one.score_pairs(numpy.array("a")), TypeError, "Cannot score array"),
-        (lambda one: one.score_pairs(numpy.array([["a", "b", "c"]])), TypeError, "pair number 0, .* two texts"),
-        (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"]})), TypeError, "a table of 1 columns"),
-        (lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"], "c": [None]})), TypeError, "pair number 0, "),
-        (lambda one: one.score_pairs(("a", "b", "c")), TypeError, "pair number 0, .*expected two texts"),
+        (
+            lambda one: one.score_pairs(numpy.array([["a", "b", "c"]])),
+            TypeError,
+            "pair number 0, .* two texts",
+        ),
+        (
+            lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"]})),
+            TypeError,
+            "a table of 1 columns",
+        ),
+        (
+            lambda one: one.score_pairs(pandas.DataFrame({"a": ["b"], "c": [None]})),
+            TypeError,
+            "pair number 0, ",
+        ),
+        (
+            lambda one: one.score_pairs(("a", "b", "c")),
+            TypeError,
+            "pair number 0, .*expected two texts",
+        ),
         *(
             (use, TypeError, r"The pipe 'sbert_reranker' takes Docs, not .*score_pairs\(pairs\)")
             for given in ("a text", None, 3, SHORT)
@@ -143,12 +228,27 @@ def test_an_activation_is_only_that_of_its_call(reranker):
                 lambda one, given=given: list(one.pipe([given])),
             )
         ),
-        *((lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5") for k in (0, 6)),
-        (lambda one: one.rank("a", TEXTS, k=2, top_k=2), ValueError, "k = 2 and top_k = 2: expected one of them"),
+        *(
+            (lambda one, k=k: one.rank("a", TEXTS, k), ValueError, "at least 1 and at most 5")
+            for k in (0, 6)
+        ),
+        (
+            lambda one: one.rank("a", TEXTS, k=2, top_k=2),
+            ValueError,
+            "k = 2 and top_k = 2: expected one of them",
+        ),
         (lambda one: one.rank("a", "ab"), TypeError, "expected several texts"),
         (lambda one: one.rank("a", spacy.blank("xx")("ab")), TypeError, "expected several texts"),
-        (lambda one: one.score_pairs(SHORT, apply_softmax=True), ValueError, "Softmax of a single output is always 1"),
-        (lambda one: one.score_pairs(SHORT, convert_to_numpy=False), ValueError, "Cannot use convert_to_numpy = "),
+        (
+            lambda one: one.score_pairs(SHORT, apply_softmax=True),
+            ValueError,
+            "Softmax of a single output is always 1",
+        ),
+        (
+            lambda one: one.score_pairs(SHORT, convert_to_numpy=False),
+            ValueError,
+            "Cannot use convert_to_numpy = ",
+        ),
         (lambda one: one.rank("a", TEXTS, device="cuda"), ValueError, "Cannot use device = "),
     ],
 )
@@ -162,12 +262,17 @@ def test_a_plain_encoder_gets_a_new_head():
     """3 outputs on MiniLM: the encoder is the published one, and the same head is drawn each time."""
     settings = {"model": {"name": MINILM, "n_outputs": 3}}
     rerankers = [spacy.blank("xx").add_pipe("sbert_reranker", config=settings) for _ in range(2)]
-    pairs = [("A man is eating food.", "Someone is having a meal."), ("A dog.", "The stock market fell sharply.")]
+    pairs = [
+        ("A man is eating food.", "Someone is having a meal."),
+        ("A dog.", "The stock market fell sharply."),
+    ]
     first, second = (reranker.score_pairs(pairs) for reranker in rerankers)
     assert first.shape == (2, 3) and numpy.array_equal(first, second)
     model = BertForSequenceClassification.from_pretrained(resolve(MINILM), num_labels=3).eval()
     model.classifier.load_state_dict(rerankers[0].model.shim._model.classifier.state_dict())
-    inputs = AutoTokenizer.from_pretrained(resolve(MINILM))(*map(list, zip(*pairs, strict=True)), padding=True)
+    inputs = AutoTokenizer.from_pretrained(resolve(MINILM))(
+        *map(list, zip(*pairs, strict=True)), padding=True
+    )
     with torch.no_grad():
         expected = model(**{key: torch.tensor(value) for key, value in inputs.items()}).logits
     assert numpy.allclose(first, expected.numpy(), atol=1e-5)
@@ -177,13 +282,18 @@ def test_a_new_head_says_that_it_is_new(make_reranker, make_classifier, tiny_ber
     """Also one that another number of outputs makes of a trained one, whose encoder stays."""
     folder = make_classifier(3)
     plain, kept, other = (
-        find_reranker(make_reranker(f, model={"n_outputs": n})) for f, n in ((tiny_bert, 0), (folder, 3), (folder, 2))
+        find_reranker(make_reranker(f, model={"n_outputs": n}))
+        for f, n in ((tiny_bert, 0), (folder, 3), (folder, 2))
     )
     with no_warnings():
         assert kept.score_pairs([("a", "b")]).shape == (1, 3)
     for reranker, shape in ((plain, (1,)), (other, (1, 2))):
         with pytest.warns(UserWarning, match="has a new head, drawn at random") as seen:
-            assert reranker.score_pairs([("a", "b")]).shape == reranker.score_pairs([("a", "b")]).shape == shape
+            assert (
+                reranker.score_pairs([("a", "b")]).shape
+                == reranker.score_pairs([("a", "b")]).shape
+                == shape
+            )
         assert len(seen) == 1
     ours, theirs = (r.model.shim._model.bert.state_dict() for r in (kept, other))
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
@@ -204,7 +314,9 @@ def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
 def test_one_warning_a_call_for_cut_pairs(reranker):
     long = " ".join(["cat"] * 30)
     for _ in range(2):
-        with pytest.warns(UserWarning, match="2 of 3 pairs were longer than the cross-encoder's limit of 24") as seen:
+        with pytest.warns(
+            UserWarning, match="2 of 3 pairs were longer than the cross-encoder's limit of 24"
+        ) as seen:
             reranker.score_pairs([(long, "a"), ("a", "b"), (long, long)])
         assert len(seen) == 1 and seen[0].filename == __file__
     with no_warnings():
@@ -223,7 +335,9 @@ def test_max_length(make_reranker):
     reranker = find_reranker(make_reranker(model={"max_length": 10}))
     with pytest.warns(UserWarning, match="limit of 10 wordpieces"):
         cut = reranker.score_pairs([("cat sat on the mat is", "dog ran fast")])
-    assert cut == pytest.approx(reranker.score_pairs([("cat sat on the", "dog ran fast")]), abs=1e-6)
+    assert cut == pytest.approx(
+        reranker.score_pairs([("cat sat on the", "dog ran fast")]), abs=1e-6
+    )
     for wrong in (4, 25):
         with pytest.raises(ValueError, match=f"max_length = {wrong} wordpieces: expected 8 to 24"):
             find_reranker(make_reranker(model={"max_length": wrong})).score_pairs([("a", "b")])
@@ -234,7 +348,9 @@ def test_activations(make_reranker, make_classifier, n_outputs):
     folder = make_classifier(n_outputs)
 
     def scores(activation):
-        found = find_reranker(make_reranker(folder, model={"activation": activation})).score_pairs(SHORT)
+        found = find_reranker(make_reranker(folder, model={"activation": activation})).score_pairs(
+            SHORT
+        )
         return found.reshape(len(SHORT), n_outputs).astype("float64")
 
     logits, sigmoid = scores("identity"), scores("sigmoid")
@@ -242,7 +358,9 @@ def test_activations(make_reranker, make_classifier, n_outputs):
     assert numpy.array_equal(scores("auto"), sigmoid if n_outputs == 1 else logits)
     if n_outputs == 3:
         exponentials = numpy.exp(logits)
-        assert numpy.allclose(scores("softmax"), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-6)
+        assert numpy.allclose(
+            scores("softmax"), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-6
+        )
 
 
 IDENTITY = "torch.nn.modules.linear.Identity"
@@ -251,7 +369,10 @@ IDENTITY = "torch.nn.modules.linear.Identity"
 @pytest.mark.parametrize(
     ("file", "values"),
     [
-        ("config_sentence_transformers.json", {"activation_fn": IDENTITY, "model_type": "CrossEncoder"}),
+        (
+            "config_sentence_transformers.json",
+            {"activation_fn": IDENTITY, "model_type": "CrossEncoder"},
+        ),
         ("config.json", {"sentence_transformers": {"activation_fn": IDENTITY}}),
         ("config.json", {"sbert_ce_default_activation_function": IDENTITY}),
     ],
@@ -262,7 +383,9 @@ def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
     write_modules(folder, ("Transformer", ""))
     change_json(folder / file, **values)
     nlp = make_reranker(folder)
-    logits = find_reranker(make_reranker(folder, model={"activation": "identity"})).score_pairs(SHORT)
+    logits = find_reranker(make_reranker(folder, model={"activation": "identity"})).score_pairs(
+        SHORT
+    )
     assert numpy.array_equal(find_reranker(nlp).score_pairs(SHORT), logits)
     loaded = make_reranker("not there").from_bytes(nlp.to_bytes())
     assert numpy.array_equal(find_reranker(loaded).score_pairs(SHORT), logits)
@@ -280,15 +403,23 @@ def test_prompts(make_reranker, make_classifier):
     reranker, theirs = find_reranker(nlp), CrossEncoder(str(folder), device="cpu")
     for options in ({}, {"prompt_name": "none"}, {"prompt": "he "}):
         given = reranker.score_pairs(SHORT, **options)
-        assert numpy.allclose(given, theirs.predict(SHORT, show_progress_bar=False, **options), atol=1e-6)
+        assert numpy.allclose(
+            given, theirs.predict(SHORT, show_progress_bar=False, **options), atol=1e-6
+        )
     written = [("the dog: " + first, second) for first, second in SHORT]
-    assert numpy.allclose(reranker.score_pairs(SHORT), reranker.score_pairs(written, prompt=""), atol=1e-6)
+    assert numpy.allclose(
+        reranker.score_pairs(SHORT), reranker.score_pairs(written, prompt=""), atol=1e-6
+    )
     again = find_reranker(make_reranker("not there").from_bytes(nlp.to_bytes()))
     assert numpy.array_equal(again.score_pairs(SHORT), reranker.score_pairs(SHORT))
     first, second = SHORT[0]
-    assert reranker.rank(first, [second], prompt="he ")[0].score == reranker.score_pairs([SHORT[0]], prompt="he ")[0]
+    assert (
+        reranker.rank(first, [second], prompt="he ")[0].score
+        == reranker.score_pairs([SHORT[0]], prompt="he ")[0]
+    )
     with pytest.raises(
-        ValueError, match="Cannot use prompt_name = 'other': the prompts of the encoder are 'query', 'none'"
+        ValueError,
+        match="Cannot use prompt_name = 'other': the prompts of the encoder are 'query', 'none'",
     ):
         reranker.score_pairs(SHORT, prompt_name="other")
     with pytest.raises(ValueError, match="Got both"):
@@ -321,7 +452,10 @@ def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     [
         ({"model": {"activation": "softmax"}}, "Softmax of a single output is always 1"),
         ({"model": {"n_outputs": 3}}, "gives 3 numbers a pair: expected one"),
-        ({"model": {"@architectures": "spacy-sbert.SentenceEncoder.v1"}}, "is not a cross-encoder: expected the arch"),
+        (
+            {"model": {"@architectures": "spacy-sbert.SentenceEncoder.v1"}},
+            "is not a cross-encoder: expected the arch",
+        ),
     ],
 )
 def test_settings_that_are_refused(make_reranker, config, message):
@@ -342,7 +476,13 @@ def test_scores_hardly_depend_on_batches_and_precision(both, reranker, make_rera
     assert both["three"][0].score_pairs(iter([])).shape == (0, 3)
     near = find_reranker(make_reranker(model={"precision": "bfloat16"})).score_pairs(SHORT)
     exact, whole = reranker.score_pairs(SHORT), reranker.score_pairs(PAIRS[:12])
-    assert near.dtype == "float32" and numpy.allclose(exact, near, atol=0.05) and not numpy.array_equal(exact, near)
+    assert (
+        near.dtype == "float32"
+        and numpy.allclose(exact, near, atol=0.05)
+        and not numpy.array_equal(exact, near)
+    )
     monkeypatch.setattr("spacy_sbert.reranker.component.WINDOW", 7)
-    parts = find_reranker(make_reranker(model={"max_batch_items": 30})).score_pairs(pair for pair in PAIRS[:12])
+    parts = find_reranker(make_reranker(model={"max_batch_items": 30})).score_pairs(
+        pair for pair in PAIRS[:12]
+    )
     assert numpy.allclose(whole, parts, atol=1e-6)

@@ -35,10 +35,19 @@ def test_pairs_among_docs_get_scores(make_reranker):
     scores = nlp.get_pipe(PIPE).score_pairs(TEXTS)
     plain, triplet = nlp.make_doc("the cat"), example_doc(nlp, ["a", "b", "c"])
     docs = list(nlp.pipe([plain, *pair_docs(nlp), triplet]))
-    assert docs[0] is plain and docs[0]._.sbert_reranker_score is None and docs[-1]._.sbert_reranker_score is None
+    assert (
+        docs[0] is plain
+        and docs[0]._.sbert_reranker_score is None
+        and docs[-1]._.sbert_reranker_score is None
+    )
     assert numpy.allclose([doc._.sbert_reranker_score for doc in docs[1:-1]], scores, atol=1e-6)
-    assert "sbert_reranker_label" not in docs[1].spans["sbert"].attrs and docs[1].spans["sbert"].attrs["score"] == 1.0
-    assert nlp(pair_docs(nlp)[0])._.sbert_reranker_score == pytest.approx(float(scores[0]), abs=1e-6)
+    assert (
+        "sbert_reranker_label" not in docs[1].spans["sbert"].attrs
+        and docs[1].spans["sbert"].attrs["score"] == 1.0
+    )
+    assert nlp(pair_docs(nlp)[0])._.sbert_reranker_score == pytest.approx(
+        float(scores[0]), abs=1e-6
+    )
 
 
 def test_labels_of_docs(make_reranker, nli_classifier):
@@ -58,7 +67,11 @@ def test_two_rerankers_of_other_names_and_keys(make_reranker, make_classifier):
     doc.spans["pairs"] = [doc[2:], doc[:2]]
     nlp(doc)
     second = nlp.get_pipe("second").score_pairs([("a dog", "the cat")])
-    assert doc._.second_score == pytest.approx(float(second[0]), abs=1e-6) != doc._.sbert_reranker_score
+    assert (
+        doc._.second_score
+        == pytest.approx(float(second[0]), abs=1e-6)
+        != doc._.sbert_reranker_score
+    )
 
 
 def test_scores_beside_an_sbert_pipe_are_its_own(make_nlp, tiny_classifier):
@@ -87,12 +100,18 @@ def test_what_is_saved_needs_no_folder(make_reranker, make_classifier, tmp_path)
 def test_the_state_is_a_folder_of_sentence_transformers(trained, tmp_path):
     nlp = trained
     files = srsly.msgpack_loads(nlp.get_pipe(PIPE).model.shim.to_bytes())["files"]
-    assert "model.safetensors" in files and not [name for name in files if name.endswith((".bin", ".pt", ".pkl"))]
+    assert "model.safetensors" in files and not [
+        name for name in files if name.endswith((".bin", ".pt", ".pkl"))
+    ]
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["BertForSequenceClassification"]
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [
+        "BertForSequenceClassification"
+    ]
     expected = nlp.get_pipe(PIPE).score_pairs(TEXTS)
-    assert numpy.allclose(CrossEncoder(str(tmp_path), device="cpu").predict(TEXTS), expected, atol=1e-5)
+    assert numpy.allclose(
+        CrossEncoder(str(tmp_path), device="cpu").predict(TEXTS), expected, atol=1e-5
+    )
 
 
 def test_scores_survive_transport_and_processes(make_reranker):
@@ -103,8 +122,13 @@ def test_scores_survive_transport_and_processes(make_reranker):
         sent = DocBin().from_bytes(DocBin(docs=docs, store_user_data=store_user_data).to_bytes())
         assert [doc._.sbert_reranker_score for doc in sent.get_docs(nlp.vocab)] == expected
     assert [doc.copy()._.sbert_reranker_score for doc in docs] == expected
-    assert spacy.tokens.Doc(nlp.vocab).from_bytes(docs[0].to_bytes())._.sbert_reranker_score == expected[0]
-    given = [doc._.sbert_reranker_score for doc in nlp.pipe(pair_docs(nlp), n_process=2, batch_size=2)]
+    assert (
+        spacy.tokens.Doc(nlp.vocab).from_bytes(docs[0].to_bytes())._.sbert_reranker_score
+        == expected[0]
+    )
+    given = [
+        doc._.sbert_reranker_score for doc in nlp.pipe(pair_docs(nlp), n_process=2, batch_size=2)
+    ]
     assert numpy.allclose(given, expected, atol=1e-6)
 
 

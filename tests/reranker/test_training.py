@@ -18,7 +18,11 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from spacy_sbert.evaluation import evaluate
 from spacy_sbert.readers import example_doc
 from spacy_sbert.readers.examples import make_example as as_example
-from spacy_sbert.reranker.component import _binary_cross_entropy, _label_cross_entropy, _mean_squared_error
+from spacy_sbert.reranker.component import (
+    _binary_cross_entropy,
+    _label_cross_entropy,
+    _mean_squared_error,
+)
 
 PIPE = "sbert_reranker"
 HEAD = {"classifier.weight", "classifier.bias"}
@@ -28,7 +32,10 @@ LABELLED = [
     ("he can go", "he cannot go", "contradiction"),
 ]
 OBJECTIVES = {  # with the activation: the loss, and that of PyTorch
-    ("regression", "auto"): (_binary_cross_entropy, lambda s, y: binary_cross_entropy_with_logits(s[:, 0], y)),
+    ("regression", "auto"): (
+        _binary_cross_entropy,
+        lambda s, y: binary_cross_entropy_with_logits(s[:, 0], y),
+    ),
     ("squared_error", "auto"): (
         partial(_mean_squared_error, activation="sigmoid"),
         lambda s, y: mse_loss(s[:, 0].sigmoid(), y),
@@ -40,7 +47,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than th
 
 
 def labelled(nlp):
-    return [as_example(example_doc(nlp, (first, second), label=label)) for first, second, label in LABELLED]
+    return [
+        as_example(example_doc(nlp, (first, second), label=label))
+        for first, second, label in LABELLED
+    ]
 
 
 def moved(before, after):
@@ -53,7 +63,9 @@ def moved(before, after):
 def test_losses_are_those_of_pytorch(objective):
     ours, theirs = OBJECTIVES[objective]
     rng, is_of_labels = numpy.random.default_rng(0), objective[0] == "classification"
-    logits = torch.tensor(rng.normal(size=(5, 4 if is_of_labels else 1), scale=3), requires_grad=True)
+    logits = torch.tensor(
+        rng.normal(size=(5, 4 if is_of_labels else 1), scale=3), requires_grad=True
+    )
     gold = numpy.array([0, 2, 1, 3, 3] if is_of_labels else [0.0, 1.0, 0.3, 0.5, 0.9])
     expected = theirs(logits, torch.tensor(gold))
     expected.backward()
@@ -69,7 +81,9 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective)
     """Of every parameter; the squared error is of the score after the activation."""
     name, activation = objective
     is_of_labels = name == "classification"
-    nlp = make_reranker(make_classifier(3 if is_of_labels else 1), objective=name, model={"activation": activation})
+    nlp = make_reranker(
+        make_classifier(3 if is_of_labels else 1), objective=name, model={"activation": activation}
+    )
     examples = (labelled if is_of_labels else scored_pairs)(nlp)
     nlp.initialize(lambda: examples)
     shim = nlp.get_pipe(PIPE).model.shim
@@ -79,10 +93,16 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective)
     given = gradients(nlp, PIPE)
     shim._model.zero_grad()
     texts = [[span.text for span in example.predicted.spans["sbert"]] for example in examples]
-    inputs = shim.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, truncation=True, max_length=24)
+    inputs = shim.tokenizer(
+        *map(list, zip(*texts, strict=True)), padding=True, truncation=True, max_length=24
+    )
     logits = shim._model(**{key: torch.tensor(value) for key, value in inputs.items()}).logits
     labels = sorted(label for *_, label in LABELLED)
-    gold = [labels.index(label) for *_, label in LABELLED] if is_of_labels else [score for *_, score in PAIRS]
+    gold = (
+        [labels.index(label) for *_, label in LABELLED]
+        if is_of_labels
+        else [score for *_, score in PAIRS]
+    )
     expected = OBJECTIVES[objective][1](logits, torch.tensor(gold))
     expected.backward()
     assert losses[PIPE] == pytest.approx(expected.item(), abs=1e-6)
@@ -155,19 +175,27 @@ def of_labels(make_reranker, tiny_bert, tmp_path_factory):
 def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_labels, tmp_path):
     """The name of the encoder is not looked for, and a saved pipeline needs its checkpoint no more."""
     first = Path(shutil.copytree(of_labels, tmp_path / "first"))
-    nlp = make_reranker("nobody/has-it", objective="squared_error", model={"activation": "identity"})
+    nlp = make_reranker(
+        "nobody/has-it", objective="squared_error", model={"activation": "identity"}
+    )
     nlp.config["initialize"]["components"][PIPE] = {"checkpoint": str(first)}
     optimizer = nlp.initialize(lambda: scored_pairs(nlp))
     now = weights(nlp, PIPE)
     assert moved(weights(spacy.load(first), PIPE), now) == HEAD
     reranker = nlp.get_pipe(PIPE)
-    assert reranker.objective == "squared_error" and reranker.labels == () and reranker.model.shim.has_new_head
+    assert (
+        reranker.objective == "squared_error"
+        and reranker.labels == ()
+        and reranker.model.shim.has_new_head
+    )
     assert nlp.update(scored_pairs(nlp), sgd=optimizer)[PIPE] > 0
     assert moved(now, weights(nlp, PIPE)) == now.keys(), "all of it learns"
     scores = reranker.score_pairs([("a man", "the cat")])
     nlp.to_disk(tmp_path / "second")
     first.rename(tmp_path / "elsewhere")
-    assert numpy.array_equal(spacy.load(tmp_path / "second").get_pipe(PIPE).score_pairs([("a man", "the cat")]), scores)
+    assert numpy.array_equal(
+        spacy.load(tmp_path / "second").get_pipe(PIPE).score_pairs([("a man", "the cat")]), scores
+    )
 
 
 def test_examples_that_are_no_pairs_are_left_out(make_reranker):
@@ -194,11 +222,18 @@ def test_frozen_parts_stay(make_reranker, tiny_bert):
     [
         ("regression", 1, labelled, "has no gold value 'score'"),
         ("classification", 3, scored_pairs, "has no gold value 'label'"),
-        ("classification", 1, labelled, '1 outputs, which do not fit the objective "classification"'),
+        (
+            "classification",
+            1,
+            labelled,
+            '1 outputs, which do not fit the objective "classification"',
+        ),
         ("regression", 3, scored_pairs, '3 outputs, which do not fit the objective "regression"'),
     ],
 )
-def test_gold_and_outputs_that_do_not_fit(make_reranker, make_classifier, objective, n_outputs, make, message):
+def test_gold_and_outputs_that_do_not_fit(
+    make_reranker, make_classifier, objective, n_outputs, make, message
+):
     nlp = make_reranker(make_classifier(n_outputs), objective=objective)
     with pytest.raises(ValueError, match=message):
         nlp.update(make(nlp), sgd=False)
@@ -213,7 +248,9 @@ def test_labels_that_do_not_fit(make_reranker, tiny_bert):
         nlp.update(labelled(nlp), sgd=False)
     regression = make_reranker(tiny_bert)
     with pytest.raises(ValueError, match='the objective "regression" learns scores'):
-        regression.get_pipe(PIPE).initialize(lambda: scored_pairs(regression), nlp=regression, labels=["a", "b"])
+        regression.get_pipe(PIPE).initialize(
+            lambda: scored_pairs(regression), nlp=regression, labels=["a", "b"]
+        )
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
@@ -222,7 +259,10 @@ def test_a_loss_that_is_not_finite(make_reranker):
     nlp.initialize(lambda: scored_pairs(nlp))
     with torch.no_grad():
         nlp.get_pipe(PIPE).model.shim._model.classifier.bias.fill_(torch.inf)
-    with pytest.raises(ValueError, match="The loss 'regression' is not finite in the batch that begins with 'A man is"):
+    with pytest.raises(
+        ValueError,
+        match="The loss 'regression' is not finite in the batch that begins with 'A man is",
+    ):
         nlp.update(scored_pairs(nlp), sgd=Adam(0.1))
 
 
@@ -234,7 +274,11 @@ def fit(tiny_bert, tmp_path, monkeypatch):
     def run(output, config="reranker", **overrides):
         steps = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 2}
         steps |= {"corpora.train.limit": 40, "corpora.dev.limit": 20}
-        name = {} if "paths.checkpoint" in overrides else {"components.sbert_reranker.model.name": str(tiny_bert)}
+        name = (
+            {}
+            if "paths.checkpoint" in overrides
+            else {"components.sbert_reranker.model.name": str(tiny_bert)}
+        )
         train(f"configs/{config}.cfg", tmp_path / output, overrides={**steps, **name, **overrides})
         return spacy.load(tmp_path / output / "model-last")
 
@@ -255,7 +299,9 @@ def test_the_shipped_config_trains(fit):
 def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
     nlp = fit("nli", "reranker_nli")
     assert 0 < nlp.meta["performance"]["nli_acc"] <= 1
-    second = fit("second", "reranker_two_step", **{"paths.checkpoint": str(tmp_path / "nli" / "model-last")})
+    second = fit(
+        "second", "reranker_two_step", **{"paths.checkpoint": str(tmp_path / "nli" / "model-last")}
+    )
     assert second.meta["performance"]["sts_spearman"] is not None
     first, after = weights(nlp, PIPE), weights(second, PIPE)
     assert first["classifier.weight"].shape[0] == 3 and after["classifier.weight"].shape[0] == 1
@@ -269,7 +315,9 @@ def test_heads_and_labels(make_reranker, make_classifier, nli_classifier, tiny_b
     reranker = nlp.get_pipe(PIPE)
     assert reranker.labels == () and not reranker.model.shim.is_loaded
     nlp.initialize(lambda: labelled(nlp))
-    assert reranker.labels == ("contradiction", "entailment", "neutral") == tuple(reranker.label_data)
+    assert (
+        reranker.labels == ("contradiction", "entailment", "neutral") == tuple(reranker.label_data)
+    )
     assert reranker.score_pairs([("a", "b")]).shape == (1, 3)
     nlp.config["initialize"]["components"][PIPE] = {"labels": ["yes", "no", "maybe"]}
     nlp.initialize()
@@ -283,7 +331,9 @@ def test_heads_and_labels(make_reranker, make_classifier, nli_classifier, tiny_b
         assert reranker.model.shim.has_new_head != stays
         assert numpy.array_equal(reranker.score_pairs([("a", "b")]), before) == stays
         assert reranker.labels == (
-            ("entailment", "neutral", "contradiction") if stays else ("contradiction", "entailment", "neutral")
+            ("entailment", "neutral", "contradiction")
+            if stays
+            else ("contradiction", "entailment", "neutral")
         )
 
 
@@ -298,5 +348,8 @@ def test_checkpoints_with_and_without_a_head(make_reranker, of_labels, tmp_path)
     other = spacy.blank("xx")
     other.add_pipe("sentencizer")
     other.to_disk(tmp_path)
-    with pytest.raises(ValueError, match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a"):
+    with pytest.raises(
+        ValueError,
+        match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a",
+    ):
         reranker.initialize(lambda: scored_pairs(nlp), nlp=nlp, checkpoint=tmp_path)

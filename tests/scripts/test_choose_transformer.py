@@ -15,7 +15,13 @@ def choose(run_script, tmp_path):
     """Write a config over a transformer, and return what was written."""
 
     def run(file, transformer):
-        run_script("choose_transformer", file, tmp_path / "out" / "chosen.cfg", "--transformer", transformer)
+        run_script(
+            "choose_transformer",
+            file,
+            tmp_path / "out" / "chosen.cfg",
+            "--transformer",
+            transformer,
+        )
         return (tmp_path / "out" / "chosen.cfg").read_text(encoding="utf8")
 
     return run
@@ -69,23 +75,39 @@ def test_a_filled_config(choose, tmp_path, monkeypatch):
     fill_config(full, ROOT / "configs" / "sts.cfg", silent=True)
     ours = of_text(full.read_text(encoding="utf8"))["components"]["transformer"]["model"]
     theirs = of_text(choose(full, THEIRS))["components"]["transformer"]["model"]
-    only_ours = {"pooling", "grad_factor", "prompts", "default_prompt_name", "include_prompt", "max_batch_items"}
+    only_ours = {
+        "pooling",
+        "grad_factor",
+        "prompts",
+        "default_prompt_name",
+        "include_prompt",
+        "max_batch_items",
+    }
     assert ours.keys() - theirs.keys() == only_ours and theirs.keys() <= ours.keys()
 
 
 def test_settings_with_another_name(choose, tmp_path):
     file = changed(tmp_path, "components.transformer.model.max_batch_items", 500)
     assert of_text(choose(file, THEIRS))["components"]["transformer"]["max_batch_items"] == 500
-    listener = {"@architectures": "spacy-sbert.TransformerListener.v1"}  # whose pooling has a default
+    listener = {
+        "@architectures": "spacy-sbert.TransformerListener.v1"
+    }  # whose pooling has a default
     file = changed(tmp_path, "components.ner.model.tok2vec", listener)
     chosen = of_text(choose(file, THEIRS))["components"]["ner"]["model"]["tok2vec"]
-    assert chosen == {"@architectures": "spacy-transformers.TransformerListener.v1", "pooling": MEAN}
+    assert chosen == {
+        "@architectures": "spacy-transformers.TransformerListener.v1",
+        "pooling": MEAN,
+    }
 
 
-@pytest.mark.parametrize("written", ["$$", r"\u0024"])  # as spaCy writes it, and as init-config does
+@pytest.mark.parametrize(
+    "written", ["$$", r"\u0024"]
+)  # as spaCy writes it, and as init-config does
 def test_a_dollar(choose, tmp_path, written):
     file = changed(tmp_path, "paths.train", "a-b.csv")
-    file.write_text(file.read_text(encoding="utf8").replace("a-b.csv", f"a{written}b.csv"), encoding="utf8")
+    file.write_text(
+        file.read_text(encoding="utf8").replace("a-b.csv", f"a{written}b.csv"), encoding="utf8"
+    )
     text = choose(file, THEIRS)
     assert of_text(text)["paths"]["train"] == Config().from_str(text)["paths"]["train"] == "a$b.csv"
 
@@ -110,7 +132,9 @@ def test_listeners_of_a_tok2vec(choose, tmp_path):
     """They do not hear it; those of a tok2vec in the same pipeline stay."""
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 384}
     file = changed(tmp_path, "components.ner.model.tok2vec", listener)
-    with pytest.raises(SystemExit, match=r"spacy\.Tok2VecListener\.v1.*Use spacy-sbert\.TransformerListener\.v1"):
+    with pytest.raises(
+        SystemExit, match=r"spacy\.Tok2VecListener\.v1.*Use spacy-sbert\.TransformerListener\.v1"
+    ):
         choose(file, THEIRS)
     config = Config().from_disk(file, interpolate=False)
     config["components"]["tok2vec"] = {"factory": "tok2vec"}

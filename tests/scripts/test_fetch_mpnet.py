@@ -31,11 +31,18 @@ def test_parts_are_one_archive(script, tmp_path):
     assert (tmp_path / "joined.zip").read_bytes() == data
     script.unpack(tmp_path / "joined.zip", tmp_path / "folder")
     written = {path for path in (tmp_path / "folder").rglob("*") if path.is_file()}
-    assert written == {tmp_path / "folder" / "config.json", tmp_path / "folder" / "1_Pooling" / "config.json"}
-    assert (tmp_path / "folder" / "1_Pooling" / "config.json").read_text(encoding="utf8") == names[1]
+    assert written == {
+        tmp_path / "folder" / "config.json",
+        tmp_path / "folder" / "1_Pooling" / "config.json",
+    }
+    assert (tmp_path / "folder" / "1_Pooling" / "config.json").read_text(encoding="utf8") == names[
+        1
+    ]
 
 
-@pytest.mark.parametrize("name", ["m/../outside", "/outside", "other/config.json", "m/a\\..\\outside", "m/C:outside"])
+@pytest.mark.parametrize(
+    "name", ["m/../outside", "/outside", "other/config.json", "m/a\\..\\outside", "m/C:outside"]
+)
 def test_nothing_is_written_elsewhere(script, tmp_path, name):
     name = name.replace("m/", "all-mpnet-base-v2/")
     archive, folder = make_archive(tmp_path / "a.zip", [name]), tmp_path / "made" / "folder"
@@ -47,7 +54,9 @@ def test_nothing_is_written_elsewhere(script, tmp_path, name):
 def test_other_weights_are_refused(script, tmp_path, monkeypatch):
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"weights")
-    with pytest.raises(ValueError, match=r"model\.safetensors has the SHA-256 .*, expected 78c0197b6159"):
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors has the SHA-256 .*, expected 78c0197b6159"
+    ):
         script.check(weights)
     monkeypatch.setattr(script, "WEIGHTS", hashlib.sha256(b"weights").hexdigest())
     script.check(weights)

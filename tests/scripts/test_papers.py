@@ -15,7 +15,9 @@ def test_page_says_what_is_saved(page):
     assert len(page.BLOCK.findall(text)) > 5
     assert page.filled(text) == text, "python benchmarks/papers/page.py writes it"
     paths = [page.HERE / page.INDEX, *(page.HERE / page.FOLDER).glob("*.html")]
-    saved = {path.relative_to(page.HERE).as_posix(): path.read_text(encoding="utf8") for path in paths}
+    saved = {
+        path.relative_to(page.HERE).as_posix(): path.read_text(encoding="utf8") for path in paths
+    }
     assert page.drawn(text) == saved
 
 
@@ -32,21 +34,33 @@ def test_a_page_for_each_section(page):
 
 
 def test_a_changed_figure_is_noticed(page, monkeypatch, tmp_path):
-    (tmp_path / "some.md").write_text("| | score |\n|---|---|\n| a\\|b | 1.25 ± 0.5 |\n| c | - |\n", encoding="utf8")
+    (tmp_path / "some.md").write_text(
+        "| | score |\n|---|---|\n| a\\|b | 1.25 ± 0.5 |\n| c | - |\n", encoding="utf8"
+    )
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     text = "# Title\n<!-- table some.md, plot score -->\n| stale |\n<!-- end -->\nafter\n"
     filled = page.filled(text)
-    assert "stale" not in filled and "| a\\|b | 1.25 ± 0.5 |\n| c | - |\n<!-- end -->\nafter" in filled
+    assert (
+        "stale" not in filled and "| a\\|b | 1.25 ± 0.5 |\n| c | - |\n<!-- end -->\nafter" in filled
+    )
     drawn = page.drawn(filled)["pages/title.html"]
     assert "a|b" in drawn and "Title: score" in drawn and ">1.25<" in drawn
 
 
 def test_several_tables_in_a_file(page, monkeypatch, tmp_path):
     """As supervised_sts.py writes them: each is drawn, a note belongs to the one before, one has the column."""
-    tables = "| what | n |\n|---|---|\n| one | 7 |\n", "| what | score |\n|---|---|\n| two | 1.25 |\n"
+    tables = (
+        "| what | n |\n|---|---|\n| one | 7 |\n",
+        "| what | score |\n|---|---|\n| two | 1.25 |\n",
+    )
     (tmp_path / "some.md").write_text("\n".join([*tables, "Said of both.\n"]), encoding="utf8")
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     pages = page.drawn(page.filled("# Title\n<!-- table some.md, plot score -->\n<!-- end -->\n"))
     drawn = pages["pages/title.html"]
     assert drawn.count("<table") == 2 and drawn.count("Said of both.") == 1
-    assert drawn.count("<figure") == 1 and "Title: score" in drawn and ">two<" in drawn and ">one<" in drawn
+    assert (
+        drawn.count("<figure") == 1
+        and "Title: score" in drawn
+        and ">two<" in drawn
+        and ">one<" in drawn
+    )

@@ -36,7 +36,9 @@ def texts_of(name, part):
     if name == "nli":
         return [[row["sentence1"], row["sentence2"]] for row in map(json.loads, lines)]
     if name == "entities":
-        return [[doc.text.strip()] for doc in iob_to_docs("\n".join(lines), n_sents=1, no_print=True)]
+        return [
+            [doc.text.strip()] for doc in iob_to_docs("\n".join(lines), n_sents=1, no_print=True)
+        ]
     if name == "texts":
         return [[line] for line in lines]
     columns = ("Sentence1", "Sentence2", "Sentence3", "question1", "question2", "text")
@@ -59,6 +61,9 @@ def test_no_sentence_occurs_twice():
             entries = texts_of(name, part)
             texts = [text for entry in entries for text in entry]
             assert (len(entries), len(set(texts))) == (count, len(texts)), (name, part)
-            assert all(text and text == text.strip() and text[-1] in ".?" for text in texts), (name, part)
+            assert all(text and text == text.strip() and text[-1] in ".?" for text in texts), (
+                name,
+                part,
+            )
             found.setdefault(part, set()).update(texts)
     assert not found["train"] & found["dev"]

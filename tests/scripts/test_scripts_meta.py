@@ -29,7 +29,9 @@ def make_lengths():
 def narrow_bert(tiny_bert, tmp_path_factory):
     """Another BERT, width 8."""
     folder = tmp_path_factory.mktemp("narrow")
-    BertModel(BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)).save_pretrained(folder)
+    BertModel(
+        BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)
+    ).save_pretrained(folder)
     for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
         shutil.copy(tiny_bert / name, folder)
     return folder
@@ -44,24 +46,41 @@ def code(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["own", "shared", "listening"])
-def test_an_ensemble_of_every_kind_of_member(run_script, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
+def test_an_ensemble_of_every_kind_of_member(
+    run_script, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind
+):
     export_folder(make_nlp("static"), tmp_path / "table")
     pipeline = make_nlp(kind)
     pipeline.to_disk(tmp_path / "pipeline")
-    encoders = [f"wide={tiny_bert}", f"narrow={narrow_bert}", f"table={tmp_path}/table", f"own={tmp_path}/pipeline"]
+    encoders = [
+        f"wide={tiny_bert}",
+        f"narrow={narrow_bert}",
+        f"table={tmp_path}/table",
+        f"own={tmp_path}/pipeline",
+    ]
     given = ["--encoder", *encoders, "--function", "lengths=made_lengths.v2", "--code", code]
     run_script("ensemble", *given, "--output", tmp_path / "ensemble")
     nlp = spacy.load(tmp_path / "ensemble")
     doc = nlp("A man is eating.")
-    assert [one.name for one in nlp.get_pipe("sbert_meta").members] == ["wide", "narrow", "table", "own", "lengths"]
+    assert [one.name for one in nlp.get_pipe("sbert_meta").members] == [
+        "wide",
+        "narrow",
+        "table",
+        "own",
+        "lengths",
+    ]
     assert doc.vector.shape == (16 + 8 + 16 + 16 + 2,)
     assert doc._.own_vector == pytest.approx(pipeline("A man is eating.").vector, abs=1e-5)
-    assert doc._.table_vector == pytest.approx(make_nlp("static")("A man is eating.").vector, abs=1e-6)
+    assert doc._.table_vector == pytest.approx(
+        make_nlp("static")("A man is eating.").vector, abs=1e-6
+    )
     assert doc._.wide_vector == pytest.approx(make_nlp()("A man is eating.").vector, abs=1e-5)
     assert doc.vector[-2:] == pytest.approx(numpy.array([5, 4]) / 41**0.5, abs=1e-6)
 
 
-def test_poolings_share_a_transformer_beside_another_one(run_script, tiny_bert, narrow_bert, tmp_path):
+def test_poolings_share_a_transformer_beside_another_one(
+    run_script, tiny_bert, narrow_bert, tmp_path
+):
     given = ["--encoder", f"mean={tiny_bert}", f"other={narrow_bert}", "--pooling", "max=max"]
     run_script("ensemble", *given, "--output", tmp_path / "ensemble")
     nlp = spacy.load(tmp_path / "ensemble")
@@ -83,7 +102,10 @@ def put_sentences(file, number):
     """Sentences that the encoders tell apart, in place of those of a made data set."""
     lines = [line.split("\t") for line in file.read_text(encoding="utf8").splitlines()]
     for place, line in enumerate(lines):
-        line[-2:] = SENTENCES[(12 * number + place + 5) % 120], SENTENCES[(7 * number + 3 * place) % 120]
+        line[-2:] = (
+            SENTENCES[(12 * number + place + 5) % 120],
+            SENTENCES[(7 * number + 3 * place) % 120],
+        )
     file.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf8")
 
 
@@ -110,7 +132,13 @@ def finished(run_script, make_tables, tiny_bert, narrow_bert, code, tmp_path_fac
         files += sorted(write_year(folder / "data", year, pairs=12).glob("*.input.*"))
     for number, file in enumerate(files):
         put_sentences(file, number)
-    given = ["--encoder", f"wide={tiny_bert}", f"narrow={narrow_bert}", "--function", "lengths=made_lengths.v2"]
+    given = [
+        "--encoder",
+        f"wide={tiny_bert}",
+        f"narrow={narrow_bert}",
+        "--function",
+        "lengths=made_lengths.v2",
+    ]
     run_script("ensemble", *given, "--code", code, "--output", folder / "ensemble")
     make_tables(folder)
     return folder
@@ -130,16 +158,28 @@ METHODS += ["ae, raw (paper)", "ae, unit length"]
 @pytest.mark.slow
 def test_the_tables(tables, tmp_path):
     found = tables()
-    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2} and found["tuned_on"] == ["STSb-dev"]
+    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2} and found["tuned_on"] == [
+        "STSb-dev"
+    ]
     grid = {key: json.loads(key) for key in found["table1"]}
     counts = Counter((one["method"], one.get("normalize")) for one in grid.values())
-    assert counts == {("svd", None): 1, ("gcca", True): 5, ("gcca", False): 5, ("ae", True): 12, ("ae", False): 12}
+    assert counts == {
+        ("svd", None): 1,
+        ("gcca", True): 5,
+        ("gcca", False): 5,
+        ("ae", True): 12,
+        ("ae", False): 12,
+    }
     rows, members = found["table2"], ["wide", "narrow", "lengths"]
     assert list(rows) == [*members, "narrow, projected up", "lengths, projected up", *METHODS]
     for name, row in rows.items():
         assert list(row["tasks"]) == ["STS12", "STS14", "STSb-dev"]
-        for key, mean in row["mean"].items():  # without the set that hyper-parameters were chosen on
-            assert mean == pytest.approx((row["tasks"]["STS12"][key] + row["tasks"]["STS14"][key]) / 2), name
+        for key, mean in row[
+            "mean"
+        ].items():  # without the set that hyper-parameters were chosen on
+            assert mean == pytest.approx(
+                (row["tasks"]["STS12"][key] + row["tasks"]["STS14"][key]) / 2
+            ), name
     assert found["best_member"] == max(members, key=lambda name: rows[name]["mean"]["spearman"])
     for name in METHODS:
         assert rows[name]["seconds"] >= 0
@@ -151,14 +191,23 @@ def test_the_tables(tables, tmp_path):
     for name in METHODS:
         of_all = found["table3"]["nobody"][name]
         assert of_all["mean"] == rows[name]["mean"]
-        assert of_all["dev"] == pytest.approx({key: rows[name]["tasks"]["STSb-dev"][key] for key in of_all["dev"]})
-    tables = [(tmp_path / "out" / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)]
+        assert of_all["dev"] == pytest.approx(
+            {key: rows[name]["tasks"]["STSb-dev"][key] for key in of_all["dev"]}
+        )
+    tables = [
+        (tmp_path / "out" / f"table{i}.md").read_text(encoding="utf8").splitlines()
+        for i in range(1, 5)
+    ]
     heads = [
         "| settings | STS benchmark dev | fit, s |",
         "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |",
     ]
     assert [table[0] for table in tables[:2]] == heads
-    marked = [json.loads(line.split("|")[1].replace("(paper)", "")) for line in tables[0] if "} (paper) |" in line]
+    marked = [
+        json.loads(line.split("|")[1].replace("(paper)", ""))
+        for line in tables[0]
+        if "} (paper) |" in line
+    ]
     expected = {("svd", True), ("gcca", False), ("ae", False)}
     assert {(one["method"], one.get("normalize", True)) for one in marked} == expected
     assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(rows)]] == list(rows)
@@ -187,7 +236,9 @@ def test_a_table_goes_on_where_it_was_stopped(load, tables, tmp_path, monkeypatc
     found = tables(*methods)
     assert all(file.stat().st_mtime_ns == at for file, at in done.items())
     assert tables(*methods) == found
-    assert {json.loads(key)["method"] for key in found["table1"]} == {"svd", "gcca"}, "those that were asked for"
+    assert {json.loads(key)["method"] for key in found["table1"]} == {"svd", "gcca"}, (
+        "those that were asked for"
+    )
     assert list(found["table2"])[-3:] == ["svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
 
 
@@ -203,7 +254,9 @@ def test_resamples_are_those_of_each_subset(load):
 
     ours, theirs = (script.resampled(tasks(predicted), ["tuned"]) for predicted in (near, far))
     halves = slice(40), slice(40, None)
-    expected = [100 * numpy.mean([spearman(p[half], gold[half]) for half in halves]) for p in (near, far)]
+    expected = [
+        100 * numpy.mean([spearman(p[half], gold[half]) for half in halves]) for p in (near, far)
+    ]
     assert [ours[0], theirs[0]] == pytest.approx(expected)
     found = script.difference(ours, theirs)
     assert found["difference"] == pytest.approx(expected[0] - expected[1]) and found["low"] > 0

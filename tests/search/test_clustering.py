@@ -8,7 +8,13 @@ from sentence_transformers.util import community_detection
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from spacy_sbert.search import communities, hierarchical_clusters, kmeans_clusters, pairs_above, similar_groups
+from spacy_sbert.search import (
+    communities,
+    hierarchical_clusters,
+    kmeans_clusters,
+    pairs_above,
+    similar_groups,
+)
 
 RNG = numpy.random.default_rng(0)
 VECTORS = RNG.standard_normal((30, 8))
@@ -21,13 +27,23 @@ def in_order(labels):
 
 
 @pytest.mark.parametrize("linkage", ["average", "complete", "single"])
-@pytest.mark.parametrize(("n_clusters", "threshold"), [(1, None), (4, None), (30, None), (None, 0.4), (None, 0.9)])
+@pytest.mark.parametrize(
+    ("n_clusters", "threshold"), [(1, None), (4, None), (30, None), (None, 0.4), (None, 0.9)]
+)
 def test_hierarchical_clusters_equal_scikit_learn(linkage, n_clusters, threshold, monkeypatch):
-    labels = hierarchical_clusters(VECTORS, n_clusters=n_clusters, threshold=threshold, linkage=linkage)
-    theirs = AgglomerativeClustering(n_clusters, distance_threshold=threshold, metric="cosine", linkage=linkage)
+    labels = hierarchical_clusters(
+        VECTORS, n_clusters=n_clusters, threshold=threshold, linkage=linkage
+    )
+    theirs = AgglomerativeClustering(
+        n_clusters, distance_threshold=threshold, metric="cosine", linkage=linkage
+    )
     assert labels.dtype == "int64" and labels.tolist() == in_order(theirs.fit(VECTORS).labels_)
-    monkeypatch.setattr("spacy_sbert.search.clustering.BLOCK_BYTES", 8 * 30 * 7)  # seven rows at once
-    again = hierarchical_clusters(VECTORS, n_clusters=n_clusters, threshold=threshold, linkage=linkage)
+    monkeypatch.setattr(
+        "spacy_sbert.search.clustering.BLOCK_BYTES", 8 * 30 * 7
+    )  # seven rows at once
+    again = hierarchical_clusters(
+        VECTORS, n_clusters=n_clusters, threshold=threshold, linkage=linkage
+    )
     assert numpy.array_equal(labels, again)
 
 
@@ -81,7 +97,10 @@ def test_a_zero_vector_is_at_the_distance_of_one():
 def test_kmeans_equals_scikit_learn():
     unit = (GROUPED / numpy.linalg.norm(GROUPED, axis=1, keepdims=True)).astype("float32")
     expected = KMeans(3, n_init=4, random_state=7).fit(unit).labels_
-    assert adjusted_rand_score(kmeans_clusters(GROUPED, n_clusters=3, seed=7, n_init=4), expected) == 1.0
+    assert (
+        adjusted_rand_score(kmeans_clusters(GROUPED, n_clusters=3, seed=7, n_init=4), expected)
+        == 1.0
+    )
 
 
 @pytest.mark.parametrize(("block_bytes", "n"), [(4, 20), (100, 60), (2**23, 60)])
@@ -92,12 +111,16 @@ def test_similar_groups_are_those_of_single_linkage(least, block_bytes, n):
     labels = hierarchical_clusters(vectors, threshold=1 - least, linkage="single")
     expected = [numpy.flatnonzero(labels == label).tolist() for label in range(labels.max() + 1)]
     found = [group.tolist() for group in similar_groups(vectors, least, block_bytes=block_bytes)]
-    assert found == sorted((group for group in expected if len(group) > 1), key=lambda group: (-len(group), group[0]))
+    assert found == sorted(
+        (group for group in expected if len(group) > 1), key=lambda group: (-len(group), group[0])
+    )
 
 
 OF_GROUPS = numpy.random.default_rng(0)
 CENTRES = OF_GROUPS.standard_normal((30, 16))
-NEAR = (CENTRES[OF_GROUPS.integers(30, size=500)] + 0.6 * OF_GROUPS.standard_normal((500, 16))).astype("f4")
+NEAR = (
+    CENTRES[OF_GROUPS.integers(30, size=500)] + 0.6 * OF_GROUPS.standard_normal((500, 16))
+).astype("f4")
 
 
 def reference(vectors, threshold, min_size):
@@ -105,7 +128,11 @@ def reference(vectors, threshold, min_size):
     units = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
     cosines, taken, groups = units @ units.T, set(), []
     for centre in numpy.argsort(-(cosines >= threshold).sum(axis=1), kind="stable").tolist():
-        near = [j for j in numpy.argsort(-cosines[centre], kind="stable").tolist() if cosines[centre, j] >= threshold]
+        near = [
+            j
+            for j in numpy.argsort(-cosines[centre], kind="stable").tolist()
+            if cosines[centre, j] >= threshold
+        ]
         group = [centre, *(j for j in near if j != centre and j not in taken)]
         if centre not in taken and len(group) >= min_size:
             taken.update(group)
@@ -117,8 +144,12 @@ def reference(vectors, threshold, min_size):
 @pytest.mark.parametrize("min_size", [1, 5, 20])
 def test_parity_with_sentence_transformers(threshold, min_size):
     expected = reference(NEAR, threshold, min_size)
-    if Version(sentence_transformers.__version__).major >= 6:  # before, groups could lack their centres
-        assert expected == community_detection(NEAR, threshold=threshold, min_community_size=min_size)
+    if (
+        Version(sentence_transformers.__version__).major >= 6
+    ):  # before, groups could lack their centres
+        assert expected == community_detection(
+            NEAR, threshold=threshold, min_community_size=min_size
+        )
     for block_bytes in (4 * 61**2, 2**23):
         found = communities(NEAR, threshold=threshold, min_size=min_size, block_bytes=block_bytes)
         assert [group.tolist() for group in found] == expected and len(found) > 1
@@ -127,12 +158,26 @@ def test_parity_with_sentence_transformers(threshold, min_size):
 
 def test_communities_by_hand():
     angles = numpy.radians([0, 20, 40, 60, 200, 210])  # neighbours are up to 25 degrees apart
-    vectors = numpy.stack([numpy.cos(angles), numpy.sin(angles)], axis=1) * [[1], [2], [3], [4], [5], [6]]
+    vectors = numpy.stack([numpy.cos(angles), numpy.sin(angles)], axis=1) * [
+        [1],
+        [2],
+        [3],
+        [4],
+        [5],
+        [6],
+    ]
     threshold = float(numpy.cos(numpy.radians(25)))
-    for min_size, expected in ((2, [[1, 0, 2], [4, 5]]), (1, [[1, 0, 2], [4, 5], [3]])):  # 3 is near to 2, taken
+    for min_size, expected in (
+        (2, [[1, 0, 2], [4, 5]]),
+        (1, [[1, 0, 2], [4, 5], [3]]),
+    ):  # 3 is near to 2, taken
         for block_bytes in (4, 2**23):
-            found = communities(vectors, threshold=threshold, min_size=min_size, block_bytes=block_bytes)
+            found = communities(
+                vectors, threshold=threshold, min_size=min_size, block_bytes=block_bytes
+            )
             assert [group.tolist() for group in found] == expected
-    vectors = numpy.repeat(RNG.standard_normal((2, 384)), 20, axis=0)  # equal ones, at the threshold
+    vectors = numpy.repeat(
+        RNG.standard_normal((2, 384)), 20, axis=0
+    )  # equal ones, at the threshold
     found = communities(vectors, threshold=1 - 1e-6, min_size=20)
     assert [group.tolist() for group in found] == [list(range(20)), list(range(20, 40))]

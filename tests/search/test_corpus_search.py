@@ -15,7 +15,14 @@ from spacy_sbert.search import (
 from spacy_sbert.search import corpus_search as module
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
-TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
+TEXTS = [
+    "A man is eating food.",
+    "The cat sat on the mat.",
+    "He cannot go.",
+    "The dog ran fast.",
+    "the dog ran",
+    "he",
+]
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +84,14 @@ def test_rows_are_those_of_the_file(pipe, corpus, tmp_path):
         {"corpus": blank, "index": no_rows},
     ):
         found = search_texts(pipe, queries=["a cat", "food"], k=4, **where)
-        assert [[one.text for one in best] for best in found] == [[one.text for one in best] for best in expected]
+        assert [[one.text for one in best] for best in found] == [
+            [one.text for one in best] for best in expected
+        ]
         assert all(lines[one.row] == one.text for best in found for one in best)
         best, wanted = found[0], pipe.encode(["a cat"], normalize_embeddings=True)[0]
-        assert numpy.allclose([vectors[one.row] @ wanted for one in best], [one.score for one in best], atol=1e-5)
+        assert numpy.allclose(
+            [vectors[one.row] @ wanted for one in best], [one.score for one in best], atol=1e-5
+        )
     pairs = mine_texts(pipe, blank, k=5)
     assert [pair[3:] for pair in pairs] == [pair[3:] for pair in mine_texts(pipe, corpus, k=5)]
     assert all((lines[i], lines[j]) == (one, other) for _, i, j, one, other in pairs)
@@ -100,9 +111,13 @@ def test_mine(pipe, corpus):
 
 def test_cluster(pipe, corpus):
     vectors = pipe.encode(TEXTS)
-    of_two = [label for label, _, _ in cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2)]
+    of_two = [
+        label for label, _, _ in cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2)
+    ]
     assert of_two == hierarchical_clusters(vectors, n_clusters=2).tolist()
-    by_kmeans = [label for label, _, _ in cluster_texts(pipe, corpus, method="kmeans", n_clusters=3, seed=1)]
+    by_kmeans = [
+        label for label, _, _ in cluster_texts(pipe, corpus, method="kmeans", n_clusters=3, seed=1)
+    ]
     assert by_kmeans == kmeans_clusters(vectors, n_clusters=3, seed=1).tolist()
     threshold = float(most_similar_pairs(vectors)[0][0]) - 1e-3
     found = cluster_texts(pipe, corpus, threshold=threshold, min_size=2)
@@ -117,18 +132,33 @@ def test_refused(pipe, corpus, tmp_path, monkeypatch):
         (tmp_path / name).write_text(content)
     for work, message in [
         (lambda: search_texts(pipe, corpus, ["a", " "]), "which has no vector: it has no text"),
-        (lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"), "Cannot use kind = 'lsh'"),
+        (
+            lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"),
+            "Cannot use kind = 'lsh'",
+        ),
         (lambda: mine_texts(pipe, tmp_path / "one.txt"), "holds one text"),
         (lambda: search_texts(pipe, tmp_path / "none.txt", ["a"]), "holds no text"),
-        (lambda: search_texts(pipe, tmp_path / "a.csv", ["a"]), r"a\.csv, line 1: expected a column 'text', got id"),
-        (lambda: mine_texts(pipe, corpus, min_score=2), "min_score = 2: expected less than or equal to 1"),
-        (lambda: cluster_texts(pipe, corpus, method="dbscan"), "Cannot use method = 'dbscan': expected 'communities'"),
+        (
+            lambda: search_texts(pipe, tmp_path / "a.csv", ["a"]),
+            r"a\.csv, line 1: expected a column 'text', got id",
+        ),
+        (
+            lambda: mine_texts(pipe, corpus, min_score=2),
+            "min_score = 2: expected less than or equal to 1",
+        ),
+        (
+            lambda: cluster_texts(pipe, corpus, method="dbscan"),
+            "Cannot use method = 'dbscan': expected 'communities'",
+        ),
         (lambda: cluster_texts(pipe, corpus, method="kmeans"), "how many clusters"),
         (
             lambda: cluster_texts(pipe, corpus, linkage="single"),
             "'communities' takes no linkage: .* threshold, min_size",
         ),
-        (lambda: cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2), "Cannot cluster 6 .* at most 5"),
+        (
+            lambda: cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2),
+            "Cannot cluster 6 .* at most 5",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             work()
@@ -153,7 +183,9 @@ def test_vectors_of_other_texts_are_refused(pipe, corpus, others, tmp_path):
         lambda: module.group_texts(pipe, corpus, min_score=0.5, **given),
         lambda: cluster_texts(pipe, corpus, method="kmeans", n_clusters=2, **given),
     ):
-        with pytest.raises(ValueError, match=r"Vector \d is not of the text '.*in the order of the texts"):
+        with pytest.raises(
+            ValueError, match=r"Vector \d is not of the text '.*in the order of the texts"
+        ):
             act()
     assert not (tmp_path / "index").exists()
 

@@ -20,7 +20,11 @@ def digests(nlp):
     if (dense := pipe.model.get_ref("pooling").dense) is not None:
         dense.set_param("W", numpy.ones((4, 16), dtype="float32"))
         dense.set_param("b", numpy.ones(4, dtype="float32"))
-    return identify(pipe).digest, json.dumps(Encoding().made_of(pipe.text_encoder(), (), ".npy")), pipeline_digest(nlp)
+    return (
+        identify(pipe).digest,
+        json.dumps(Encoding().made_of(pipe.text_encoder(), (), ".npy")),
+        pipeline_digest(nlp),
+    )
 
 
 def test_every_setting_that_changes_vectors_is_noticed_everywhere(make_nlp):
@@ -36,12 +40,18 @@ def test_precision_training_and_another_vocabulary(make_nlp, examples):
     nlp = make_nlp()
     before, digest = identity(nlp), pipeline_digest(nlp)
     shim_of(nlp).precision = "bfloat16"
-    assert pipeline_digest(nlp) != digest and identity(nlp) == before  # an evaluation notices it, an index does not
+    assert (
+        pipeline_digest(nlp) != digest and identity(nlp) == before
+    )  # an evaluation notices it, an index does not
     shim_of(nlp).precision = "float32"
     nlp.initialize(lambda: examples(nlp))
     assert identity(nlp) == before
     nlp.update(examples(nlp), sgd=nlp.create_optimizer())
     trained = identity(nlp)
-    assert trained.digest != before.digest and trained.width == before.width and pipeline_digest(nlp) != digest
+    assert (
+        trained.digest != before.digest
+        and trained.width == before.width
+        and pipeline_digest(nlp) != digest
+    )
     shim_of(nlp).tokenizer.add_tokens(["newword"])
     assert identity(nlp).digest != trained.digest

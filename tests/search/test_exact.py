@@ -5,35 +5,53 @@ import tracemalloc
 import numpy
 import pytest
 
-from spacy_sbert.search import communities, exact, most_similar_pairs, nearest, pairs_above, recall, similar_groups
+from spacy_sbert.search import (
+    communities,
+    exact,
+    most_similar_pairs,
+    nearest,
+    pairs_above,
+    recall,
+    similar_groups,
+)
 from spacy_sbert.similarity import cosine
 
 RNG = numpy.random.default_rng(0)
 QUERIES = RNG.standard_normal((23, 16), dtype="float32")
 VECTORS = RNG.standard_normal((57, 16), dtype="float32")
-SIGNS = RNG.integers(-1, 2, size=(60, 4)).astype("float32")  # many equal, opposite and zero vectors: many ties
+SIGNS = RNG.integers(-1, 2, size=(60, 4)).astype(
+    "float32"
+)  # many equal, opposite and zero vectors: many ties
 
 
 def sorted_nearest(queries, vectors, k):
-    scores = numpy.stack([cosine(numpy.repeat(query[None], len(vectors), axis=0), vectors) for query in queries])
+    scores = numpy.stack(
+        [cosine(numpy.repeat(query[None], len(vectors), axis=0), vectors) for query in queries]
+    )
     indices = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
     return numpy.take_along_axis(scores, indices, axis=1), indices
 
 
 def assert_equal(found, expected):
     assert [array.dtype for array in found] == ["float32", "int64"]
-    assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+    assert all(
+        numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True)
+    )
 
 
 @pytest.mark.parametrize(("block_bytes", "n"), [(4, 12), (4 * 7**2, 57), (2**20, 57)])
-@pytest.mark.parametrize(("queries", "vectors"), [(QUERIES, VECTORS), (SIGNS, SIGNS)], ids=["random", "ties"])
+@pytest.mark.parametrize(
+    ("queries", "vectors"), [(QUERIES, VECTORS), (SIGNS, SIGNS)], ids=["random", "ties"]
+)
 def test_parity_with_a_full_sort(queries, vectors, block_bytes, n):
     """Of equal similarities the lower index comes first."""
     queries, vectors = queries[:n], vectors[:n]
     for k in (1, 7, n):
         expected = sorted_nearest(queries, vectors, k)
         for other in (vectors, numpy.asfortranarray(vectors.astype("float64"))):
-            assert_equal(nearest(queries.astype(other.dtype), other, k=k, block_bytes=block_bytes), expected)
+            assert_equal(
+                nearest(queries.astype(other.dtype), other, k=k, block_bytes=block_bytes), expected
+            )
 
 
 def test_lengths_do_not_matter(tmp_path):
@@ -48,11 +66,16 @@ def test_lengths_do_not_matter(tmp_path):
     for queries in (vectors[20:21], vectors[:8] * numpy.float32(1e-3), -vectors[:3]):
         expected = sorted_nearest(queries, vectors, 400)
         assert_equal(nearest(queries, vectors, k=400), expected)
-        assert_equal(nearest(queries, numpy.load(tmp_path / "vectors.npy", mmap_mode="r"), k=400), expected)
+        assert_equal(
+            nearest(queries, numpy.load(tmp_path / "vectors.npy", mmap_mode="r"), k=400), expected
+        )
 
 
 def test_by_hand():
-    exact, found = numpy.array([[1, 2, 3, 4], [5, 6, 7, 8]]), numpy.array([[4, 3, 2, 9], [8, 7, 1, 2]])
+    exact, found = (
+        numpy.array([[1, 2, 3, 4], [5, 6, 7, 8]]),
+        numpy.array([[4, 3, 2, 9], [8, 7, 1, 2]]),
+    )
     assert recall(found, exact) == (3 / 4 + 2 / 4) / 2 and recall(exact[:, ::-1], exact) == 1.0
     scores, indices = nearest([[2.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [3.0, 3.0], [5.0, 0.0]], k=3)
     assert indices.tolist() == [[2, 1, 0], [0, 1, 2]]
@@ -71,12 +94,17 @@ def peak_memory(work):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("vectors", [RNG.standard_normal((2000, 8)), numpy.ones((2000, 8))], ids=["random", "equal"])
+@pytest.mark.parametrize(
+    "vectors", [RNG.standard_normal((2000, 8)), numpy.ones((2000, 8))], ids=["random", "equal"]
+)
 def test_memory_is_bounded(vectors):
     """All similarities are 16 MB, the pairs of equal vectors 32 MB and 64 MB."""
     assert peak_memory(lambda: nearest(vectors, vectors, k=3, block_bytes=2**17)) < 24 * 2**17
     assert peak_memory(lambda: most_similar_pairs(vectors, k=3, block_bytes=2**17)) < 24 * 2**17
-    assert peak_memory(lambda: communities(vectors, threshold=0.9, min_size=3, block_bytes=2**17)) < 24 * 2**17
+    assert (
+        peak_memory(lambda: communities(vectors, threshold=0.9, min_size=3, block_bytes=2**17))
+        < 24 * 2**17
+    )
 
 
 def test_no_copy_of_the_vectors():
@@ -88,8 +116,15 @@ def test_no_copy_of_the_vectors():
 
 
 PAIRED = RNG.standard_normal((60, 16), dtype="float32")
-ROUNDED = (numpy.ones(384) + RNG.standard_normal((60, 384)) * 1e-4).astype("float32")  # similarities 1, up to rounding
-COLLECTIONS = {"vectors": PAIRED, "signs": SIGNS, "rounded": ROUNDED, "equal": numpy.ones((60, 5), dtype="float32")}
+ROUNDED = (numpy.ones(384) + RNG.standard_normal((60, 384)) * 1e-4).astype(
+    "float32"
+)  # similarities 1, up to rounding
+COLLECTIONS = {
+    "vectors": PAIRED,
+    "signs": SIGNS,
+    "rounded": ROUNDED,
+    "equal": numpy.ones((60, 5), dtype="float32"),
+}
 ALL = 60 * 59 // 2
 BLOCKS = pytest.mark.parametrize(("block_bytes", "n"), [(4, 12), (4 * 7**2, 60), (2**20, 60)])
 
@@ -106,7 +141,9 @@ def sorted_pairs(vectors, k):
 def test_pairs_equal_a_full_sort(name, block_bytes, n):
     vectors = COLLECTIONS[name][:n]
     for k in (1, 10, n * (n - 1) // 2):
-        assert_equal(most_similar_pairs(vectors, k=k, block_bytes=block_bytes), sorted_pairs(vectors, k))
+        assert_equal(
+            most_similar_pairs(vectors, k=k, block_bytes=block_bytes), sorted_pairs(vectors, k)
+        )
 
 
 @BLOCKS
@@ -117,7 +154,9 @@ def test_all_above_a_score_against_brute_force(name, block_bytes, n):
     scores, pairs = sorted_pairs(vectors, ALL)
     for bound in (-1.0, 0.0, *scores[[0, 10, len(scores) // 2, -1]].clip(-1, 1).tolist(), 1.0):
         kept = scores.astype("float64") >= exact.least(bound)
-        assert_equal(pairs_above(vectors, bound, block_bytes=block_bytes), (scores[kept], pairs[kept]))
+        assert_equal(
+            pairs_above(vectors, bound, block_bytes=block_bytes), (scores[kept], pairs[kept])
+        )
 
 
 def test_too_many_above_a_score_are_refused(monkeypatch):

@@ -9,12 +9,22 @@ import numpy
 import pytest
 
 from spacy_sbert import find_sbert
-from spacy_sbert.search import BinaryVectors, EncoderIdentity, Int8Vectors, VectorIndex, identify, nearest, recall
+from spacy_sbert.search import (
+    BinaryVectors,
+    EncoderIdentity,
+    Int8Vectors,
+    VectorIndex,
+    identify,
+    nearest,
+    recall,
+)
 from spacy_sbert.search.index import IndexRow
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))
-VECTORS = (CENTRES[RNG.integers(50, size=2000)] + 0.8 * RNG.standard_normal((2000, 24))).astype("float32")
+VECTORS = (CENTRES[RNG.integers(50, size=2000)] + 0.8 * RNG.standard_normal((2000, 24))).astype(
+    "float32"
+)
 UNIT = VECTORS / numpy.linalg.norm(VECTORS, axis=1, keepdims=True)
 QUERIES = (3 * VECTORS[:40] + 0.1).astype("float64")
 ENCODER = EncoderIdentity("model-a", 24, "a" * 64)
@@ -34,23 +44,38 @@ def indexes():
 def test_recall_against_exact_search(indexes, kind):
     scores, indices = indexes[kind].search(QUERIES, k=10)
     exact_scores, exact = nearest(QUERIES, VECTORS, k=10)
-    assert (scores.dtype, indices.dtype, scores.shape, indices.shape) == ("float32", "int64", (40, 10), (40, 10))
+    assert (scores.dtype, indices.dtype, scores.shape, indices.shape) == (
+        "float32",
+        "int64",
+        (40, 10),
+        (40, 10),
+    )
     assert recall(indices, exact) >= (1.0 if kind == "flat" else 0.95)
     assert numpy.allclose(scores[indices == exact], exact_scores[indices == exact], atol=1e-6)
     assert (numpy.diff(scores, axis=1) <= 0).all()
-    streamed = VectorIndex.build((VECTORS[start : start + 300] for start in range(0, 2000, 300)), kind=kind)
+    streamed = VectorIndex.build(
+        (VECTORS[start : start + 300] for start in range(0, 2000, 300)), kind=kind
+    )
     (theirs, found), scores, indices = streamed.search(QUERIES, k=5), scores[:, :5], indices[:, :5]
-    assert len(streamed) == 2000 and recall(found, indices) > 0.97  # lists are trained on vectors in another order
+    assert (
+        len(streamed) == 2000 and recall(found, indices) > 0.97
+    )  # lists are trained on vectors in another order
     assert numpy.allclose(theirs[found == indices], scores[found == indices], atol=1e-6)
-    scores, every = indexes[kind].search(QUERIES[:3], k=2000)  # lists and graphs alone would not show all
+    scores, every = indexes[kind].search(
+        QUERIES[:3], k=2000
+    )  # lists and graphs alone would not show all
     assert (numpy.sort(every, axis=1) == numpy.arange(2000)).all() and numpy.isfinite(scores).all()
 
 
 @KINDS
-@pytest.mark.parametrize("vectors", [numpy.ones((300, 4)), numpy.zeros((300, 4)), numpy.ones((1, 4))])
+@pytest.mark.parametrize(
+    "vectors", [numpy.ones((300, 4)), numpy.zeros((300, 4)), numpy.ones((1, 4))]
+)
 def test_equal_zero_and_single_vectors(kind, vectors):
     found = VectorIndex.build(vectors, kind=kind).search([[1.0, 1, 1, 1]], k=len(vectors))
-    assert numpy.allclose(found[0], float(vectors[0, 0])) and sorted(found[1][0]) == list(range(len(vectors)))
+    assert numpy.allclose(found[0], float(vectors[0, 0])) and sorted(found[1][0]) == list(
+        range(len(vectors))
+    )
 
 
 @KINDS
@@ -58,7 +83,9 @@ def test_saved_and_loaded(indexes, kind, tmp_path):
     folder = tmp_path / "sub" / "index"
     indexes[kind].save(folder)
     loaded = VectorIndex.load(folder, encoder=ENCODER)
-    for ours, theirs in zip(loaded.search(QUERIES, k=7), indexes[kind].search(QUERIES, k=7), strict=True):
+    for ours, theirs in zip(
+        loaded.search(QUERIES, k=7), indexes[kind].search(QUERIES, k=7), strict=True
+    ):
         assert numpy.array_equal(ours, theirs)
     assert (loaded.kind, loaded.width, loaded.encoder, len(loaded)) == (kind, 24, ENCODER, 2000)
     assert loaded.rows[1999] == ("text 1999\n\ud800", 1999, None)
@@ -77,7 +104,9 @@ def test_saved_over_another(indexes, tmp_path):
     assert kinds == ["index", "index.json", "notes.txt", "rows"]
 
 
-@pytest.mark.parametrize(("n", "size"), [(1, 250), (2000, 50_000), (2000, 195_000)])  # in index.json, index, rows
+@pytest.mark.parametrize(
+    ("n", "size"), [(1, 250), (2000, 50_000), (2000, 195_000)]
+)  # in index.json, index, rows
 def test_a_full_disk_leaves_what_was_there(tmp_path, n, size):
     VectorIndex.build(VECTORS[:5]).save(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -116,10 +145,23 @@ def test_a_damaged_manifest(indexes, tmp_path):
     indexes["flat"].save(tmp_path)
     path = tmp_path / "index.json"
     said = json.loads(path.read_text())
-    changes = [{"format": "spacy-sbert index 3"}, {"kind": "pickle"}, {"count": 1999}, {"width": 23}, {"files": {}}]
+    changes = [
+        {"format": "spacy-sbert index 3"},
+        {"kind": "pickle"},
+        {"count": 1999},
+        {"width": 23},
+        {"files": {}},
+    ]
     changes += [{"files": {"../../secret": "a" * 64}}, {"encoder": {"name": "model-a"}}]
     changes += [{"encoder": {"name": "model-a", "width": 3, "digest": "a"}}]
-    for content in (*(json.dumps({**said, **change}) for change in changes), "", "[]", "3", "{}", "[" * 200_000):
+    for content in (
+        *(json.dumps({**said, **change}) for change in changes),
+        "",
+        "[]",
+        "3",
+        "{}",
+        "[" * 200_000,
+    ):
         path.write_text(content)
         with pytest.raises(ValueError, match="The index is damaged"):
             VectorIndex.load(tmp_path)
@@ -132,7 +174,9 @@ def test_another_encoder(indexes, tmp_path, monkeypatch):
         VectorIndex.load(tmp_path / "unnamed", encoder=ENCODER)
     monkeypatch.setattr(faiss, "read_index", None)
     for width, message in ((384, "width 24 and 384"), (24, "weights or settings")):
-        with pytest.raises(ValueError, match=f"another encoder, 'model-a', than 'model-b' .*{message}"):
+        with pytest.raises(
+            ValueError, match=f"another encoder, 'model-a', than 'model-b' .*{message}"
+        ):
             VectorIndex.load(tmp_path, encoder=EncoderIdentity("model-b", width, "b" * 64))
 
 
@@ -146,7 +190,9 @@ def test_equal_vectors_are_found(kind, share, tmp_path):
     vectors[copies] = vectors[copies[0]]
     queries = numpy.unique(vectors, axis=0)[:100]
     _, exact = nearest(queries, vectors, k=5)
-    VectorIndex.build(iter(numpy.array_split(vectors, 7)), kind=kind, texts=list(map(str, range(3000)))).save(tmp_path)
+    VectorIndex.build(
+        iter(numpy.array_split(vectors, 7)), kind=kind, texts=list(map(str, range(3000)))
+    ).save(tmp_path)
     for index in (VectorIndex.build(vectors, kind=kind), VectorIndex.load(tmp_path)):
         assert len(index) == 3000
         scores, found = index.search(queries, k=5)
@@ -178,7 +224,9 @@ CHANGED = {  # what FAISS's own object was told to do
 def test_an_index_changed_by_faiss_is_saved_rightly_or_refused(kind, change, made, tmp_path):
     if (kind, change) == ("hnsw", "remove_ids"):
         pytest.skip("FAISS removes nothing from a graph")
-    vectors = numpy.concatenate([VECTORS[:300], VECTORS[:30]]) if made == "copies" else VECTORS[:300]
+    vectors = (
+        numpy.concatenate([VECTORS[:300], VECTORS[:30]]) if made == "copies" else VECTORS[:300]
+    )
     texts = [str(place) for place in range(300)] if made == "texts" else None
     index = VectorIndex.build(vectors, kind=kind, texts=texts)
     index.save(tmp_path)
@@ -198,16 +246,23 @@ def test_an_index_changed_by_faiss_is_saved_rightly_or_refused(kind, change, mad
 
 
 SAME_COUNT = {  # with as many vectors as before
-    "remove_ids, add": lambda index: (index.index.remove_ids(numpy.array([3])), index.index.add(VECTORS[500:501])),
+    "remove_ids, add": lambda index: (
+        index.index.remove_ids(numpy.array([3])),
+        index.index.add(VECTORS[500:501]),
+    ),
     "reset, add": lambda index: (index.index.reset(), index.index.add(VECTORS[300:600])),
-    "replaced": lambda index: setattr(index, "index", VectorIndex.build(VECTORS[300:600], kind=index.kind).index),
+    "replaced": lambda index: setattr(
+        index, "index", VectorIndex.build(VECTORS[300:600], kind=index.kind).index
+    ),
 }
 
 
 @KINDS
 @pytest.mark.parametrize("change", SAME_COUNT)
 @pytest.mark.parametrize("is_loaded", [False, True])
-def test_as_many_other_vectors_do_not_pass_for_those_of_the_texts(kind, change, is_loaded, tmp_path):
+def test_as_many_other_vectors_do_not_pass_for_those_of_the_texts(
+    kind, change, is_loaded, tmp_path
+):
     if (kind, change) == ("hnsw", "remove_ids, add"):
         pytest.skip("FAISS removes nothing from a graph")
     index = VectorIndex.build(VECTORS[:300], kind=kind, texts=[str(place) for place in range(300)])
@@ -216,7 +271,11 @@ def test_as_many_other_vectors_do_not_pass_for_those_of_the_texts(kind, change, 
     if is_loaded:
         index = VectorIndex.load(tmp_path)
     SAME_COUNT[change](index)
-    for act in (lambda: index.search(QUERIES, k=1), lambda: index.save(tmp_path), lambda: index.search(QUERIES, k=1)):
+    for act in (
+        lambda: index.search(QUERIES, k=1),
+        lambda: index.save(tmp_path),
+        lambda: index.search(QUERIES, k=1),
+    ):
         with pytest.raises(ValueError, match="The FAISS index holds other vectors than before"):
             act()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -234,7 +293,9 @@ def test_a_faiss_index_that_is_only_read_or_kept(tmp_path):
         index.save(tmp_path)
     plain = VectorIndex.build(VECTORS[:300])
     plain.index.add(UNIT[300:301])
-    plain.rows = [IndexRow(str(place), None) for place in range(301)]  # of the vectors that it has now
+    plain.rows = [
+        IndexRow(str(place), None) for place in range(301)
+    ]  # of the vectors that it has now
     assert plain.search(VECTORS[300:301], k=1)[1] == 300
     plain.save(tmp_path)
     with pytest.raises(ValueError, match="Given 2 texts or ids for 301 vectors"):
@@ -244,7 +305,10 @@ def test_a_faiss_index_that_is_only_read_or_kept(tmp_path):
 def test_queries_of_another_encoder_are_refused_by_an_index_in_memory():
     index = VectorIndex.build(VECTORS[:5], encoder=ENCODER)
     assert index.search(QUERIES[:1], k=1, encoder=ENCODER)[1].shape == (1, 1)
-    with pytest.raises(ValueError, match="index in memory was built with another encoder, 'model-a', than 'model-a'"):
+    with pytest.raises(
+        ValueError,
+        match="index in memory was built with another encoder, 'model-a', than 'model-a'",
+    ):
         index.search(QUERIES[:1], k=1, encoder=EncoderIdentity("model-a", 24, "b" * 64))
     with pytest.raises(ValueError, match="does not say which encoder"):
         VectorIndex.build(VECTORS[:5]).search(QUERIES[:1], k=1, encoder=ENCODER)
@@ -253,7 +317,9 @@ def test_queries_of_another_encoder_are_refused_by_an_index_in_memory():
 @KINDS
 @pytest.mark.parametrize("integer", [int, numpy.int64, numpy.int32, numpy.uint8])
 def test_counts_of_any_integer(indexes, kind, integer):
-    assert numpy.array_equal(indexes[kind].search(QUERIES, k=integer(3))[1], indexes[kind].search(QUERIES, k=3)[1])
+    assert numpy.array_equal(
+        indexes[kind].search(QUERIES, k=integer(3))[1], indexes[kind].search(QUERIES, k=3)[1]
+    )
 
 
 def test_a_file_in_place_of_the_folder(tmp_path):
@@ -275,7 +341,9 @@ def test_a_file_in_place_of_the_folder(tmp_path):
 def test_another_kind_of_faiss_index_is_refused(make):
     index, other = VectorIndex.build(VECTORS[:300]), make()
     for take in (lambda: VectorIndex(other, "flat"), lambda: setattr(index, "index", other)):
-        with pytest.raises(ValueError, match=r"A \w+ is no index of the kind flat: expected a faiss\.IndexFlat by"):
+        with pytest.raises(
+            ValueError, match=r"A \w+ is no index of the kind flat: expected a faiss\.IndexFlat by"
+        ):
             take()
     assert index.search(QUERIES[:1], k=1)[1].shape == (1, 1)
 
@@ -328,7 +396,9 @@ def test_an_index_that_is_kept_is_compared_at_each_search(kind, change, is_copie
     for _ in range(2):
         with pytest.raises(ValueError, match="The FAISS index holds other vectors than before"):
             index.search(QUERIES, k=5)
-    index.rows = [IndexRow(str(place), None) for place in range(300, 600)]  # of the vectors that it has now
+    index.rows = [
+        IndexRow(str(place), None) for place in range(300, 600)
+    ]  # of the vectors that it has now
     assert index.search(QUERIES, k=5)[1].shape == (40, 5)
     OF_FAISS["reset, add"](kept)
     kept.reset()
@@ -356,7 +426,11 @@ def test_vectors_of_other_lengths_are_no_cosines(tmp_path):
         with pytest.raises(ValueError, match=message):
             take()
     plain.index.add(VECTORS[:1])
-    for act in (lambda: plain.search(QUERIES, k=1), lambda: plain.save(tmp_path), lambda: plain.search(QUERIES, k=1)):
+    for act in (
+        lambda: plain.search(QUERIES, k=1),
+        lambda: plain.save(tmp_path),
+        lambda: plain.search(QUERIES, k=1),
+    ):
         with pytest.raises(ValueError, match=r"other lengths than 1 \(number 5"):
             act()
 

@@ -9,12 +9,22 @@ import numpy
 import pytest
 from made_stored import BLOCK, Stored
 
-from spacy_sbert.search import EncoderIdentity, VectorIndex, build_ivfpq, ivfpq, nearest, nearest_stored, recall
+from spacy_sbert.search import (
+    EncoderIdentity,
+    VectorIndex,
+    build_ivfpq,
+    ivfpq,
+    nearest,
+    nearest_stored,
+    recall,
+)
 
 N, WIDTH = 10_000, 8
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((200, WIDTH))
-VECTORS = (CENTRES[RNG.integers(200, size=N)] + 0.8 * RNG.standard_normal((N, WIDTH))).astype("float32")
+VECTORS = (CENTRES[RNG.integers(200, size=N)] + 0.8 * RNG.standard_normal((N, WIDTH))).astype(
+    "float32"
+)
 QUERIES = VECTORS[:50] + numpy.float32(0.1)
 OPTIONS = {"n_lists": 20, "code_bytes": 4}
 
@@ -22,7 +32,10 @@ OPTIONS = {"n_lists": 20, "code_bytes": 4}
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The folder of an index, the index, and a copy of the trained one, which is gone when all is done."""
-    folder, kept = tmp_path_factory.mktemp("index") / "deep" / "index", tmp_path_factory.mktemp("trained")
+    folder, kept = (
+        tmp_path_factory.mktemp("index") / "deep" / "index",
+        tmp_path_factory.mktemp("trained"),
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ivfpq, "_merge", partial(keep_trained, ivfpq._merge, kept))
         index = build_ivfpq(Stored(VECTORS), folder, **OPTIONS)
@@ -51,7 +64,9 @@ def test_recall_and_scores(built):
     assert recall(found, exact) > 0.95
     same = found == exact
     assert numpy.allclose(scores[same], exact_scores[same], atol=1e-6), "by the vectors themselves"
-    assert recall(again.search(QUERIES, k=10, vectors=Stored(VECTORS), rescore=1)[1], exact) < recall(found, exact)
+    assert recall(
+        again.search(QUERIES, k=10, vectors=Stored(VECTORS), rescore=1)[1], exact
+    ) < recall(found, exact)
     _, found = index.search(QUERIES[:2], k=N)  # lists that are not searched would leave -1
     assert (numpy.sort(found, axis=1) == numpy.arange(N)).all()
 
@@ -91,8 +106,13 @@ def test_an_interrupted_build_goes_on(built, tmp_path, monkeypatch):
 
 
 def test_exact_search_by_blocks():
-    stored, expected = nearest_stored(QUERIES, Stored(VECTORS), k=1500), nearest(QUERIES, VECTORS, k=1500)
-    assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(stored, expected, strict=True))
+    stored, expected = (
+        nearest_stored(QUERIES, Stored(VECTORS), k=1500),
+        nearest(QUERIES, VECTORS, k=1500),
+    )
+    assert all(
+        numpy.array_equal(ours, theirs) for ours, theirs in zip(stored, expected, strict=True)
+    )
 
 
 def test_what_is_refused(built, tmp_path):
@@ -100,12 +120,27 @@ def test_what_is_refused(built, tmp_path):
     other = Stored(VECTORS)
     other.digest = "e" * 64
     for work, message in (
-        (lambda: build_ivfpq(Stored(VECTORS[:9983]), tmp_path), "of 9983 vectors: expected 9984 at least"),
-        (lambda: build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5), "in code_bytes = 5 bytes: no divisor"),
-        (lambda: build_ivfpq(Stored(VECTORS), tmp_path, n_lists=251), "n_lists = 251 of 10000 vectors: expected 250"),
+        (
+            lambda: build_ivfpq(Stored(VECTORS[:9983]), tmp_path),
+            "of 9983 vectors: expected 9984 at least",
+        ),
+        (
+            lambda: build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5),
+            "in code_bytes = 5 bytes: no divisor",
+        ),
+        (
+            lambda: build_ivfpq(Stored(VECTORS), tmp_path, n_lists=251),
+            "n_lists = 251 of 10000 vectors: expected 250",
+        ),
         (lambda: index.save(tmp_path), "is in a folder already"),
-        (lambda: index.search(QUERIES, k=3, vectors=other), "are not those that the index was built of, in there"),
-        (lambda: VectorIndex.load(folder, encoder=EncoderIdentity("b", 8, "b" * 64)), "was built with another encoder"),
+        (
+            lambda: index.search(QUERIES, k=3, vectors=other),
+            "are not those that the index was built of, in there",
+        ),
+        (
+            lambda: VectorIndex.load(folder, encoder=EncoderIdentity("b", 8, "b" * 64)),
+            "was built with another encoder",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             work()

@@ -10,7 +10,9 @@ from spacy_sbert.similarity import unit_length
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((40, 64))
-VECTORS = (CENTRES[RNG.integers(40, size=900)] + 0.7 * RNG.standard_normal((900, 64))).astype("float32")
+VECTORS = (CENTRES[RNG.integers(40, size=900)] + 0.7 * RNG.standard_normal((900, 64))).astype(
+    "float32"
+)
 QUERIES = (CENTRES + 0.7 * RNG.standard_normal((40, 64))).astype("float32")
 INT8 = Int8Vectors.fit(VECTORS).apply(VECTORS)
 BINARY = BinaryVectors.of(VECTORS)
@@ -18,7 +20,9 @@ BINARY = BinaryVectors.of(VECTORS)
 
 def assert_equal(found, expected):
     assert [array.dtype for array in found] == ["float32", "int64"]
-    assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+    assert all(
+        numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True)
+    )
 
 
 def test_int8_by_hand():
@@ -33,9 +37,13 @@ def test_int8_is_off_by_half_a_step_at_most():
     error = numpy.abs(INT8.decode() - unit_length(VECTORS))
     assert (error <= INT8.step / 2 * (1 + 1e-4)).all() and error.max() > 0
     assert INT8.codes.nbytes * 4 == VECTORS.nbytes
-    stored = Int8Vectors.fit(VECTORS[:20]).apply(VECTORS)  # some are outside the range of the sample
+    stored = Int8Vectors.fit(VECTORS[:20]).apply(
+        VECTORS
+    )  # some are outside the range of the sample
     low, high = stored.low, stored.low + 255 * stored.step
-    assert numpy.allclose(stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2)
+    assert numpy.allclose(
+        stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2
+    )
 
 
 @pytest.mark.parametrize(("n", "block_bytes"), [(30, 4 * 64), (900, 4 * 64 * 37), (900, 2**20)])
@@ -51,7 +59,9 @@ def test_binary_by_hand():
     assert stored.bits.tolist() == [[0b10111111, 0b01000000], [0, 0b01000000]]
     assert stored.decode().tolist() == [[1, -1, 1, 1, 1, 1, 1, 1, -1, 1], [-1] * 9 + [1]]
     scores, indices = stored.search([[1.0] * 10], k=2, rescore=0)
-    assert indices.tolist() == [[0, 1]] and numpy.allclose(scores, [[1 - 2 * 2 / 10, 1 - 2 * 9 / 10]])
+    assert indices.tolist() == [[0, 1]] and numpy.allclose(
+        scores, [[1 - 2 * 2 / 10, 1 - 2 * 9 / 10]]
+    )
 
 
 @pytest.mark.parametrize("k", [1, 10, 900])
@@ -62,14 +72,20 @@ def test_hamming_search_is_that_by_the_cosine_of_signs(k, width):
     distances = (wanted[:, None] != signs[None]).sum(axis=2)
     indices = numpy.argsort(distances, axis=1, kind="stable")[:, :k]
     scores, found = BinaryVectors.of(VECTORS[:, :width]).search(QUERIES[:, :width], k=k, rescore=0)
-    assert numpy.array_equal(found, indices) and scores.dtype == "float32" and found.dtype == "int64"
-    assert numpy.allclose(scores, 1 - 2 * numpy.take_along_axis(distances, indices, axis=1) / width, atol=1e-6)
+    assert (
+        numpy.array_equal(found, indices) and scores.dtype == "float32" and found.dtype == "int64"
+    )
+    assert numpy.allclose(
+        scores, 1 - 2 * numpy.take_along_axis(distances, indices, axis=1) / width, atol=1e-6
+    )
 
 
 def test_all_rescored_is_exact():
     every = BINARY.search(QUERIES, k=10, rescore=90)
     assert_equal(every, nearest(QUERIES, BINARY.decode(), k=10))
-    assert_equal(BINARY.search(QUERIES, k=10, rescore=90, vectors=VECTORS), nearest(QUERIES, VECTORS, k=10))
+    assert_equal(
+        BINARY.search(QUERIES, k=10, rescore=90, vectors=VECTORS), nearest(QUERIES, VECTORS, k=10)
+    )
 
 
 def test_what_is_lost():
@@ -104,7 +120,12 @@ def test_arrays_that_do_not_fit(tmp_path):
     path = tmp_path / "vectors.npz"
     arrays = {"codes": INT8.codes, "low": INT8.low, "step": INT8.step}
     pickled = {"codes": numpy.array([{}])}
-    for change in ({"step": INT8.step[1:]}, {"codes": INT8.codes[0]}, {"low": INT8.low.astype("f8")}, pickled):
+    for change in (
+        {"step": INT8.step[1:]},
+        {"codes": INT8.codes[0]},
+        {"low": INT8.low.astype("f8")},
+        pickled,
+    ):
         numpy.savez(path, **(arrays | change))
         with pytest.raises(ValueError, match="holds no quantised vectors"):
             Int8Vectors.load(path)
@@ -123,7 +144,11 @@ def test_arrays_that_do_not_fit(tmp_path):
 
 @pytest.mark.parametrize("change", ["order", "others", "negative"])
 def test_vectors_that_were_not_quantised_are_refused(change):
-    others = {"order": VECTORS[::-1], "others": QUERIES[numpy.arange(900) % 40], "negative": -VECTORS}[change]
+    others = {
+        "order": VECTORS[::-1],
+        "others": QUERIES[numpy.arange(900) % 40],
+        "negative": -VECTORS,
+    }[change]
     with pytest.raises(ValueError, match=r"Vector \d+ is not the one that was quantised"):
         BINARY.search(QUERIES, k=3, vectors=others)
     rounded = BINARY.search(QUERIES, k=3, vectors=VECTORS.astype("float16"))[1]

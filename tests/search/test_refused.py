@@ -39,7 +39,11 @@ USES = {  # functions of vectors
 
 @pytest.mark.parametrize("name", USES)
 def test_vectors(name):
-    wrong = ((VECTORS[0], r"of shape \(8,\)"), (VECTORS[:0], "of shape"), (NAN, "Row 9 of the vectors"))
+    wrong = (
+        (VECTORS[0], r"of shape \(8,\)"),
+        (VECTORS[:0], "of shape"),
+        (NAN, "Row 9 of the vectors"),
+    )
     for vectors, message in wrong:
         with pytest.raises(ValueError, match=message):
             USES[name](vectors)
@@ -57,7 +61,10 @@ WRONG = [
     (lambda: pairs_above(VECTORS, float("nan")), "min_score"),
     (lambda: hierarchical_clusters(VECTORS), "n_clusters = None and threshold = None"),
     (lambda: hierarchical_clusters(VECTORS, n_clusters=2, threshold=0.5), "expected exactly one"),
-    (lambda: hierarchical_clusters(VECTORS, n_clusters=31), "Cannot find 31 clusters of 30 vectors"),
+    (
+        lambda: hierarchical_clusters(VECTORS, n_clusters=31),
+        "Cannot find 31 clusters of 30 vectors",
+    ),
     (lambda: hierarchical_clusters(VECTORS, threshold=-0.1), "threshold = -0.1"),
     (lambda: hierarchical_clusters(VECTORS, n_clusters=2, linkage="ward"), "linkage = 'ward'"),
     (lambda: kmeans_clusters(VECTORS, n_clusters=0), "Cannot find 0 clusters of 30 vectors"),
@@ -71,11 +78,17 @@ WRONG = [
     (lambda: VectorIndex.build(VECTORS, texts=["a"]), "Given 1 texts or ids for 30 vectors"),
     (lambda: VectorIndex.build(VECTORS[:, :3], encoder=ENCODER), "unequal width: 3 and 8"),
     (lambda: VectorIndex.build(VECTORS).search(QUERIES, k=31), "Cannot find 31 nearest of 30"),
-    (lambda: Int8Vectors.fit([[1.0, 2.0], [0.0, 0.0]]), "Cannot quantise row 1 of the sample: it is zero"),
+    (
+        lambda: Int8Vectors.fit([[1.0, 2.0], [0.0, 0.0]]),
+        "Cannot quantise row 1 of the sample: it is zero",
+    ),
     (lambda: INT8.apply(VECTORS * [[0]]), "Cannot quantise row 0 of the vectors: it is zero"),
     (lambda: INT8.apply(VECTORS[:, :3]), "unequal width: 3 and 8"),
     (lambda: BINARY.search(QUERIES, k=1, rescore=-1), "rescore = -1"),
-    (lambda: BINARY.search(QUERIES, k=1, vectors=VECTORS[1:]), r"of shape \(29, 8\): expected \(30, 8\)"),
+    (
+        lambda: BINARY.search(QUERIES, k=1, vectors=VECTORS[1:]),
+        r"of shape \(29, 8\): expected \(30, 8\)",
+    ),
     (lambda: recall(QUERIES, QUERIES[:1]), "expected both of one shape"),
     (lambda: recall(QUERIES[:0], QUERIES[:0]), "expected both"),
 ]
@@ -98,7 +111,11 @@ def unread():
         ("faiss", "search", lambda: VectorIndex.build(unread())),
         ("faiss", "search", lambda: SpanSearch(unread(), kind="flat")),
         ("sklearn.cluster", "search", lambda: kmeans_clusters(VECTORS, n_clusters=2)),
-        ("sklearn.manifold", "visual", lambda: render(unread(), "map", options={"projection": "tsne"})),
+        (
+            "sklearn.manifold",
+            "visual",
+            lambda: render(unread(), "map", options={"projection": "tsne"}),
+        ),
     ],
 )
 def test_packages_that_are_not_installed(monkeypatch, package, extra, use):

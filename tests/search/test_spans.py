@@ -10,7 +10,12 @@ from spacy.tokens import Doc, Span
 
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans
 
-TEXTS = ["A man is eating food. The cat sat on the mat.", "", "He cannot go. \n The dog ran fast. ", "The man ran."]
+TEXTS = [
+    "A man is eating food. The cat sat on the mat.",
+    "",
+    "He cannot go. \n The dog ran fast. ",
+    "The man ran.",
+]
 
 
 @pytest.fixture(scope="module")
@@ -26,30 +31,46 @@ def docs(nlp):
 def test_units(nlp, docs):
     docs[0].ents = [Span(docs[0], 1, 2, label="PERSON")]
     docs[2].spans["mine"] = [docs[2][0:2], docs[2][4:6]]
-    assert [span.text for span in collect_spans(docs, "doc")] == [docs[i][:].text for i in (0, 2, 3)]
-    assert [span.text for span in collect_spans(docs)][:2] == ["A man is eating food.", "The cat sat on the mat."]
+    assert [span.text for span in collect_spans(docs, "doc")] == [
+        docs[i][:].text for i in (0, 2, 3)
+    ]
+    assert [span.text for span in collect_spans(docs)][:2] == [
+        "A man is eating food.",
+        "The cat sat on the mat.",
+    ]
     assert [span.text for span in collect_spans(docs, "ents")] == ["man"]
     mine = collect_spans(docs[2:3], lambda doc: doc.spans["mine"])
     assert list(mine) == list(docs[2].spans["mine"])
     words = ["the", "cat", "sat"]
     parsed = Doc(
-        spacy.blank("en").vocab, words, heads=[1, 2, 2], deps=["det", "nsubj", "ROOT"], pos=["DET", "NOUN", "VERB"]
+        spacy.blank("en").vocab,
+        words,
+        heads=[1, 2, 2],
+        deps=["det", "nsubj", "ROOT"],
+        pos=["DET", "NOUN", "VERB"],
     )
     assert [span.text for span in collect_spans([parsed], "noun_chunks")] == ["the cat"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "query"), [("exact", "str"), ("exact", "doc"), ("flat", "span"), ("hnsw", "vector"), ("ivf", "doc")]
+    ("kind", "query"),
+    [("exact", "str"), ("exact", "doc"), ("flat", "span"), ("hnsw", "vector"), ("ivf", "doc")],
 )
 def test_which_sentence_says_this(nlp, docs, kind, query):
     search = SpanSearch(collect_spans(docs), kind=kind)
     assert len(search) == 5
     doc = nlp("The dog ran fast.")
-    found = search.search({"str": doc.text, "doc": doc, "span": doc[:], "vector": doc.vector}[query], k=3)
+    found = search.search(
+        {"str": doc.text, "doc": doc, "span": doc[:], "vector": doc.vector}[query], k=3
+    )
     scores = [doc.similarity(span) for span in search.spans]
     assert [one.score for one in found] == pytest.approx(sorted(scores, reverse=True)[:3], abs=1e-6)
-    assert [doc.similarity(one.span) for one in found] == pytest.approx([one.score for one in found], abs=1e-6)
-    places = [(one.span.doc, docs[2].text[one.span.start_char : one.span.end_char]) for one in found]
+    assert [doc.similarity(one.span) for one in found] == pytest.approx(
+        [one.score for one in found], abs=1e-6
+    )
+    places = [
+        (one.span.doc, docs[2].text[one.span.start_char : one.span.end_char]) for one in found
+    ]
     assert any(doc is docs[2] and "The dog ran fast." in text for doc, text in places)
 
 
@@ -57,7 +78,9 @@ def test_docs_that_lost_their_hooks(nlp, docs):
     loaded = through_docbin(docs, nlp.vocab)
     expected = SpanSearch(collect_spans(docs)).search("the cat", k=5)
     found = SpanSearch(collect_spans(loaded)).search("the cat", k=5, nlp=nlp)
-    assert [(one.span.text, one.score) for one in found] == [(one.span.text, one.score) for one in expected]
+    assert [(one.span.text, one.score) for one in found] == [
+        (one.span.text, one.score) for one in expected
+    ]
 
 
 def test_static_vectors_of_spacy():
@@ -107,7 +130,10 @@ def test_refused(make_nlp, docs):
     ]:
         with pytest.raises(ValueError, match=message):
             SpanSearch(spans)
-    with pytest.raises(ValueError, match="Cannot use unit = 'page': expected 'doc', 'sent', 'noun_chunks' or 'ents'"):
+    with pytest.raises(
+        ValueError,
+        match="Cannot use unit = 'page': expected 'doc', 'sent', 'noun_chunks' or 'ents'",
+    ):
         collect_spans(docs, "page")
 
 
@@ -117,7 +143,9 @@ def test_each_sentence_finds_the_one_of_the_other_doc_that_says_the_same():
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("sbert")
     recipe = re.search(
-        r"two Docs\n.*?```python\n(.*?)```", (ROOT / "docs" / "search.md").read_text(encoding="utf8"), re.DOTALL
+        r"two Docs\n.*?```python\n(.*?)```",
+        (ROOT / "docs" / "search.md").read_text(encoding="utf8"),
+        re.DOTALL,
     )[1]
     found: dict = {"nlp": nlp, "SpanSearch": SpanSearch, "collect_spans": collect_spans}
     exec(recipe, found)
@@ -143,11 +171,18 @@ MADE_OF = {  # the Spans that an index is opened with, from those that it was bu
     "a text that was edited": lambda make_nlp, spans: _spans(
         make_nlp(unit="doc+sent"), [TEXTS[0], "", "The dog ran fast. He ran.", TEXTS[3]]
     ),
-    "an encoder that was trained": lambda make_nlp, spans: _spans(make_nlp(unit="doc+sent"), TEXTS, _trained),
-    "another pooling": lambda make_nlp, spans: _spans(make_nlp(unit="doc+sent", model={"pooling": "cls"}), TEXTS),
-    "another width": lambda make_nlp, spans: _spans(make_nlp(unit="doc+sent", model={"truncate_dim": 8}), TEXTS),
+    "an encoder that was trained": lambda make_nlp, spans: _spans(
+        make_nlp(unit="doc+sent"), TEXTS, _trained
+    ),
+    "another pooling": lambda make_nlp, spans: _spans(
+        make_nlp(unit="doc+sent", model={"pooling": "cls"}), TEXTS
+    ),
+    "another width": lambda make_nlp, spans: _spans(
+        make_nlp(unit="doc+sent", model={"truncate_dim": 8}), TEXTS
+    ),
     "a prompt": lambda make_nlp, spans: _spans(
-        make_nlp(unit="doc+sent", model={"prompts": {"p": "a dog "}, "default_prompt_name": "p"}), TEXTS
+        make_nlp(unit="doc+sent", model={"prompts": {"p": "a dog "}, "default_prompt_name": "p"}),
+        TEXTS,
     ),
 }
 
@@ -182,7 +217,9 @@ def test_docs_that_another_encoder_read_since_are_not_asked_by_it(make_nlp):
     _trained(nlp)
     for doc in docs:
         nlp.get_pipe("sbert")(doc)
-    with pytest.raises(ValueError, match="does not know a pipe with the encoder that made its vectors"):
+    with pytest.raises(
+        ValueError, match="does not know a pipe with the encoder that made its vectors"
+    ):
         search.search("The man ran.", k=1)
     with pytest.warns(UserWarning, match="sbert-other-encoder"):
         search.search(nlp("The man ran."), k=1)
@@ -197,7 +234,9 @@ def test_docs_that_were_retokenized_since(make_nlp, kind):
     assert search.search("The cat sat on the mat.", k=1)[0].span.text == "The cat sat on the mat."
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
-    with pytest.raises(ValueError, match=r"'The cat sat on the mat\.' is no longer where it was.*retokenized"):
+    with pytest.raises(
+        ValueError, match=r"'The cat sat on the mat\.' is no longer where it was.*retokenized"
+    ):
         search.search(nlp("The cat sat on the mat."), k=2)
 
 

@@ -25,7 +25,9 @@ def kinds_of(batches):
     found = []
     for batch in batches:
         groups = [example.reference.spans.get("sbert") for example in batch]
-        found.append("".join("-" if group is None else group.attrs["objective"] for group in groups))
+        found.append(
+            "".join("-" if group is None else group.attrs["objective"] for group in groups)
+        )
     return found
 
 
@@ -43,18 +45,33 @@ def test_batches_hold_one_objective_each():
     batches = list(batch_by_objective(2)(examples))
     assert sorted(kinds_of(batches)) == ["---", "aa", "aa", "bb", "bbb"]
     assert sorted(id(eg) for batch in batches for eg in batch) == sorted(map(id, examples))
-    assert sizes_of(batch_by_objective(2)(examples)) == {"aa": [2, 2], "bbb": [3, 3, 3], "bb": [2, 2], "---": []}
+    assert sizes_of(batch_by_objective(2)(examples)) == {
+        "aa": [2, 2],
+        "bbb": [3, 3, 3],
+        "bb": [2, 2],
+        "---": [],
+    }
 
 
 def test_batches_come_in_turn():
     assert kinds_of(batch_in_turn(2)(make("abaaaaabbbaaaaaaaa"))) == ["aa", "bb", "aa", "bb", "aa"]
     assert sizes_of(batch_in_turn(2)(make("abab"))) == {"aa": [2, 2], "bb": [2, 2]}
-    assert kinds_of(batch_in_turn(2)(make("a" * 12 + "bbbb"))) == ["aa", "bb", "aa", "bb", "aa"]  # in memory: all known
+    assert kinds_of(batch_in_turn(2)(make("a" * 12 + "bbbb"))) == [
+        "aa",
+        "bb",
+        "aa",
+        "bb",
+        "aa",
+    ]  # in memory: all known
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [("aaab", r"found only 1 examples of the objective 'b'"), ("aa-", "only 1 examples without members"), ("a", "'a'")],
+    [
+        ("aaab", r"found only 1 examples of the objective 'b'"),
+        ("aa-", "only 1 examples without members"),
+        ("a", "'a'"),
+    ],
 )
 def test_too_few_examples_for_turns(given, told):
     """spaCy would ask for epoch after epoch without a word."""

@@ -6,7 +6,15 @@ from itertools import permutations
 import numpy
 import pytest
 import torch
-from pipelines import LISTENER, TOK2VEC_LISTENER, add_tagger, autograd, error_of_gradients, finish_update, shim_of
+from pipelines import (
+    LISTENER,
+    TOK2VEC_LISTENER,
+    add_tagger,
+    autograd,
+    error_of_gradients,
+    finish_update,
+    shim_of,
+)
 from spacy.training import Example
 from thinc.api import SGD, Adam
 from transformers import AutoModel, AutoTokenizer
@@ -19,7 +27,10 @@ MAX = {"@layers": "reduce_max.v1"}
 SENTENCES = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
 LISTENING = {"@architectures": "spacy-sbert.SentenceListener.v1"}
 FACTORS = {"plain": 1.0, "maxima": 0.5, "means": 1.0, "firsts": 2.0, "still": 0.0}
-PAIRS = [("A man is eating.", "The cat sat on a mat.", 0.9), ("He can not go.", "a dog ran fast", 0.1)]
+PAIRS = [
+    ("A man is eating.", "The cat sat on a mat.", 0.9),
+    ("He can not go.", "a dog ran fast", 0.1),
+]
 TEXTS = ["the food is having a meal.", "a man, a cat."]
 
 
@@ -31,9 +42,15 @@ def make_pipeline(make_nlp, names=tuple(FACTORS)):
         if name == "plain":
             add_tagger(nlp, name, tok2vec=TOK2VEC_LISTENER)
         elif name == "maxima":
-            add_tagger(nlp, name, tok2vec={**LISTENER, "pooling": MAX, "grad_factor": FACTORS[name]})
+            add_tagger(
+                nlp, name, tok2vec={**LISTENER, "pooling": MAX, "grad_factor": FACTORS[name]}
+            )
         else:
-            model = {**SENTENCES, "pooling": {"firsts": "cls"}.get(name, "mean"), "normalize": False}
+            model = {
+                **SENTENCES,
+                "pooling": {"firsts": "cls"}.get(name, "mean"),
+                "normalize": False,
+            }
             model["tok2vec"] = {**LISTENING, "grad_factor": FACTORS[name]}
             nlp.add_pipe("sbert", name=name, config={"model": model})
         if name in ("plain", "maxima"):
@@ -73,7 +90,9 @@ def update(nlp, names=tuple(FACTORS), **settings):
 
 def weights_of(nlp, name):
     layer = next(node for node in nlp.get_pipe(name).model.walk() if node.name == "softmax")
-    return torch.from_numpy(layer.get_param("W")).double(), torch.from_numpy(layer.get_param("b")).double()
+    return torch.from_numpy(layer.get_param("W")).double(), torch.from_numpy(
+        layer.get_param("b")
+    ).double()
 
 
 def loss_of(nlp, names):
@@ -83,7 +102,9 @@ def loss_of(nlp, names):
 
     def states_of(network, tokenizer, row):
         encoded = tokenizer(row.text, return_offsets_mapping=True)
-        return network(torch.tensor([encoded["input_ids"]])).last_hidden_state[0], encoded["offset_mapping"]
+        return network(torch.tensor([encoded["input_ids"]])).last_hidden_state[0], encoded[
+            "offset_mapping"
+        ]
 
     def loss(network, tokenizer):
         total = torch.zeros((), dtype=torch.float64)
@@ -94,7 +115,9 @@ def loss_of(nlp, names):
             vectors = []
             for row in members or ([doc[:]] if len(doc) else []):
                 states, offsets = states_of(network, tokenizer, row)
-                vectors.append({"means": states.mean(0), "still": states.mean(0), "firsts": states[0]})
+                vectors.append(
+                    {"means": states.mean(0), "still": states.mean(0), "firsts": states[0]}
+                )
                 for token in row:
                     tag = example.reference[token.i].tag_
                     first = token.idx - row.start_char
@@ -161,7 +184,9 @@ def test_every_order(make_nlp, expected, passes):
         nlp._link_components()
         update(nlp)
         assert len(passes) == 1
-        assert error_of_gradients(shim_of(nlp, "transformer"), expected(tuple(FACTORS))) < 1e-5, order
+        assert error_of_gradients(shim_of(nlp, "transformer"), expected(tuple(FACTORS))) < 1e-5, (
+            order
+        )
 
 
 def test_finite_differences(make_nlp, tiny_bert):
@@ -170,12 +195,18 @@ def test_finite_differences(make_nlp, tiny_bert):
     update(nlp)
     named = shim_of(nlp, "transformer")._model.named_parameters()
     given = {name: own.grad.double() for name, own in named if own.grad is not None}
-    network, tokenizer = AutoModel.from_pretrained(tiny_bert).double().eval(), AutoTokenizer.from_pretrained(tiny_bert)
+    network, tokenizer = (
+        AutoModel.from_pretrained(tiny_bert).double().eval(),
+        AutoTokenizer.from_pretrained(tiny_bert),
+    )
     loss, parameters = loss_of(nlp, tuple(FACTORS)), dict(network.named_parameters())
     generator = torch.Generator().manual_seed(0)
     parameters = {name: parameters[name] for name in given}
     for i in range(5):
-        drawn = {n: torch.randn(own.shape, generator=generator, dtype=torch.float64) for n, own in parameters.items()}
+        drawn = {
+            n: torch.randn(own.shape, generator=generator, dtype=torch.float64)
+            for n, own in parameters.items()
+        }
         direction = given if i == 0 else drawn
         step, values = 1e-6 / max(float(own.abs().max()) for own in direction.values()), []
         for sign in (1, -2):
@@ -195,7 +226,9 @@ def test_finite_differences(make_nlp, tiny_bert):
 def test_component_that_does_not_call_back(make_nlp, expected, passes, absent, place):
     """A frozen one, or one without gold: for the last one the pass is made by finish_update, or before the next."""
     others = [name for name in FACTORS if name != absent]
-    nlp = make_pipeline(make_nlp, (*others[:place], absent, *others[place:]) if place < 3 else (*others, absent))
+    nlp = make_pipeline(
+        make_nlp, (*others[:place], absent, *others[place:]) if place < 3 else (*others, absent)
+    )
     update(nlp, others)
     assert len(passes) == (place < 3)
     nlp.get_pipe("transformer")._end_step()
@@ -222,7 +255,9 @@ def test_nobody_calls_back(make_nlp, passes):
     nlp = make_pipeline(make_nlp)
     update(nlp, ())
     finish_update(nlp, SGD(0.0))
-    assert not passes and all(own.grad is None for own in shim_of(nlp, "transformer")._model.parameters())
+    assert not passes and all(
+        own.grad is None for own in shim_of(nlp, "transformer")._model.parameters()
+    )
 
 
 @pytest.mark.parametrize("disabled", ["plain", "still"])
@@ -242,14 +277,28 @@ def test_ner_without_gold(make_nlp, passes):
     for with_ner in (False, True):
         nlp = make_pipeline(make_nlp, ("plain", "means"))
         if with_ner:
-            model = {"@architectures": "spacy.TransitionBasedParser.v2", "state_type": "ner", "tok2vec": LISTENER}
-            model |= {"extra_state_tokens": False, "hidden_width": 8, "maxout_pieces": 2, "use_upper": False}
+            model = {
+                "@architectures": "spacy.TransitionBasedParser.v2",
+                "state_type": "ner",
+                "tok2vec": LISTENER,
+            }
+            model |= {
+                "extra_state_tokens": False,
+                "hidden_width": 8,
+                "maxout_pieces": 2,
+                "use_upper": False,
+            }
             ner = nlp.add_pipe("ner", config={"model": model})
             ner.add_label("FOOD")
             ner.initialize(lambda nlp=nlp: make_batch(nlp), nlp=nlp)
         update(nlp, nlp.pipe_names)
         finish_update(nlp, SGD(0.1))
-        found.append({name: own.detach() for name, own in shim_of(nlp, "transformer")._model.named_parameters()})
+        found.append(
+            {
+                name: own.detach()
+                for name, own in shim_of(nlp, "transformer")._model.named_parameters()
+            }
+        )
     assert len(passes) == 2
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
@@ -277,7 +326,9 @@ def test_accumulated_gradient(make_nlp, passes):
     for part in (batch[:2], batch[2:3], batch[3:]):  # the second is a Doc without a token
         parts.update(part, sgd=False)
     assert len(passes) == 3
-    expected = {name: own.grad for name, own in shim_of(whole, "transformer")._model.named_parameters()}
+    expected = {
+        name: own.grad for name, own in shim_of(whole, "transformer")._model.named_parameters()
+    }
     expected = {name: own for name, own in expected.items() if own is not None and own.any()}
     assert error_of_gradients(shim_of(parts, "transformer"), expected) < 1e-5
 

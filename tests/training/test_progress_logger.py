@@ -23,7 +23,13 @@ def make(make_nlp, stderr, **settings):
 
 
 def info_of(losses, step=4):
-    return {"epoch": 0, "step": step, "losses": losses, "other_scores": {"sts_spearman": 0.5}, "score": 0.5}
+    return {
+        "epoch": 0,
+        "step": step,
+        "losses": losses,
+        "other_scores": {"sts_spearman": 0.5},
+        "score": 0.5,
+    }
 
 
 def test_log_of_losses_and_speed(make_nlp, tmp_path):
@@ -41,7 +47,11 @@ def test_log_of_losses_and_speed(make_nlp, tmp_path):
     header, _, first, second = stdout.getvalue().splitlines()
     names = ("loss sbert", "loss sbert_nli", "loss sbert_sts", "loss sbert_tri", "sts_spearman")
     assert all(f"{name} " in header for name in names)
-    assert first.split()[:2] == ["0", "4"] and second.split()[:2] == ["0", "8"] and first.split()[-1] == "50"
+    assert (
+        first.split()[:2] == ["0", "4"]
+        and second.split()[:2] == ["0", "8"]
+        and first.split()[-1] == "50"
+    )
     assert "transformer" not in header  # what it reports is the size of a gradient
     assert "nli_acc" not in header and stderr.getvalue() == ""  # no bar where there is no terminal
     lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -78,7 +88,9 @@ def test_log_line_every_half_minute(make_nlp, monkeypatch):
     for _ in range(8):
         step()
     close()
-    assert [line.split(",")[0] for line in stderr.getvalue().splitlines()[2:]] == ["Step 30 of 1000"]
+    assert [line.split(",")[0] for line in stderr.getvalue().splitlines()[2:]] == [
+        "Step 30 of 1000"
+    ]
     assert "\r" not in stderr.getvalue() + stdout.getvalue()
 
 
@@ -92,7 +104,9 @@ def test_log_line_every_half_minute(make_nlp, monkeypatch):
 )
 def test_evaluation_without_a_weighted_score(make_nlp, weights, message):
     nlp = make_nlp()
-    nlp.config["training"].update(patience=10, score_weights={"sts_spearman": None, "sts_pearson": None, **weights})
+    nlp.config["training"].update(
+        patience=10, score_weights={"sts_spearman": None, "sts_pearson": None, **weights}
+    )
     if message is not None:
         with pytest.raises(ValueError, match=message):
             progress_logger()(nlp, io.StringIO(), io.StringIO())
@@ -103,7 +117,9 @@ def test_evaluation_without_a_weighted_score(make_nlp, weights, message):
 
 
 def test_scores_that_an_evaluation_lacks():
-    with pytest.raises(ValueError, match=r"\(mine\) is defined. Give weight to one of these: sts_spearman"):
+    with pytest.raises(
+        ValueError, match=r"\(mine\) is defined. Give weight to one of these: sts_spearman"
+    ):
         check_scored({"mine": 1.0, "sts_spearman": None}, {"sts_spearman": 0.5})
 
 
@@ -127,7 +143,11 @@ def test_bar_shows_speed_and_time_left(make_nlp):
     for _ in range(3):
         nlp.update(batch, sgd=False)
         log(None)
-    assert "3/10" in stderr.getvalue() and "examples/s" in stderr.getvalue() and "<" in stderr.getvalue()
+    assert (
+        "3/10" in stderr.getvalue()
+        and "examples/s" in stderr.getvalue()
+        and "<" in stderr.getvalue()
+    )
     log(info_of({"sbert": 1.0}, step=6))  # a training that resumed
     log(None)
     bar = log.__self__.bar
@@ -143,11 +163,15 @@ def test_a_table_grows_with_what_is_new(make_nlp, tmp_path):
     file = tmp_path / "log.csv"
     nlp, *_ = make(make_nlp, io.StringIO())
     for losses in ({"sbert": 3.0}, {"sbert": 2.0}, {"sbert": 1.5, "sbert_nli": 0.5}):
-        log, close = progress_logger(output_file=file)(nlp, io.StringIO(), io.StringIO())  # each continues it
+        log, close = progress_logger(output_file=file)(
+            nlp, io.StringIO(), io.StringIO()
+        )  # each continues it
         log(info_of(losses))
         close()
     with file.open(encoding="utf8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["losses.sbert"] for row in rows] == ["3.0", "2.0", "1.5"]
     assert [row["losses.sbert_nli"] for row in rows] == ["", "", "0.5"]
-    assert {row["scores.sts_spearman"] for row in rows} == {"50.0"} and {row["step"] for row in rows} == {"4"}
+    assert {row["scores.sts_spearman"] for row in rows} == {"50.0"} and {
+        row["step"] for row in rows
+    } == {"4"}

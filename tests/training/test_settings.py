@@ -33,16 +33,27 @@ WRONG = {  # values that each setting refuses
     "annotating_components": (["sbrt"], "sbert"),
     "train_corpus": ("corpora.trian", "", 1, None),
     "dev_corpus": ("corpora.trian", "", 1, None),
-    "batcher": ({"@batchers": "spacy.batch_by_words.v1", "size": size} for size in (0, -1, float("nan"))),
+    "batcher": (
+        {"@batchers": "spacy.batch_by_words.v1", "size": size} for size in (0, -1, float("nan"))
+    ),
     "optimizer": (
         {"@optimizers": "Adam.v1", "learn_rate": -1e-5},
         {"@optimizers": "Adam.v1", "learn_rate": 0.0},
-        {"@optimizers": "Adam.v1", "learn_rate": {"@schedules": "warmup_linear.v1", "initial_rate": 0.0}},
-        {"@optimizers": "Adam.v1", "learn_rate": {"@schedules": "slanted_triangular.v1", "max_rate": 0}},
+        {
+            "@optimizers": "Adam.v1",
+            "learn_rate": {"@schedules": "warmup_linear.v1", "initial_rate": 0.0},
+        },
+        {
+            "@optimizers": "Adam.v1",
+            "learn_rate": {"@schedules": "slanted_triangular.v1", "max_rate": 0},
+        },
         {"@optimizers": "Adam.v1", "learn_rate": float("inf")},
         {"@optimizers": "Adam.v1", "learn_rate": float("nan")},
         {"@optimizers": "Adam.v1", "learn_rate": {"@schedules": "constant.v1", "rate": -1}},
-        {"@optimizers": "Adam.v1", "learn_rate": {"@schedules": "warmup_linear.v1", "total_steps": 0}},
+        {
+            "@optimizers": "Adam.v1",
+            "learn_rate": {"@schedules": "warmup_linear.v1", "total_steps": 0},
+        },
         {"@optimizers": "Adam.v1", "grad_clip": -1.0},
         {"@optimizers": "Adam.v1", "L2": -0.1},
         {"@optimizers": "Adam.v1", "beta1": 1.0},
@@ -57,7 +68,10 @@ OTHERS = {"logger", "before_to_disk", "before_update"}  # functions, which spaCy
 def config():
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert")
-    corpora = {part: {"@readers": "spacy-sbert.PairCorpus.v1", "path": f"{part}.csv"} for part in ("train", "dev")}
+    corpora = {
+        part: {"@readers": "spacy-sbert.PairCorpus.v1", "path": f"{part}.csv"}
+        for part in ("train", "dev")
+    }
     return Config({**nlp.config, "corpora": corpora}).interpolate()
 
 
@@ -81,9 +95,15 @@ def test_settings_that_fit(config):
         "max_steps": (0, 10**9),
         "eval_frequency": (1, 10**9),
         "gpu_allocator": (None, "pytorch", "tensorflow"),
-        "score_weights": ({"sts_spearman_sick": 1.0}, {"knn_acc": 1}, {"speed": 0.1, "pair_ap": None}),
+        "score_weights": (
+            {"sts_spearman_sick": 1.0},
+            {"knn_acc": 1},
+            {"speed": 0.1, "pair_ap": None},
+        ),
         "annotating_components": (["sbert"], []),
-        "batcher": ({"@batchers": "b.v1", "size": {"@schedules": "compounding.v1", "start": 1, "stop": 9}},),
+        "batcher": (
+            {"@batchers": "b.v1", "size": {"@schedules": "compounding.v1", "start": 1, "stop": 9}},
+        ),
     }.items():
         for value in values:
             check_training({**config, "training": {**config["training"], name: value}})
@@ -91,13 +111,17 @@ def test_settings_that_fit(config):
 
 def test_message(config):
     config["training"]["eval_frequency"] = 0
-    with pytest.raises(ValueError, match=r"^Cannot use eval_frequency = 0: expected greater than or equal to 1\.$"):
+    with pytest.raises(
+        ValueError, match=r"^Cannot use eval_frequency = 0: expected greater than or equal to 1\.$"
+    ):
         check_training(config)
 
 
 def test_training_without_an_end(config):
     config["training"] |= {"max_epochs": 0, "max_steps": 0, "patience": 0}
-    with pytest.raises(ValueError, match="would never end: max_epochs = 0, max_steps = 0 and patience = 0"):
+    with pytest.raises(
+        ValueError, match="would never end: max_epochs = 0, max_steps = 0 and patience = 0"
+    ):
         check_training(config)
     config["training"] |= {"patience": 5}
     check_training(config)
@@ -117,9 +141,14 @@ def test_scores_without_a_weight_cannot_choose_model_best(config, patience, weig
 
 def test_losses_without_a_weight(config):
     config["components"]["sbert"]["loss_weight"] = 0.0
-    config["components"] |= {"tok2vec": {"factory": "tok2vec"}, "sentencizer": {"factory": "sentencizer"}}
+    config["components"] |= {
+        "tok2vec": {"factory": "tok2vec"},
+        "sentencizer": {"factory": "sentencizer"},
+    }
     config["nlp"]["pipeline"] = ["tok2vec", "sentencizer", "sbert"]
-    with pytest.raises(ValueError, match=r"loss_weight = 0 in \[components\.sbert\], and nothing else learns"):
+    with pytest.raises(
+        ValueError, match=r"loss_weight = 0 in \[components\.sbert\], and nothing else learns"
+    ):
         check_training(config)
     for factory in ("ner", None):  # None: of a source
         config["components"]["other"] = {"factory": factory} if factory else {"source": "en_mine"}
@@ -136,4 +165,9 @@ def test_scores_of_another_scorer_are_not_known(config):
         check_training(config)
     config["components"]["sbert"]["scorer"] = {"@scorers": "my_scorer.v1"}
     check_training(config)
-    assert settings._known_scores({"nlp": {"pipeline": ["a"]}, "components": {"a": {"source": "en_mine"}}}) is None
+    assert (
+        settings._known_scores(
+            {"nlp": {"pipeline": ["a"]}, "components": {"a": {"source": "en_mine"}}}
+        )
+        is None
+    )

@@ -25,7 +25,9 @@ COLUMNS = {"format": "table", "members": ["a", "b"]}
 def table(tmp_path):
     def write(size, name=None):
         path = tmp_path / f"{name or size}.jsonl"
-        path.write_text("".join(json.dumps({"a": f"A {i}", "b": f"B {i}"}) + "\n" for i in range(size)))
+        path.write_text(
+            "".join(json.dumps({"a": f"A {i}", "b": f"B {i}"}) + "\n" for i in range(size))
+        )
         return path
 
     return write
@@ -65,16 +67,23 @@ def readers(table, tmp_path):
     yield "not pairs", entities(tmp_path, 29)
     yield "objectives", MultiCorpus(named)
     yield "weights", MultiCorpus(named, weights={"x": 1.0, "y": 2.0, "z": 9.0})
-    yield "both in turn", MultiCorpus({"x": pairs[12], "docs": entities(tmp_path, 29)}, sampling="round_robin")
+    yield (
+        "both in turn",
+        MultiCorpus({"x": pairs[12], "docs": entities(tmp_path, 29)}, sampling="round_robin"),
+    )
     mixed = MultiCorpus({"docs": entities(tmp_path, 29), "y": pairs[33]})
     yield "mixed", MultiCorpus({"x": mixed, "z": pairs[8]})
-    mixed = MultiCorpus({"docs": entities(tmp_path, 29), "y": pairs[33]})  # whose order changes from call to call
+    mixed = MultiCorpus(
+        {"docs": entities(tmp_path, 29), "y": pairs[33]}
+    )  # whose order changes from call to call
     yield "mixed in turn", MultiCorpus({"x": mixed, "z": pairs[33]}, sampling="round_robin")
 
 
 @pytest.mark.parametrize(("make", "size"), [*((make, 4) for make in OWN), (batch_by_objective, 1)])
 def test_steps_equal_those_of_spacys_loop(table, tmp_path, make, size):
-    for (name, counted), (_, read) in zip(readers(table, tmp_path), readers(table, tmp_path), strict=True):
+    for (name, counted), (_, read) in zip(
+        readers(table, tmp_path), readers(table, tmp_path), strict=True
+    ):
         assert epoch_steps(counted, make(size)) == loop_steps(read, make(size)), name
 
 
@@ -87,7 +96,9 @@ def test_other_batchers_make_their_batches(table):
     corpus = PairCorpus(table(33), **COLUMNS)
     by_sequence = registry.batchers.get("spacy.batch_by_sequence.v1")(size=4)
     assert epoch_steps(corpus, by_sequence) == loop_steps(corpus, by_sequence) == 9
-    by_words = registry.batchers.get("spacy.batch_by_words.v1")(size=40, discard_oversize=False, tolerance=0.0)
+    by_words = registry.batchers.get("spacy.batch_by_words.v1")(
+        size=40, discard_oversize=False, tolerance=0.0
+    )
     assert epoch_steps(corpus, by_words) == pytest.approx(loop_steps(corpus, by_words), abs=1)
 
 
@@ -111,7 +122,9 @@ def test_counting_keeps_the_order_of_the_reader(table):
 
 
 def schedule(corpus, epochs, max_steps, batcher=None, **settings):
-    return linear_warmup_of_epochs(1.0, epochs, max_steps, corpus, batcher or batch_mixed(4), **settings)
+    return linear_warmup_of_epochs(
+        1.0, epochs, max_steps, corpus, batcher or batch_mixed(4), **settings
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +146,9 @@ def test_given_steps_need_no_corpus():
 
 
 def test_a_length_is_needed_and_a_fraction_that_warms_up(table):
-    with pytest.raises(ValueError, match=r"epochs = 0 and max_steps = 0\. Set training\.max_epochs to 1 or more"):
+    with pytest.raises(
+        ValueError, match=r"epochs = 0 and max_steps = 0\. Set training\.max_epochs to 1 or more"
+    ):
         schedule(PairCorpus(table(9), **COLUMNS), 0, 0)
     with pytest.raises(ValueError, match="expected a fraction"):
         linear_warmup(1.0, 10, 1)

@@ -40,7 +40,9 @@ def reference_gradient(folder, pooling="mean", normalize=False):
     gold = torch.tensor([score for *_, score in PAIRS])
     loss = torch.nn.functional.mse_loss(torch.cosine_similarity(*vectors), gold)
     loss.backward()
-    return loss.item(), {key: value.grad.numpy() for key, value in model.named_parameters() if value.grad is not None}
+    return loss.item(), {
+        key: value.grad.numpy() for key, value in model.named_parameters() if value.grad is not None
+    }
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,10 @@ def test_gradient_of_members_in_any_order(make_nlp, examples):
     for side in (given.predicted, given.reference):
         side.spans["sbert"] = [Span(side, 10, 15), Span(side, 1, 8)]
         side.spans["sbert"].attrs["score"] = 0.7
-    assert [s.text for s in given.predicted.spans["sbert"]] == ["A man is eating.", "The cat sat on the mat."]
+    assert [s.text for s in given.predicted.spans["sbert"]] == [
+        "A man is eating.",
+        "The cat sat on the mat.",
+    ]
     results = []
     for example in (pair, given):
         losses = nlp.update([example], sgd=False)
@@ -98,18 +103,24 @@ def test_batch_without_pairs(make_nlp, on_reference):
     nlp = make_pipeline(make_nlp)
     before = weights(nlp, "sbert")
     pair = make_example(nlp, "the cat sat", "a dog ran")
-    example = Example(nlp.make_doc(pair.reference.text), pair.reference if on_reference else nlp.make_doc("a dog"))
+    example = Example(
+        nlp.make_doc(pair.reference.text), pair.reference if on_reference else nlp.make_doc("a dog")
+    )
     with pytest.warns(UserWarning, match="sbert-nothing-to-learn.*frozen_components") as seen:
         assert nlp.update([example], sgd=nlp.create_optimizer()) == {"sbert": 0.0}
     assert ("example.reference has them" in str(seen[0].message)) == on_reference
-    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "sbert").items())
+    assert all(
+        numpy.array_equal(before[key], value) for key, value in weights(nlp, "sbert").items()
+    )
 
 
 def test_a_pipe_without_a_loss(make_nlp, examples):
     nlp = make_nlp(loss=None)
     nlp.initialize()
     with no_warnings():
-        assert nlp.update([Example(nlp.make_doc("a dog"), nlp.make_doc("a dog"))], sgd=False) == {"sbert": 0.0}
+        assert nlp.update([Example(nlp.make_doc("a dog"), nlp.make_doc("a dog"))], sgd=False) == {
+            "sbert": 0.0
+        }
     with pytest.raises(ValueError, match=r"without a loss"):
         nlp.update(examples(nlp), sgd=False)
 
@@ -132,9 +143,13 @@ def test_loss_equals_sentence_transformers(minilm):
 
     from spacy_sbert.models.resolve import resolve
 
-    model = SentenceTransformer(str(resolve("sentence-transformers/all-MiniLM-L6-v2")), device="cpu").eval()
+    model = SentenceTransformer(
+        str(resolve("sentence-transformers/all-MiniLM-L6-v2")), device="cpu"
+    ).eval()
     features = [model.tokenize([pair[i] for pair in PAIRS]) for i in (0, 1)]
-    expected = losses.CosineSimilarityLoss(model)(features, torch.tensor([score for *_, score in PAIRS]))
+    expected = losses.CosineSimilarityLoss(model)(
+        features, torch.tensor([score for *_, score in PAIRS])
+    )
     batch = [make_example(minilm, *pair) for pair in PAIRS]
     pipe = minilm.get_pipe("sbert")
     value, _ = pipe.get_loss(batch, pipe.predict([example.predicted for example in batch]))
@@ -167,7 +182,9 @@ def test_docs_without_members_do_not_change_the_loss(make_nlp, examples, monkeyp
     nlp.initialize(lambda: batch)
     alone = nlp.update(batch, sgd=False)["sbert"]
     stock = forward._packed_states
-    monkeypatch.setattr(forward, "_packed_states", lambda *given: seen.append(len(given[2])) or stock(*given))
+    monkeypatch.setattr(
+        forward, "_packed_states", lambda *given: seen.append(len(given[2])) or stock(*given)
+    )
     others = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("The dog ran fast.", "")]
     mixed = nlp.update([others[0], *batch, others[1]], sgd=False)
     assert mixed["sbert"] == pytest.approx(alone, rel=1e-5) and alone > 0

@@ -29,8 +29,15 @@ def act(page, script, tmp_path):
     if not browser:
         pytest.skip("needs chromium on the PATH")
     file = tmp_path / "page.html"
-    file.write_text(page.replace("</body>", f"<script>{START}{script}</script></body>"), encoding="utf8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    file.write_text(
+        page.replace("</body>", f"<script>{START}{script}</script></body>"), encoding="utf8"
+    )
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
     command = [browser, *options, "--window-size=1000,900", "--dump-dom", file.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert not re.search("<body[^>]* data-error=", done.stdout)
@@ -65,9 +72,15 @@ def test_a_cell_shows_both_texts_and_their_tokens(make_nlp, tmp_path):
     assert kept(dom, "lines") == f"1{EVIL}|2A man is eating food."
     assert kept(dom, "score") == f"{docs[0].similarity(docs[1]):.4f}" and kept(dom, "images") == "0"
     rows = data_of(page)["rows"]
-    cosines = [found[1] for found in rows[0]["cosines"] if found] + [found[0] for found in rows[1]["cosines"]]
-    assert 0 < len(cosines) < len(docs[0]) + len(docs[1])  # the limit of the encoder left tokens without vectors
-    assert kept(dom, "classes").split() == [f"v{data_of(page)['steps'][cosine + 100]}" for cosine in cosines]
+    cosines = [found[1] for found in rows[0]["cosines"] if found] + [
+        found[0] for found in rows[1]["cosines"]
+    ]
+    assert (
+        0 < len(cosines) < len(docs[0]) + len(docs[1])
+    )  # the limit of the encoder left tokens without vectors
+    assert kept(dom, "classes").split() == [
+        f"v{data_of(page)['steps'][cosine + 100]}" for cosine in cosines
+    ]
     assert f"from {data_of(page)['range']}" in kept(dom, "said")
     assert kept(dom, "here") == "1,2"
     assert kept(dom, "focused") == "1.0000, texts 2 and 2" and kept(dom, "after") == "1.0000"
@@ -131,7 +144,10 @@ def test_zoom_by_buttons_and_keys(tmp_path):
     assert [float(step) for step in steps] == pytest.approx(expected, rel=0.03)
 
 
-TEXTS = [f"A text that is rather long, so that its label does not fit beside the numbers, {n}." for n in range(12)]
+TEXTS = [
+    f"A text that is rather long, so that its label does not fit beside the numbers, {n}."
+    for n in range(12)
+]
 WIDE = [made(text, [1, number, number**2]) for number, text in enumerate(TEXTS)]
 
 
@@ -145,7 +161,9 @@ def test_pages_fit_a_phone(style, make_nlp, tmp_path):
         texts = ["A man is eating food.", "The cat sat on the mat and ran."]
         page = visual.render(list(make_nlp().pipe(texts)), style, page=True)
     else:
-        page = visual.render(WIDE, style, page=True, options={"labels": range(12)} if style == "map" else {})
+        page = visual.render(
+            WIDE, style, page=True, options={"labels": range(12)} if style == "map" else {}
+        )
     script = """
       const frame = document.createElement("iframe");
       frame.width = 390;

@@ -16,14 +16,25 @@ from spacy_sbert.similarity import cosine, unit_length
 from spacy_sbert.visual.heatmap import _MAX_TOKENS, _similarity_order, _step
 from spacy_sbert.visual.page import STEPS
 
-TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He cannot go."]
+TEXTS = [
+    "A man is eating food.",
+    "Someone is having a meal.",
+    "The cat sat on the mat.",
+    "He cannot go.",
+]
 
 
 def cells(page):
     """The number of each cell, as it is written and to four decimals, row by row, and its attributes."""
     found = read(page)
-    attributes = [values for tag, values in found.elements if tag == "td" and "data-cosine" in values]
-    return [float(text) for text in found.cells], [float(values["data-cosine"]) for values in attributes], attributes
+    attributes = [
+        values for tag, values in found.elements if tag == "td" and "data-cosine" in values
+    ]
+    return (
+        [float(text) for text in found.cells],
+        [float(values["data-cosine"]) for values in attributes],
+        attributes,
+    )
 
 
 def cosines_of(rows, columns):
@@ -33,7 +44,9 @@ def cosines_of(rows, columns):
 
 def heads(page, scope):
     return [
-        int(values["data-place"]) for tag, values in read(page).elements if tag == "th" and values["scope"] == scope
+        int(values["data-place"])
+        for tag, values in read(page).elements
+        if tag == "th" and values["scope"] == scope
     ]
 
 
@@ -54,7 +67,9 @@ def test_numbers_are_the_cosines(docs):
     assert exact[1] == round(docs[0].similarity(docs[1]), 4)
     others = cosines[~numpy.eye(4, dtype=bool).ravel()]
     low, high = numpy.floor(100 * others.min()) / 100, numpy.ceil(100 * others.max()) / 100
-    assert [one["class"] for one in attributes] == [f"v{_step(value, low, high) + STEPS}" for value in cosines]
+    assert [one["class"] for one in attributes] == [
+        f"v{_step(value, low, high) + STEPS}" for value in cosines
+    ]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
     packed = through_docbin(docs, spacy.blank("xx").vocab)
@@ -68,7 +83,9 @@ def test_two_collections():
     page = visual.render(rows, options={"columns": columns})
     assert cells(page)[0] == [1.0, -1.0, 0.71, 0.0, 0.0, 0.71]
     assert "Cosine similarity of 2 and 3 texts" in page
-    assert [values["scope"] for tag, values in read(page).elements if tag == "th"] == ["col"] * 3 + ["row"] * 2
+    assert [values["scope"] for tag, values in read(page).elements if tag == "th"] == [
+        "col"
+    ] * 3 + ["row"] * 2
     assert cells(visual.render(rows[:1], options={"columns": columns}))[0] == [1.0, -1.0, 0.71]
     assert cells(visual.render([made("Zero.", [0, 0]), rows[0]]))[0] == [0.0, 0.0, 0.0, 1.0]
 
@@ -81,7 +98,9 @@ def test_sentences_of_a_doc(make_nlp):
         similarity = round(sents[0].similarity(sents[1]), 4)
         assert cells(visual.render(given))[1] == [1.0, similarity, similarity, 1.0]
         words = ([token for token in sent if not token.is_space] for sent in sents)
-        numpy.testing.assert_allclose(cells(visual.render(given, "tokens"))[1], cosines_of(*words), atol=5.1e-5)
+        numpy.testing.assert_allclose(
+            cells(visual.render(given, "tokens"))[1], cosines_of(*words), atol=5.1e-5
+        )
 
 
 def test_tokens_are_compared_with_the_other_text(docs):
@@ -89,7 +108,9 @@ def test_tokens_are_compared_with_the_other_text(docs):
     assert data["columns"] is None and len(data["rows"]) == 2
     for doc, text in zip(docs, data["rows"], strict=False):
         assert "".join(text["tokens"]) == doc.text and len(text["tokens"]) == len(doc)
-        numpy.testing.assert_allclose(numpy.ravel(text["cosines"]), 100 * cosines_of(doc, docs[:2]), atol=0.501)
+        numpy.testing.assert_allclose(
+            numpy.ravel(text["cosines"]), 100 * cosines_of(doc, docs[:2]), atol=0.501
+        )
     found = [cosine for text in data["rows"] for cosine in numpy.ravel(text["cosines"])]
     low, high = min(found) / 100, max(found) / 100
     assert data["range"] == f"{low:g} to {high:g}"
@@ -125,9 +146,15 @@ def test_range_of_colours():
     assert (same, near, far) == (1.0, 0.98, 0.88)
     low, high = 0.87, 0.99  # cos 0.5 and cos 0.2 in whole hundredths
     assert 'aria-label="Colours from 0.87 to 0.99"' in page and "<span>0.93</span>" in page
-    assert classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}" and classes[0] == "v40"
+    assert (
+        classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}"
+        and classes[0] == "v40"
+    )
     assert classes[2] == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}" == "v21"
-    assert "the further from 0.87." in page and "striped" not in page.partition("</p>")[0].partition("</style>")[2]
+    assert (
+        "the further from 0.87." in page
+        and "striped" not in page.partition("</p>")[0].partition("</style>")[2]
+    )
     page = visual.render(on_a_circle(0.0, 0.7, 1.5), options={"low": 0.6, "high": 1.0})
     assert cells(page)[0][:3] == [1.0, 0.76, 0.07]
     assert 'aria-label="Colours from 0.6 to 1"' in page and "<span>0.8</span>" in page
@@ -142,16 +169,29 @@ def test_groups_stand_together():
     angles, place = (0.0, 2.0, 0.1, 2.1, 0.2), [0, 2, 4, 1, 3]
     docs = on_a_circle(*angles)
     page = visual.render(docs)
-    assert heads(page, "row") == heads(page, "col") == place and "Similar texts stand side by side" in page
+    assert (
+        heads(page, "row") == heads(page, "col") == place
+        and "Similar texts stand side by side" in page
+    )
     expected = numpy.cos(numpy.subtract.outer(angles, angles))[numpy.ix_(place, place)]
     numpy.testing.assert_allclose(cells(page)[1], expected.ravel(), atol=5.1e-5)
     shown = re.findall(r'<th scope="row".*?<b>(\d+)</b>\s*<span dir="auto" title="(.*?)">', page)
-    assert shown == [("1", "Text 0.0."), ("3", "Text 0.1."), ("5", "Text 0.2."), ("2", "Text 2.0."), ("4", "Text 2.1.")]
+    assert shown == [
+        ("1", "Text 0.0."),
+        ("3", "Text 0.1."),
+        ("5", "Text 0.2."),
+        ("2", "Text 2.0."),
+        ("4", "Text 2.1."),
+    ]
     assert cells(page)[2][1]["aria-label"] == f"{numpy.cos(0.1):.4f}, texts 1 and 3"
     texts = ["".join(text["tokens"]) for text in data_of(page)["rows"]]
-    assert texts == [doc.text for doc in docs]  # the script finds them by their place among those given
+    assert texts == [
+        doc.text for doc in docs
+    ]  # the script finds them by their place among those given
     page = visual.render(docs, options={"order": "given"})
-    assert heads(page, "row") == heads(page, "col") == [0, 1, 2, 3, 4] and "side by side" not in page
+    assert (
+        heads(page, "row") == heads(page, "col") == [0, 1, 2, 3, 4] and "side by side" not in page
+    )
 
 
 def test_sentences_of_one_doc_stay_in_order():
@@ -188,7 +228,10 @@ def test_order_is_among_the_best_of_the_dendrogram():
     order = _similarity_order(cosines)
     assert order in orders and order.index(0) < order.index(7)
     assert length(order) <= numpy.quantile([length(other) for other in orders], 0.1)
-    assert _similarity_order(numpy.ones((1, 1))) == [0] and _similarity_order(numpy.eye(2)) == [0, 1]
+    assert _similarity_order(numpy.ones((1, 1))) == [0] and _similarity_order(numpy.eye(2)) == [
+        0,
+        1,
+    ]
     for equal in (numpy.ones((4, 4)) + 1e-15, numpy.zeros((4, 4))):
         assert sorted(_similarity_order(equal)) == [0, 1, 2, 3]
 
@@ -206,14 +249,24 @@ def test_tokens_of_two_texts(docs):
     page = visual.render(docs[:2], "tokens")
     _, exact, attributes = cells(page)
     numpy.testing.assert_allclose(exact, cosines_of(*docs[:2]), atol=5.1e-5)
-    assert (heads(page, "col"), heads(page, "row")) == ([*range(len(docs[1]))], [*range(len(docs[0]))])
+    assert (heads(page, "col"), heads(page, "row")) == (
+        [*range(len(docs[1]))],
+        [*range(len(docs[0]))],
+    )
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, tokens A and is"
     assert f"that of the texts is {docs[0].similarity(docs[1]):.4f}" in page
     first = with_vectors(["up", "aside"], [[0, 1], [1, 0]])
     second = with_vectors(["high", "down", "east"], [[0.1, 1], [0, -1], [2, 0]])
     _, exact, attributes = cells(visual.render([first, second], "tokens"))
     assert exact == [0.995, -1.0, 0.0, 0.0995, 0.0, 1.0]
-    assert ["best" in one["class"].split() for one in attributes] == [True, False, False, False, False, True]
+    assert ["best" in one["class"].split() for one in attributes] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def many(count):
@@ -227,23 +280,68 @@ def words(count):
 @pytest.mark.parametrize(
     ("style", "docs", "options", "message"),
     [
-        ("heatmap", many(1), {}, "1 texts: expected at least 2. Give more; for the sentences of one Doc give the Doc"),
+        (
+            "heatmap",
+            many(1),
+            {},
+            "1 texts: expected at least 2. Give more; for the sentences of one Doc give the Doc",
+        ),
         ("heatmap", many(2), {"columns": []}, "Cannot draw 0 texts: expected at least 1"),
         ("heatmap", many(65), {}, "Cannot draw 65 texts: expected at most 64"),
-        ("heatmap", [made("a " * 4000, [1.0, 0.0])] * 20, {}, 'have 1600000 similarities.*"tokens": False'),
-        ("heatmap", [doc_of(["One"]), doc_of(["Two"])], {}, r"Number 0 \(from 0\) .*, 'One ', has no vector"),
+        (
+            "heatmap",
+            [made("a " * 4000, [1.0, 0.0])] * 20,
+            {},
+            'have 1600000 similarities.*"tokens": False',
+        ),
+        (
+            "heatmap",
+            [doc_of(["One"]), doc_of(["Two"])],
+            {},
+            r"Number 0 \(from 0\) .*, 'One ', has no vector",
+        ),
         ("heatmap", [made("One.", [1, 0]), made("Two.", [1, 0, 0])], {}, "unequal width: 2 and 3"),
-        ("heatmap", [made("One.", [1, 0]), made("Two.", [numpy.nan, 0])], {}, "Row 1 of the vectors is not finite"),
-        ("heatmap", NLP("One. Two."), {}, "sentences of 'One. Two.': the Doc has no sentence boundaries"),
+        (
+            "heatmap",
+            [made("One.", [1, 0]), made("Two.", [numpy.nan, 0])],
+            {},
+            "Row 1 of the vectors is not finite",
+        ),
+        (
+            "heatmap",
+            NLP("One. Two."),
+            {},
+            "sentences of 'One. Two.': the Doc has no sentence boundaries",
+        ),
         ("heatmap", many(2), {"low": 0.5, "high": 0.5}, "similarities from 0.5 to 0.5"),
-        ("heatmap", many(2), {"labels": ["a", "b"]}, "'heatmap' has no option 'labels': expected some of columns, tok"),
+        (
+            "heatmap",
+            many(2),
+            {"labels": ["a", "b"]},
+            "'heatmap' has no option 'labels': expected some of columns, tok",
+        ),
         ("tokens", [words(2)], {}, "Cannot draw the tokens of 1 texts: expected two Docs or Spans"),
         ("tokens", [words(2)] * 5, {}, "Cannot draw the tokens of 3 or more texts.*--limit 2"),
-        ("tokens", [words(2), made("One.", [1, 0])], {}, r"Number 1 \(from 0\).*'One.', has no vectors of tokens"),
-        ("tokens", [words(2), words(_MAX_TOKENS + 1)], {}, f"1 .* has {_MAX_TOKENS + 1} tokens: expected at most"),
+        (
+            "tokens",
+            [words(2), made("One.", [1, 0])],
+            {},
+            r"Number 1 \(from 0\).*'One.', has no vectors of tokens",
+        ),
+        (
+            "tokens",
+            [words(2), words(_MAX_TOKENS + 1)],
+            {},
+            f"1 .* has {_MAX_TOKENS + 1} tokens: expected at most",
+        ),
         ("tokens", [words(2), with_vectors(["one"], [[1, 2, 3]])], {}, "unequal width: 2 and 3"),
         ("tokens", [words(2), with_vectors(["one"], [[1, numpy.nan]])], {}, "not finite"),
-        ("tokens", [words(2), words(2)], {"low": -1.0, "high": 0.0}, "similarities from -1.0 to 0.0"),
+        (
+            "tokens",
+            [words(2), words(2)],
+            {"low": -1.0, "high": 0.0},
+            "similarities from -1.0 to 0.0",
+        ),
     ],
 )
 def test_refused(style, docs, options, message):

@@ -49,7 +49,11 @@ def test_shown_in_a_notebook(monkeypatch):
     monkeypatch.setattr(ipython, "display", shown.append)
     assert visual.render(docs(), jupyter=True, page=True) is None
     (html,) = shown
-    assert isinstance(html, ipython.HTML) and html.data.startswith("<figure ") and "mathjax_ignore" in html.data
+    assert (
+        isinstance(html, ipython.HTML)
+        and html.data.startswith("<figure ")
+        and "mathjax_ignore" in html.data
+    )
     monkeypatch.setattr(visual, "is_in_jupyter", lambda: True)
     assert visual.render(docs()) is None and len(shown) == 2
     assert visual.render(docs(), jupyter=False).startswith("<figure ") and len(shown) == 2
@@ -60,22 +64,48 @@ def _contrast(*colours):
     luminances = []
     for colour in colours:
         parts = [part / 255 for part in bytes.fromhex(colour[1:])]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        luminances.append(sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
+        luminances.append(
+            sum(
+                weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)
+            )
+        )
     return (max(luminances) + 0.05) / (min(luminances) + 0.05)
 
 
 @pytest.mark.parametrize("style", STYLES)
 def test_data_survive_escaping_and_nothing_is_fetched(style):
     page = draw(style)
-    found = "".join(data_of(page)["rows"][0]["tokens"]) if style == "heatmap" else data_of(page)["texts"][0]
-    assert found.replace("\u2028", " ").split() == EVIL.replace("\u202e", " ").replace("\u2028", " ").split()
+    found = (
+        "".join(data_of(page)["rows"][0]["tokens"])
+        if style == "heatmap"
+        else data_of(page)["texts"][0]
+    )
+    assert (
+        found.replace("\u2028", " ").split()
+        == EVIL.replace("\u202e", " ").replace("\u2028", " ").split()
+    )
     raw = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1]
     assert not set("<>&\u2028") & set(raw)
     page = draw(style, "A plain text.", page=True)
-    assert not re.search(r"https?:|//[a-z]|src=|@import|url\(|<link|<iframe|<object|fetch\(|import\(", page)
+    assert not re.search(
+        r"https?:|//[a-z]|src=|@import|url\(|<link|<iframe|<object|fetch\(|import\(", page
+    )
     tags = {tag for tag, _ in read(page).elements}
-    assert not tags & {"link", "img", "iframe", "object", "embed", "audio", "video", "base", "form", "a"}
+    assert not tags & {
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "audio",
+        "video",
+        "base",
+        "form",
+        "a",
+    }
 
 
 @pytest.mark.parametrize(
@@ -85,10 +115,17 @@ def test_colours_can_be_told_apart(stops, labels, page):
     colours = _scale(stops)
     assert len(colours) == 2 * STEPS + 1 and colours[:: STEPS // 2] == list(stops)
     middle = [_contrast(colour, colours[STEPS]) for colour in colours]
-    assert middle[STEPS:] == sorted(middle[STEPS:]) and middle[: STEPS + 1] == sorted(middle[: STEPS + 1], reverse=True)
+    assert middle[STEPS:] == sorted(middle[STEPS:]) and middle[: STEPS + 1] == sorted(
+        middle[: STEPS + 1], reverse=True
+    )
     red, blue = slice(1, 3), slice(5, 7)
-    for negative, positive in ((colours[0], colours[-1]), (colours[STEPS // 2], colours[-1 - STEPS // 2])):
-        assert int(negative[red], 16) > int(negative[blue], 16) and int(positive[red], 16) < int(positive[blue], 16)
+    for negative, positive in (
+        (colours[0], colours[-1]),
+        (colours[STEPS // 2], colours[-1 - STEPS // 2]),
+    ):
+        assert int(negative[red], 16) > int(negative[blue], 16) and int(positive[red], 16) < int(
+            positive[blue], 16
+        )
     for colour in colours:
         assert _contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[_ink(colour)]) >= 4.58
     assert min(_contrast(colour, page) for colour in labels) >= 3  # WCAG 1.4.11, of graphics

@@ -17,7 +17,9 @@ def test_pca_as_scikit_learn(shape):
     points, shares = pca(vectors)
     model = decomposition.PCA(2, svd_solver="full").fit(unit_length(vectors))
     expected = model.transform(unit_length(vectors))
-    numpy.testing.assert_allclose(points, expected * numpy.sign(expected[0]) * numpy.sign(points[0]), atol=1e-12)
+    numpy.testing.assert_allclose(
+        points, expected * numpy.sign(expected[0]) * numpy.sign(points[0]), atol=1e-12
+    )
     numpy.testing.assert_allclose(shares, model.explained_variance_ratio_, atol=1e-12)
 
 

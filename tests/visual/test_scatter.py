@@ -26,7 +26,9 @@ def test_points_stand_where_pca_puts_them():
     # pixels are an affine image of the points, as many a unit on both axes, y upwards
     unit = (places[:, 0].max() - places[:, 0].min()) / (points[:, 0].max() - points[:, 0].min())
     expected = points * [unit, -unit]
-    numpy.testing.assert_allclose(places - places.mean(axis=0), expected - expected.mean(axis=0), atol=0.2)
+    numpy.testing.assert_allclose(
+        places - places.mean(axis=0), expected - expected.mean(axis=0), atol=0.2
+    )
     assert f"principal component 1, {100 * shares[0]:.1f} % of the variance" in page
     assert f"principal component 2, {100 * shares[1]:.1f} % of the variance" in page
     assert f"The two axes hold {100 * shares.sum():.1f} % of the variance" in page
@@ -47,14 +49,21 @@ def test_labels():
     assert buttons == [{"type": "button", "aria-pressed": "false"}] * 3
     shown = re.findall(r"<span dir=\"auto\" title=\"\w\">(\w)</span> <small>(\d)</small>", page)
     assert shown == [("b", "4"), ("a", "4"), ("3", "4")]
-    assert len({(_kind(place), _outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
+    assert (
+        len({(_kind(place), _outline(place, 5)) for place in range(MOST_LABELS)})
+        == MOST_LABELS
+        == 40
+    )
 
 
 @pytest.mark.parametrize("kinds", [40, 48])
 def test_many_labels(kinds):
     """Three texts of the last label, two of the one before, one of each other: the first of these have places left."""
     labels = [*range(kinds), kinds - 1, kinds - 1, kinds - 2]
-    docs = [made(f"Text {number}.", vector) for number, vector in enumerate(RNG.normal(size=(len(labels), 5)))]
+    docs = [
+        made(f"Text {number}.", vector)
+        for number, vector in enumerate(RNG.normal(size=(len(labels), 5)))
+    ]
     data = data_of(visual.render(docs, "map", options={"labels": labels, "terms": False}))
     if kinds == 40:
         assert data["names"] == [str(label) for label in range(40)] and data["group"] == labels
@@ -62,12 +71,16 @@ def test_many_labels(kinds):
     assert data["names"] == [*map(str, [*range(37), 46, 47]), "other: 9 more labels"]
     assert data["group"] == [*range(37), *[39] * 9, 37, 38, 38, 38, 37]
     page = visual.render(docs, "map", options={"labels": list(map(str, labels)), "terms": True})
-    assert len(data_of(page)["names"]) == 40 and data_of(page)["names"][-1] == "other: 9 more labels"
+    assert (
+        len(data_of(page)["names"]) == 40 and data_of(page)["names"][-1] == "other: 9 more labels"
+    )
 
 
 def test_tsne_is_the_same_for_the_same_seed():
     pytest.importorskip("sklearn")
-    pages = [visual.render(DOCS, "map", options={"projection": "tsne", "seed": seed}) for seed in (3, 3)]
+    pages = [
+        visual.render(DOCS, "map", options={"projection": "tsne", "seed": seed}) for seed in (3, 3)
+    ]
     places = [data_of(page)["places"] for page in pages]
     assert places[0] == places[1] != data_of(visual.render(DOCS, "map"))["places"]
     assert "t-SNE, seed 3" in pages[0] and "principal component" not in pages[0]
@@ -79,7 +92,11 @@ def test_tsne_is_the_same_for_the_same_seed():
         (DOCS[:1], {}, "Cannot draw 1 texts: expected at least 2"),
         ([DOCS[0]] * 20_001, {}, "Cannot draw 20001 texts: expected at most 20000"),
         (DOCS, {"labels": ["a"]}, "Given 1 labels, expected one for each of the 12 texts"),
-        (DOCS, {"colour": "red"}, "The style 'map' has no option 'colour': expected some of labels, projection"),
+        (
+            DOCS,
+            {"colour": "red"},
+            "The style 'map' has no option 'colour': expected some of labels, projection",
+        ),
     ],
 )
 def test_refused(docs, options, message):
@@ -93,7 +110,10 @@ def test_without_scikit_learn(monkeypatch):
     for name in ("sklearn", "sklearn.manifold"):
         monkeypatch.setitem(sys.modules, name, None)
     page = visual.render(DOCS, "map")
-    assert data_of(page)["places"] == data_of(visual.render(DOCS, "map", options={"projection": "pca"}))["places"]
+    assert (
+        data_of(page)["places"]
+        == data_of(visual.render(DOCS, "map", options={"projection": "pca"}))["places"]
+    )
     assert "Projection: principal components (PCA)." in page
 
 
@@ -104,11 +124,18 @@ def test_translucent_points(monkeypatch):
     paths = re.findall(r'class="points dense (c\d)" d="(.*?)"', page)
     assert [name for name, _ in paths] == ["c0", "c1"] * scatter.LAYERS
     found = {
-        name: [one for kind, path in paths if kind == name for one in re.findall(r"M(\S+ [\d.]+)m", path)]
+        name: [
+            one
+            for kind, path in paths
+            if kind == name
+            for one in re.findall(r"M(\S+ [\d.]+)m", path)
+        ]
         for name in ("c0", "c1")
     }
     places = [f"{x:g} {y:g}" for x, y in data_of(page)["places"]]
-    assert sorted(found["c0"]) == sorted(places[::2]) and sorted(found["c1"]) == sorted(places[1::2])
+    assert sorted(found["c0"]) == sorted(places[::2]) and sorted(found["c1"]) == sorted(
+        places[1::2]
+    )
     assert max(path.count("M") for _, path in paths) < 6
 
 
@@ -118,7 +145,10 @@ TITLES = [
     "Trees in the garden.",
     "The garden has a tree, at market.",
 ]
-GARDEN = [made(text, vector) for text, vector in zip(TITLES, [[1, 0], [1, 0.1], [0, 1], [0.1, 1]], strict=True)]
+GARDEN = [
+    made(text, vector)
+    for text, vector in zip(TITLES, [[1, 0], [1, 0.1], [0, 1], [0.1, 1]], strict=True)
+]
 
 
 def test_terms_by_hand():
@@ -130,24 +160,38 @@ def test_terms_by_hand():
     words = [["all"] * 3 + ["own"] * 2, ["all"] * 4 + ["other"]]
     assert 3 * math.log(1 + 5 / 7) < 2 * math.log(1 + 5 / 2)
     assert class_terms(words, [0, 1], 2)[0] == ["own", "all"]
-    assert words_of(spacy.blank("en")("The 2 Coins, a-b and x were NOT on Märkte!")) == ["coins", "märkte"]
+    assert words_of(spacy.blank("en")("The 2 Coins, a-b and x were NOT on Märkte!")) == [
+        "coins",
+        "märkte",
+    ]
 
 
 def test_clusters_are_named_by_their_terms():
     for labels in ([0, 0, 1, 1], numpy.array([0, 0, 1, 1])):
         data = data_of(visual.render(GARDEN, "map", options={"labels": labels}))
-        assert data["names"] == ["0: coins, market", "1: garden, tree, trees"] and data["group"] == [0, 0, 1, 1]
+        assert data["names"] == ["0: coins, market", "1: garden, tree, trees"] and data[
+            "group"
+        ] == [0, 0, 1, 1]
     page = visual.render(GARDEN, "map", options={"labels": [0, 0, -1, -1]})
     assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
-    page = visual.render(GARDEN, "map", options={"labels": ["0", "0", "-1", "-1"], "terms": True})  # from a table
+    page = visual.render(
+        GARDEN, "map", options={"labels": ["0", "0", "-1", "-1"], "terms": True}
+    )  # from a table
     assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
     page = visual.render(GARDEN, "map", options={"labels": ["up", "up", "-1", "-1"], "terms": True})
     assert data_of(page)["names"] == ["up: coins, market", "-1: garden, tree, trees"]
 
 
 def test_names_stand_where_points_keep_together():
-    apart = [made("One.", [1, 0.01 * number]) for number in range(5)] + [made("Two.", [0.01, 1])] * 5
-    middles = data_of(visual.render(apart, "map", options={"labels": ["a"] * 5 + ["b"] * 5}))["middles"]
+    apart = [made("One.", [1, 0.01 * number]) for number in range(5)] + [
+        made("Two.", [0.01, 1])
+    ] * 5
+    middles = data_of(visual.render(apart, "map", options={"labels": ["a"] * 5 + ["b"] * 5}))[
+        "middles"
+    ]
     assert [(name, group) for name, group, *_ in middles] == [("a", 0), ("b", 1)]
     mixed = [made("One.", [1, 0.1 * number]) for number in range(15)]
-    assert data_of(visual.render(mixed, "map", options={"labels": ["a", "b", "c"] * 5}))["middles"] == []
+    assert (
+        data_of(visual.render(mixed, "map", options={"labels": ["a", "b", "c"] * 5}))["middles"]
+        == []
+    )

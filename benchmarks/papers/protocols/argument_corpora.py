@@ -47,7 +47,9 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
     records = read_delimited(path, delimiter=",", encoding="latin-1")
     for number, (line, record) in enumerate(records):
         if (given := len(record)) != _AFS_COLUMNS:
-            raise ValueError(f"{path}, line {line}: expected {_AFS_COLUMNS} columns, got {given}. Repair the line.")
+            raise ValueError(
+                f"{path}, line {line}: expected {_AFS_COLUMNS} columns, got {given}. Repair the line."
+            )
         if number:
             score = check_score(record[0], 0.0, AFS_MAX_SCORE, path, line, "score")
             members = check_members(record[-2:], _SENTENCES, path, line)
@@ -69,14 +71,19 @@ def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
         there DTORCD and NS are dissimilar, SS and HS similar.
     """
     names = ("topic", *_SENTENCES, "label")
-    for line, (topic, first, second, label) in by_name(read_delimited(path, delimiter="\t"), names, path):
+    for line, (topic, first, second, label) in by_name(
+        read_delimited(path, delimiter="\t"), names, path
+    ):
         label = check_known(label.strip(), ASPECT_SCORES, path, line)
         members = check_members((first, second), _SENTENCES, path, line)
         topic = check_text(topic, "topic", path, line)
         yield ArgumentRow(members, line, score=ASPECT_SCORES[label], label=label, topic=topic)
 
 
-ARGUMENTS: dict[str, Callable[[Path], Iterator[ArgumentRow]]] = {"afs": afs_rows, "ukp": aspect_rows}
+ARGUMENTS: dict[str, Callable[[Path], Iterator[ArgumentRow]]] = {
+    "afs": afs_rows,
+    "ukp": aspect_rows,
+}
 
 
 def argument_files(path: Path, layout: str) -> list[Path]:
@@ -95,5 +102,9 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
         check_input(path)
     rows = [row for file in argument_files(path, layout) for row in ARGUMENTS[layout](file)]
     if not rows:
-        raise ValueError(Errors.NO_PAIRS.format(path=path, expected=f"pairs of arguments in the layout '{layout}'"))
+        raise ValueError(
+            Errors.NO_PAIRS.format(
+                path=path, expected=f"pairs of arguments in the layout '{layout}'"
+            )
+        )
     return rows

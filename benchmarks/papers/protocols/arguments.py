@@ -15,11 +15,20 @@ from spacy_sbert.evaluation.task import PREFIXES, DataFile, Run, Task, check_cou
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine
 
-from .argument_corpora import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_rows, argument_files, aspect_rows
+from .argument_corpora import (
+    AFS_MAX_SCORE,
+    AFS_TOPICS,
+    ASPECT_FILE,
+    afs_rows,
+    argument_files,
+    aspect_rows,
+)
 from .learned_similarity import Part, Predict, fit_ridge
 from .variants import EveryVariant, Variant, VariedTask, seeds_of, that_fit, variants_of
 
-_AFS_PLACE = DataFile(("AFS", "afs", "AFS_corpus", "."), "https://nlds.soe.ucsc.edu, the lab of Misra et al. 2016")
+_AFS_PLACE = DataFile(
+    ("AFS", "afs", "AFS_corpus", "."), "https://nlds.soe.ucsc.edu, the lab of Misra et al. 2016"
+)
 _ASPECT_PLACE = DataFile(
     (ASPECT_FILE, f"UKP_ASPECT/{ASPECT_FILE}", f"ukp_aspect/{ASPECT_FILE}"),
     "https://github.com/UKPLab/acl2019-BERT-argument-classification-and-clustering",
@@ -37,8 +46,12 @@ class _FacetTask(PairsTask):
 
     def find(self, root: Path) -> list[Path]:
         folders = (root / prefix / name for name in _AFS_PLACE.names for prefix in PREFIXES)
-        files: list[Path] = next(filter(None, (argument_files(folder, "afs") for folder in folders)), [])
-        missing = [topic for topic in AFS_TOPICS if not any(f"_{topic}" in file.stem for file in files)]
+        files: list[Path] = next(
+            filter(None, (argument_files(folder, "afs") for folder in folders)), []
+        )
+        missing = [
+            topic for topic in AFS_TOPICS if not any(f"_{topic}" in file.stem for file in files)
+        ]
         if missing:
             _AFS_PLACE.refuse(" and ".join(f"ArgPairs_{topic}*.csv" for topic in missing), root)
         return files
@@ -49,10 +62,14 @@ class _FacetTask(PairsTask):
             check_count(len(rows), file)
         notes = ["The number of pairs is not checked: no official one is known for each topic."]
         notes += run.settings.touched(TRAINED, "afs")
-        return GradedPairs.from_rows([row for rows in each.values() for row in rows], 0.0, AFS_MAX_SCORE), notes
+        return GradedPairs.from_rows(
+            [row for rows in each.values() for row in rows], 0.0, AFS_MAX_SCORE
+        ), notes
 
 
-_ASPECT = GradedTask("UKP-ASPECT", "arguments", _ASPECT_PLACE, 3595, aspect_rows, 0.0, 1.0, ("ukp",), (_ASPECT_NOTE,))
+_ASPECT = GradedTask(
+    "UKP-ASPECT", "arguments", _ASPECT_PLACE, 3595, aspect_rows, 0.0, 1.0, ("ukp",), (_ASPECT_NOTE,)
+)
 _CORPORA: tuple[PairsTask, ...] = (_FacetTask(), _ASPECT)
 
 
@@ -81,7 +98,9 @@ def split_folds(members: _Members, folds: int = N_FOLDS) -> list[Split]:
     SOURCE: Misra et al. 2016, section 4; Reimers and Gurevych 2019, section 4.3 (ten folds).
     """
     if not 2 <= folds <= len(members):
-        raise ValueError(f"Cannot make {folds} folds of {len(members)} pairs: expected 2 to {len(members)}.")
+        raise ValueError(
+            f"Cannot make {folds} folds of {len(members)} pairs: expected 2 to {len(members)}."
+        )
     order = list(range(len(members)))
     random.Random(FOLD_SEED).shuffle(order)
     pairs = [frozenset(pair) for pair in members]
@@ -103,8 +122,13 @@ def split_topics(members: _Members, topics: Sequence[str]) -> list[Split]:
     """
     each = dict.fromkeys(topics)
     if len(each) < 2:
-        raise ValueError(f"All pairs are about {', '.join(each)}: expected two topics or more, to leave one out.")
-    return [leave_out(topic, members, [i for i, other in enumerate(topics) if other == topic]) for topic in each]
+        raise ValueError(
+            f"All pairs are about {', '.join(each)}: expected two topics or more, to leave one out."
+        )
+    return [
+        leave_out(topic, members, [i for i, other in enumerate(topics) if other == topic])
+        for topic in each
+    ]
 
 
 def leave_out(name: str, members: _Members, test: Sequence[int]) -> Split:
@@ -138,14 +162,20 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
     scaler = preprocessing.StandardScaler().fit(features)
     x, middle, spread = scaler.transform(features), gold.mean(), gold.std() or 1.0
     y = (gold - middle) / spread
-    distances = pairwise.euclidean_distances(x, squared=True) / x.shape[1]  # once for all settings and folds
+    distances = (
+        pairwise.euclidean_distances(x, squared=True) / x.shape[1]
+    )  # once for all settings and folds
 
-    def kernel(setting: tuple[float, float], rows: numpy.ndarray, at: numpy.ndarray) -> numpy.ndarray:
+    def kernel(
+        setting: tuple[float, float], rows: numpy.ndarray, at: numpy.ndarray
+    ) -> numpy.ndarray:
         return numpy.exp(-setting[1] * distances[numpy.ix_(rows, at)])
 
     def fit(setting: tuple[float, float], at: numpy.ndarray) -> Predict:
         """Return the prediction from the kernel of other examples with those at `at`."""
-        return svm.SVR(kernel="precomputed", C=setting[0]).fit(kernel(setting, at, at), y[at]).predict
+        return (
+            svm.SVR(kernel="precomputed", C=setting[0]).fit(kernel(setting, at, at), y[at]).predict
+        )
 
     def error(setting: tuple[float, float], at: numpy.ndarray, held: numpy.ndarray) -> float:
         return float(((fit(setting, at)(kernel(setting, held, at)) - y[held]) ** 2).mean())
@@ -163,7 +193,10 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
 
 
 _HELD_OUT = {  # what is left out at a time, and what is then not trained on
-    "folds": (f"{N_FOLDS} folds of the pairs", "A pair that is scored is not trained on; a single sentence may be."),
+    "folds": (
+        f"{N_FOLDS} folds of the pairs",
+        "A pair that is scored is not trained on; a single sentence may be.",
+    ),
     "topics": ("topics", "A sentence that is scored is not trained on."),
 }
 
@@ -188,7 +221,9 @@ class _HeldOutArguments(VariedTask):
     def run(self, run: Run) -> Json:
         pairs, notes = self.corpus.pairs(run)
         members = list(zip(pairs.first, pairs.second, strict=True))
-        splits = split_folds(members) if self.held == "folds" else split_topics(members, pairs.subset)
+        splits = (
+            split_folds(members) if self.held == "folds" else split_topics(members, pairs.subset)
+        )
         result, (what, kept_out) = _score_held_out(pairs, splits, run), _HELD_OUT[self.held]
         tested = f"{what}, one left out at a time"
         note = f"Learned from pairs of arguments, {tested}: not zero-shot. {kept_out}"
@@ -197,7 +232,11 @@ class _HeldOutArguments(VariedTask):
 
 TASKS: tuple[Task, ...] = (
     *(EveryVariant(corpus) for corpus in _CORPORA),
-    *(_HeldOutArguments(f"{corpus.name}-{held}", corpus, held) for corpus in _CORPORA for held in _HELD_OUT),
+    *(
+        _HeldOutArguments(f"{corpus.name}-{held}", corpus, held)
+        for corpus in _CORPORA
+        for held in _HELD_OUT
+    ),
 )
 
 
@@ -212,7 +251,9 @@ def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Js
     names = {i: split.name for split in splits for i in split.test}
     held = replace(pairs, subset=[names[i] for i in range(len(pairs.gold))])
     smallest = min(splits, key=lambda split: len(split.train))
-    settings, notes = that_fit(run.settings, 2 * len(smallest.train), _vectors(pairs, smallest, run).shape[2])
+    settings, notes = that_fit(
+        run.settings, 2 * len(smallest.train), _vectors(pairs, smallest, run).shape[2]
+    )
     firsts, variants = [], []
     for variant in variants_of(settings):
         scores = []

@@ -60,25 +60,43 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     sklearn_module("sklearn", task)
     folds = make_folds(examples.places, examples.labels, task)
     smallest = min(folds, key=lambda fold: len(fold.train))
-    width = 1 if run.settings.sizes == (OWN,) else vectors_of(examples, smallest, run).shape[2]  # of OWN any will do
+    width = (
+        1 if run.settings.sizes == (OWN,) else vectors_of(examples, smallest, run).shape[2]
+    )  # of OWN any will do
     settings, unfit = that_fit(run.settings, len(examples.texts[0]) * len(smallest.train), width)
     is_small = sum(len(fold.train) for fold in folds) <= _MLP_ROWS
     mlp_seeds = settings.seeds[: _MLP_SEEDS if is_small else 1]
     said = [*notes, *unfit]
     if _MLP in settings.classifiers and len(mlp_seeds) < len(settings.seeds):
-        said.append(f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to save time.")
+        said.append(
+            f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to save time."
+        )
     said += trained_on(task, settings)
     trained = _train(examples, folds, replace(run, settings=settings), mlp_seeds, task)
-    first, gold = _predicted(examples, folds, [one for one in trained if one.variant == variants_of(settings)[0]])
-    right = {name: numpy.stack([labels == gold for labels in each]) for name, each in first.items()}  # (seeds, tests)
-    accuracies = {f"{name}.accuracy": mean_of(values.mean(axis=0)) for name, values in right.items()}
+    first, gold = _predicted(
+        examples, folds, [one for one in trained if one.variant == variants_of(settings)[0]]
+    )
+    right = {
+        name: numpy.stack([labels == gold for labels in each]) for name, each in first.items()
+    }  # (seeds, tests)
+    accuracies = {
+        f"{name}.accuracy": mean_of(values.mean(axis=0)) for name, values in right.items()
+    }
     primary = _LR if _LR in settings.classifiers else _MLP
     variants: list[Json] = []
     for variant in variants_of(settings):
         own = [one for one in trained if one.variant == variant]
-        entry = {"normalization": variant.normalization, "size": variant.size, **_summary(examples, folds, own)}
+        entry = {
+            "normalization": variant.normalization,
+            "size": variant.size,
+            **_summary(examples, folds, own),
+        }
         for name, key in ((_LR, "c"), (_MLP, "networks")):
-            if chosen := [one.chosen for one in own if one.classifier == name and one.seed == settings.seeds[0]]:
+            if chosen := [
+                one.chosen
+                for one in own
+                if one.classifier == name and one.seed == settings.seeds[0]
+            ]:
                 entry[key] = chosen
         variants.append(entry)
     result = {
@@ -92,11 +110,15 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     }
     if len(settings.normalizations) > 1:
         same_size = variants_of(settings)[: len(settings.normalizations)]
-        result["tuned"] = _tuned(examples, folds, [one for one in trained if one.variant in same_size], primary)
+        result["tuned"] = _tuned(
+            examples, folds, [one for one in trained if one.variant in same_size], primary
+        )
     return result
 
 
-def _train(examples: Examples, folds: Sequence[Fold], run: Run, mlp_seeds: Sequence[int], task: str) -> list[_Trained]:
+def _train(
+    examples: Examples, folds: Sequence[Fold], run: Run, mlp_seeds: Sequence[int], task: str
+) -> list[_Trained]:
     """Train all classifiers in each fold and variant."""
     settings = run.settings
     trained: list[_Trained] = []
@@ -108,7 +130,9 @@ def _train(examples: Examples, folds: Sequence[Fold], run: Run, mlp_seeds: Seque
                 transform = variant.fit(seen, seed)
                 rows = features_of([transform(member) for member in vectors])
                 if _LR in settings.classifiers:
-                    found = predict_lr(rows, examples.labels, fold, compare=len(settings.normalizations) > 1)
+                    found = predict_lr(
+                        rows, examples.labels, fold, compare=len(settings.normalizations) > 1
+                    )
                     trained.append(_Trained(variant, _LR, seed, number, *found))
                 for each in mlp_seeds if _MLP in settings.classifiers else ():
                     if each == seed or not variant.is_random:
@@ -123,10 +147,14 @@ def _predicted(
     """Return the labels that each classifier predicts with each seed of what is tested, and the gold ones."""
     labels: dict[str, dict[int, numpy.ndarray]] = {}
     for one in trained:
-        of_all = labels.setdefault(one.classifier, {}).setdefault(one.seed, numpy.empty_like(examples.labels))
+        of_all = labels.setdefault(one.classifier, {}).setdefault(
+            one.seed, numpy.empty_like(examples.labels)
+        )
         of_all[folds[one.fold].test] = one.labels
     tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
-    found = {name: [of_all[tested] for of_all in by_seed.values()] for name, by_seed in labels.items()}
+    found = {
+        name: [of_all[tested] for of_all in by_seed.values()] for name, by_seed in labels.items()
+    }
     return found, examples.labels[tested]
 
 
@@ -142,7 +170,9 @@ def _summary(examples: Examples, folds: Sequence[Fold], trained: Iterable[_Train
     return entry
 
 
-def _tuned(examples: Examples, folds: Sequence[Fold], trained: Sequence[_Trained], primary: str) -> Json:
+def _tuned(
+    examples: Examples, folds: Sequence[Fold], trained: Sequence[_Trained], primary: str
+) -> Json:
     """Return the normalization with which each classifier is best in the tuning of each fold, and its scores."""
     by_fold: dict[tuple[str, int], dict[Variant, list[_Trained]]] = {}
     for one in trained:
@@ -150,14 +180,23 @@ def _tuned(examples: Examples, folds: Sequence[Fold], trained: Sequence[_Trained
     chosen: dict[str, list[str]] = {}
     best: list[_Trained] = []
     for (classifier, _), by_variant in by_fold.items():
-        accuracies = {variant: numpy.mean([one.accuracy for one in own]) for variant, own in by_variant.items()}
+        accuracies = {
+            variant: numpy.mean([one.accuracy for one in own])
+            for variant, own in by_variant.items()
+        }
         variant = max(accuracies, key=accuracies.__getitem__)
         chosen.setdefault(classifier, []).append(variant.normalization)
         best += by_variant[variant]
-    return {"normalization": chosen[primary], "by_classifier": chosen, **_summary(examples, folds, best)}
+    return {
+        "normalization": chosen[primary],
+        "by_classifier": chosen,
+        **_summary(examples, folds, best),
+    }
 
 
-def _protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]) -> dict[str, str]:
+def _protocol(
+    splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]
+) -> dict[str, str]:
     """Describe in words how classifiers are trained, tuned and tested, for results."""
     held = "on dev" if DEV in splits else f"on 1/{HELD} of the training data, drawn by the seed"
     words = protocol_of(splits)
@@ -165,7 +204,9 @@ def _protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: 
         f"{HIDDEN} rectified linear units; l2, dropout and the end of training chosen by the cross-entropy {held}; "
         f"mean over the seeds {', '.join(map(str, mlp_seeds))}"
     )
-    return {key: text for key, text in words.items() if key not in (_LR, _MLP) or key in classifiers}
+    return {
+        key: text for key, text in words.items() if key not in (_LR, _MLP) or key in classifiers
+    }
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,14 @@ import numpy
 import torch
 
 from spacy_sbert.evaluation.encoders import sklearn_module
-from spacy_sbert.evaluation.protocols.sts import BENCHMARK, CORRELATIONS, SICK, TRAINED, GradedPairs, GradedTask
+from spacy_sbert.evaluation.protocols.sts import (
+    BENCHMARK,
+    CORRELATIONS,
+    SICK,
+    TRAINED,
+    GradedPairs,
+    GradedTask,
+)
 from spacy_sbert.evaluation.results import MSE, Json, intervals_of, spearman_of
 from spacy_sbert.evaluation.task import Run, Task
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
@@ -40,7 +47,11 @@ class _LearnedTask(VariedTask):
     def _there(self, root: Path) -> dict[str, GradedTask]:
         first, second, _ = self.splits
         there = {name: split for name, split in self.splits.items() if split.place.found(root)}
-        return there if first in there and len(there) > 1 else {name: self.splits[name] for name in (first, second)}
+        return (
+            there
+            if first in there and len(there) > 1
+            else {name: self.splits[name] for name in (first, second)}
+        )
 
     def run(self, run: Run) -> Json:
         parts, notes = {}, []
@@ -49,22 +60,36 @@ class _LearnedTask(VariedTask):
             notes += counted
         train, *tune, test = parts
         scores = int(self.splits[train].low), int(self.splits[train].high)
-        result = _score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
+        result = _score_learned(
+            parts[train], parts[tune[0]] if tune else None, parts[test], run, scores
+        )
         tuned = tune[0] if tune else f"{_FOLDS} folds of {train}"
         note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
         return {
             **result,
             "counts": {split: len(part.gold) for split, part in parts.items()},
             "splits": {"train": train, "tune": tuned, "test": test},
-            "notes": [*result["notes"], *notes, note, *run.settings.touched(TRAINED, *self.splits[train].trained)],
+            "notes": [
+                *result["notes"],
+                *notes,
+                note,
+                *run.settings.touched(TRAINED, *self.splits[train].trained),
+            ],
         }
 
 
-TASKS: tuple[Task, ...] = (_LearnedTask("STSb-learned", BENCHMARK), _LearnedTask("SICK-R-learned", SICK))
+TASKS: tuple[Task, ...] = (
+    _LearnedTask("STSb-learned", BENCHMARK),
+    _LearnedTask("SICK-R-learned", SICK),
+)
 
 
 def _score_learned(
-    train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run, scores: tuple[int, int]
+    train: GradedPairs,
+    tune: GradedPairs | None,
+    test: GradedPairs,
+    run: Run,
+    scores: tuple[int, int],
 ) -> Json:
     """Correlate learned similarities and the cosine with gold scores, for every variant of the vectors.
 
@@ -75,30 +100,51 @@ def _score_learned(
         normalizations also tuned: the one with the least error of ridge regression on what is tuned on, and its scores.
         Moments and components are of the vectors of train, for the cosine too: it is not that of the STS tasks.
     """
-    pairs = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
+    pairs = (
+        {"train": train, "test": test}
+        if tune is None
+        else {"train": train, "tune": tune, "test": test}
+    )
     learned_from = [*train.first, *train.second]
-    rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in pairs.items()}
+    rows = {
+        name: run.encode([*part.first, *part.second], fit_on=learned_from)
+        for name, part in pairs.items()
+    }
     settings, notes = that_fit(run.settings, *rows["train"].shape)
     seed = settings.seeds[0]
-    each: list[tuple[dict[str, numpy.ndarray], float]] = []  # what was predicted, and the error on what is tuned on
+    each: list[
+        tuple[dict[str, numpy.ndarray], float]
+    ] = []  # what was predicted, and the error on what is tuned on
 
     def score(transform: Predict) -> Json:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
-        parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), pairs[name].gold) for name in sides}
+        parts = {
+            name: (concatenated(*sides[name], parts=SYMMETRIC), pairs[name].gold) for name in sides
+        }
         similarity, error = fit_ridge(parts["train"], parts.get("tune"), seed)
-        fit, held = next(_folds(parts["train"], seed)) if tune is None else (parts["train"], parts["tune"])
+        fit, held = (
+            next(_folds(parts["train"], seed)) if tune is None else (parts["train"], parts["tune"])
+        )
         features, gold = parts["test"]
-        learned = {"learned": similarity(features), "softmax": _fit_distribution(fit, held, scores, seed)(features)}
+        learned = {
+            "learned": similarity(features),
+            "softmax": _fit_distribution(fit, held, scores, seed)(features),
+        }
         predicted = {**learned, "cosine": cosine(*sides["test"])}
         each.append((predicted, error))
-        found = {name: {k: f(values, gold) for k, f in CORRELATIONS.items()} for name, values in predicted.items()}
+        found = {
+            name: {k: f(values, gold) for k, f in CORRELATIONS.items()}
+            for name, values in predicted.items()
+        }
         for name, values in learned.items():
             found[name][MSE] = float(((values - gold) ** 2).mean())
         return found
 
     variants = score_variants(settings, rows["train"], score)
     predicted = each[0][0]  # of the first variant and seed
-    statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
+    statistics = {
+        f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()
+    }
     result = {
         "counts": {name: len(part.gold) for name, part in pairs.items()},
         "primary": "learned.spearman",
@@ -110,7 +156,10 @@ def _score_learned(
     same_size = variants_of(settings)[: len(settings.normalizations)]
     if len(same_size) > 1 and not same_size[0].is_random:
         best = min(range(len(same_size)), key=lambda i: each[i][1])
-        result["tuned"] = {"normalization": [same_size[best].normalization], "scores": variants[best]["scores"]}
+        result["tuned"] = {
+            "normalization": [same_size[best].normalization],
+            "scores": variants[best]["scores"],
+        }
     return result
 
 
@@ -153,7 +202,9 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     preprocessing = sklearn_module("sklearn.preprocessing", "A learned similarity")
     x, gold = train
     scaler = preprocessing.StandardScaler().fit(x)
-    model = linear_model.Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
+    model = linear_model.Ridge(alpha=strengths).fit(
+        scaler.transform(x), numpy.tile(gold[:, None], len(strengths))
+    )
 
     def linear(weights: numpy.ndarray, bias: float) -> Predict:
         return lambda rows: scaler.transform(rows) @ weights + bias
@@ -179,16 +230,24 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
     """
     generator = torch.Generator("cpu").manual_seed(seed)
     whole = numpy.arange(scores[0], scores[1] + 1)
-    x, targets = torch.from_numpy(train[0].astype("float32")), torch.from_numpy(_target_distribution(train[1], whole))
+    x, targets = (
+        torch.from_numpy(train[0].astype("float32")),
+        torch.from_numpy(_target_distribution(train[1], whole)),
+    )
     shape, bound = (x.shape[1] + 1, targets.shape[1]), x.shape[1] ** -0.5  # the last row is b
-    weights = ((torch.rand(shape, generator=generator, device="cpu") * 2 - 1) * bound).requires_grad_()
+    weights = (
+        (torch.rand(shape, generator=generator, device="cpu") * 2 - 1) * bound
+    ).requires_grad_()
     optimizer = torch.optim.Adam([weights], fused=True)
 
     def probabilities(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x @ weights[:-1] + weights[-1], dim=1)
 
     def predict(weights: torch.Tensor, rows: numpy.ndarray) -> numpy.ndarray:
-        return probabilities(weights, torch.from_numpy(rows.astype("float32"))).double().numpy() @ whole
+        return (
+            probabilities(weights, torch.from_numpy(rows.astype("float32"))).double().numpy()
+            @ whole
+        )
 
     highest, best, failures = -1.0, weights.detach().clone(), 0
     for _ in range(0, _MAX_PASSES + _PASSES, _PASSES):

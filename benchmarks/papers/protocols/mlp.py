@@ -14,20 +14,28 @@ from spacy_sbert.evaluation.protocols.classification import Fold, stratified
 HELD = 20  # folds of training data without a dev split, of which the first stops the MLP: SentEval's 5 %
 
 
-def predict_mlp(rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int) -> tuple[numpy.ndarray, float, Any]:
+def predict_mlp(
+    rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int
+) -> tuple[numpy.ndarray, float, Any]:
     """Fit an MLP; return the labels predicted, str (tests,), the accuracy in tuning, and the settings that were chosen.
 
     It is tuned on dev, or on a stratified 5 % of the training data, more if these would not hold each class.
     """
     names, counts = numpy.unique(labels[fold.train], return_counts=True)
-    classes = numpy.where(numpy.isin(labels, names), numpy.searchsorted(names, labels), -1)  # -1 is never right
+    classes = numpy.where(
+        numpy.isin(labels, names), numpy.searchsorted(names, labels), -1
+    )  # -1 is never right
     if len(fold.tuning) == 1:
         fit, held = fold.tuning[0]
     else:
         fit, held = stratified(fold.train, labels, min(HELD, *counts.tolist()), seed)[0]
     best = _fit_mlp((rows[fit], classes[fit]), (rows[held], classes[held]), len(names), seed)
     accuracy = float((best.predict(rows[held]) == classes[held]).mean())
-    return names[best.predict(rows[fold.test])], accuracy, {**best.setting._asdict(), "passes": best.passes}
+    return (
+        names[best.predict(rows[fold.test])],
+        accuracy,
+        {**best.setting._asdict(), "passes": best.passes},
+    )
 
 
 HIDDEN = 50
@@ -83,18 +91,30 @@ def _fit_mlp(
         There hidden units are sigmoid, dropout comes before them and is not tuned, l2 goes from 1e-5 to 1e-2, and the
         accuracy stops and chooses.
     """
-    generator, drops = (torch.Generator("cpu").manual_seed(seed) for _ in range(2))  # batches are those of any grid
-    (x, y), (held_x, held_y) = ((torch.from_numpy(rows), torch.from_numpy(at).long()) for rows, at in (train, held))
+    generator, drops = (
+        torch.Generator("cpu").manual_seed(seed) for _ in range(2)
+    )  # batches are those of any grid
+    (x, y), (held_x, held_y) = (
+        (torch.from_numpy(rows), torch.from_numpy(at).long()) for rows, at in (train, held)
+    )
     parameters = _drawn(len(grid), x.shape[1], classes, generator)
     kept = tuple(each.detach().clone() for each in parameters)
-    l2, dropout = (torch.tensor(each, device="cpu").reshape(-1, 1, 1) for each in zip(*grid, strict=True))
-    optimizer = torch.optim.Adam(parameters, fused=True)  # works number by number: networks do not touch
+    l2, dropout = (
+        torch.tensor(each, device="cpu").reshape(-1, 1, 1) for each in zip(*grid, strict=True)
+    )
+    optimizer = torch.optim.Adam(
+        parameters, fused=True
+    )  # works number by number: networks do not touch
     best, at, failures = [inf] * len(grid), [0] * len(grid), [0] * len(grid)
     for done in range(_PASSES, _MAX_PASSES + _PASSES, _PASSES):
-        permutations = (torch.randperm(len(x), generator=generator, device="cpu") for _ in range(_PASSES))
+        permutations = (
+            torch.randperm(len(x), generator=generator, device="cpu") for _ in range(_PASSES)
+        )
         for batch in (batch for permutation in permutations for batch in permutation.split(_BATCH)):
             scores = _forward(parameters, x[batch], dropout, drops)  # (networks, batch, classes)
-            total = functional.cross_entropy(scores.flatten(0, 1), y[batch].repeat(len(grid)), reduction="sum")
+            total = functional.cross_entropy(
+                scores.flatten(0, 1), y[batch].repeat(len(grid)), reduction="sum"
+            )
             optimizer.zero_grad()
             (total / len(batch)).backward()
             for each in parameters:
@@ -115,7 +135,9 @@ def _fit_mlp(
             f"The perceptron has no finite cross-entropy on {len(held_y)} held-out examples, of which "
             f"{int((held_y >= 0).sum())} have a class of the training data. Check the labels and the vectors."
         )
-    return _FittedMLP(grid[chosen], at[chosen], best[chosen], tuple(each[chosen : chosen + 1] for each in kept))
+    return _FittedMLP(
+        grid[chosen], at[chosen], best[chosen], tuple(each[chosen : chosen + 1] for each in kept)
+    )
 
 
 def _losses(parameters: _Parameters, x: torch.Tensor, classes: torch.Tensor) -> list[float]:
@@ -128,7 +150,9 @@ def _losses(parameters: _Parameters, x: torch.Tensor, classes: torch.Tensor) -> 
 def _drawn(networks: int, features: int, classes: int, generator: torch.Generator) -> _Parameters:
     """Draw uniformly within 1 / sqrt(inputs of the layer), as PyTorch's linear layers begin."""
     shapes = (features, HIDDEN), (1, HIDDEN), (HIDDEN, classes), (1, classes)
-    drawn = [torch.rand(networks, *shape, generator=generator, device="cpu") * 2 - 1 for shape in shapes]
+    drawn = [
+        torch.rand(networks, *shape, generator=generator, device="cpu") * 2 - 1 for shape in shapes
+    ]
     inputs = features, features, HIDDEN, HIDDEN
     return tuple((each * n**-0.5).requires_grad_() for each, n in zip(drawn, inputs, strict=True))
 

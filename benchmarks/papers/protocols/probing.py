@@ -48,7 +48,9 @@ class ProbingTask(VariedTask):
             rows = list(_probing_rows(paths[0]))
             each = [split for split, _ in rows]
             for split, official in zip(_SPLITS, self.official, strict=True):
-                notes += check_count(each.count(split), paths[0], official, any_count=run.settings.any_count)
+                notes += check_count(
+                    each.count(split), paths[0], official, any_count=run.settings.any_count
+                )
         else:
             rows = [(path.stem, row) for path in paths for row in _x_probe_rows(path)]
             notes.append(
@@ -57,8 +59,12 @@ class ProbingTask(VariedTask):
         names = _SPLITS
         if "tr" not in {split for split, _ in rows}:
             names = {"va": TRAIN, "te": TEST}
-            notes.append("Trained on va, since there is no tr: cannot be compared with published figures.")
-        return classify(Examples.from_rows((names[split], row) for split, row in rows), run, self.name, notes)
+            notes.append(
+                "Trained on va, since there is no tr: cannot be compared with published figures."
+            )
+        return classify(
+            Examples.from_rows((names[split], row) for split, row in rows), run, self.name, notes
+        )
 
 
 def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
@@ -67,7 +73,9 @@ def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
         split, label, sentence = pick(record, (0, 1, 2), ("split", "label", "sentence"), path, line)
         if split not in _SPLITS:
             known = ", ".join(_SPLITS)
-            raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=split, expected=known))
+            raise ValueError(
+                Errors.UNKNOWN_LABEL.format(path=path, line=line, given=split, expected=known)
+            )
         yield split, labelled([record[-1] if len(record) > 3 else sentence], label, (), path, line)
 
 

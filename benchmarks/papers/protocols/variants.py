@@ -17,7 +17,9 @@ Transform = Callable[[numpy.ndarray], numpy.ndarray]
 OWN, _PCA, _UP = "own", "pca", "up"
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
 CLASSIFIERS = ("lr", "mlp")
-_ROUNDING = 1e-6  # of the largest deviation: what float32 vectors leave of a number that never varies
+_ROUNDING = (
+    1e-6  # of the largest deviation: what float32 vectors leave of a number that never varies
+)
 
 
 class UnfitSizeError(ValueError):
@@ -25,7 +27,9 @@ class UnfitSizeError(ValueError):
 
     def __init__(self, size: str, shape: tuple[int, ...]):
         self.shape = shape
-        super().__init__(f"Size '{size}' cannot be made from {shape[0]} vectors of width {shape[1]}.")
+        super().__init__(
+            f"Size '{size}' cannot be made from {shape[0]} vectors of width {shape[1]}."
+        )
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,12 @@ class Variant:
         kind, _, number = self.size.partition("-")
         if self.size == OWN:
             return OWN, 0
-        if kind in (_PCA, _UP) and number.isdecimal() and len(number) < 9 and 0 < int(number) <= MAX_DIMENSIONS:
+        if (
+            kind in (_PCA, _UP)
+            and number.isdecimal()
+            and len(number) < 9
+            and 0 < int(number) <= MAX_DIMENSIONS
+        ):
             return kind, int(number)
         raise ValueError(
             f"Unknown size '{self.size}': expected own, pca-D or up-D (D at most {MAX_DIMENSIONS}), such as pca-128."
@@ -86,7 +95,9 @@ class Variant:
             return lambda vectors: vectors
         if kind == _UP:
             bound = rows.shape[1] ** -0.5
-            matrix = numpy.random.default_rng(seed).uniform(-bound, bound, (wanted, rows.shape[1]))  # d x d_j
+            matrix = numpy.random.default_rng(seed).uniform(
+                -bound, bound, (wanted, rows.shape[1])
+            )  # d x d_j
             return lambda vectors: vectors @ matrix.T
         mean, components = principal_components(rows)
         return lambda vectors: (vectors - mean) @ components.axes[:wanted].T
@@ -116,7 +127,9 @@ def over_seeds(each: Sequence[Any]) -> tuple[Any, Any]:
     """
     if isinstance(each[0], dict):
         pairs = {key: over_seeds([scores[key] for scores in each]) for key in each[0]}
-        return {key: pair[0] for key, pair in pairs.items()}, {key: pair[1] for key, pair in pairs.items()}
+        return {key: pair[0] for key, pair in pairs.items()}, {
+            key: pair[1] for key, pair in pairs.items()
+        }
     if any(value is None for value in each):
         return None, None
     return float(numpy.mean(each)), float(numpy.std(each, ddof=1)) if len(each) > 1 else None
@@ -124,7 +137,11 @@ def over_seeds(each: Sequence[Any]) -> tuple[Any, Any]:
 
 def variants_of(settings: Settings) -> list[Variant]:
     """Return every size with every normalization; the first is the one that tables show."""
-    return [Variant(normalization, size) for size in settings.sizes for normalization in settings.normalizations]
+    return [
+        Variant(normalization, size)
+        for size in settings.sizes
+        for normalization in settings.normalizations
+    ]
 
 
 def seeds_of(settings: Settings, variant: Variant) -> tuple[int, ...]:
@@ -132,7 +149,9 @@ def seeds_of(settings: Settings, variant: Variant) -> tuple[int, ...]:
     return settings.seeds if variant.is_random else settings.seeds[:1]
 
 
-def score_variants(settings: Settings, fit_rows: numpy.ndarray, score: Callable[[Transform], Json]) -> list[Json]:
+def score_variants(
+    settings: Settings, fit_rows: numpy.ndarray, score: Callable[[Transform], Json]
+) -> list[Json]:
     """Score every variant; random ones as the mean over the seeds.
 
     fit_rows (float (n, width)): what moments and components are taken of, see Variant.fit.
@@ -167,7 +186,9 @@ class VariedTask(Task):
             values = getattr(settings, name)
             if not {*values} <= {*known}:
                 given, expected = ", ".join(values), ", ".join(known)
-                raise ValueError(f"The {name} of the evaluation are '{given}': expected some of {expected}.")
+                raise ValueError(
+                    f"The {name} of the evaluation are '{given}': expected some of {expected}."
+                )
         for variant in variants_of(settings):
             _ = variant.target  # an unknown size is an error
 
@@ -195,7 +216,11 @@ class EveryVariant(VariedTask):
             try:
                 for seed in seeds_of(run.settings, variant):
                     settings = replace(plain, bootstrap=0) if results else plain
-                    results.append(self.task.run(replace(run, settings=settings, encode=_varied(run, variant, seed))))
+                    results.append(
+                        self.task.run(
+                            replace(run, settings=settings, encode=_varied(run, variant, seed))
+                        )
+                    )
                     each.append(results[-1]["variants"][0]["scores"])
             except UnfitSizeError as error:
                 notes = that_fit(run.settings, *error.shape)[1]
@@ -214,4 +239,6 @@ def _varied(run: Run, variant: Variant, seed: int) -> Callable[..., numpy.ndarra
     return encode
 
 
-TASKS = tuple(EveryVariant(task) for task in sts.TASKS if task.suite != "nli")  # whose heads have their own vectors
+TASKS = tuple(
+    EveryVariant(task) for task in sts.TASKS if task.suite != "nli"
+)  # whose heads have their own vectors

@@ -20,7 +20,9 @@ _FOLD_SEED = 1111  # SentEval's
 _C_GRID = tuple(2.0**power for power in range(-2, 4))  # SentEval's for logistic regression
 _C_MANY = 8.0
 _MANY = 100  # classes
-_TOLERANCE = 1e-4  # the largest gradient of a weight at which logistic regression stops: scikit-learn's
+_TOLERANCE = (
+    1e-4  # the largest gradient of a weight at which logistic regression stops: scikit-learn's
+)
 _FALLEN = 0.01  # and to which part of the first one it has to fall; see _tolerance
 Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]  # what to fit and what to score, each time
 
@@ -83,7 +85,9 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
         "counts": examples.counts,
         "primary": "lr.accuracy",
         "variants": as_they_are({"lr": scores_of(labels, gold, examples.positive)}, c=chosen),
-        "intervals": intervals_of({"lr.accuracy": mean_of(right)}, len(gold), settings.bootstrap, settings.seeds[0]),
+        "intervals": intervals_of(
+            {"lr.accuracy": mean_of(right)}, len(gold), settings.bootstrap, settings.seeds[0]
+        ),
         "predictions": {"right": "".join(map(str, right.astype(int)))},
         "protocol": protocol_of(examples.places),
         "notes": [*notes, *trained_on(task, settings)],
@@ -93,8 +97,12 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
 def trained_on(task: str, settings: Settings) -> list[str]:
     """Return a note if the encoder was trained on the data set."""
     kind = task.lower().partition("-")[0]
-    names = ", ".join(name for name in settings.trained_on if name.lower().partition("-")[0] == kind)
-    return [f"The encoder was trained on {names}, which holds sentences of this set."] if names else []
+    names = ", ".join(
+        name for name in settings.trained_on if name.lower().partition("-")[0] == kind
+    )
+    return (
+        [f"The encoder was trained on {names}, which holds sentences of this set."] if names else []
+    )
 
 
 def vectors_of(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
@@ -107,7 +115,9 @@ def vectors_of(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
 
 def features_of(members: Sequence[numpy.ndarray]) -> numpy.ndarray:
     """Compute float (n, width), of one member or two -> float32 (n, features): half the memory and time of float64."""
-    return (members[0] if len(members) == 1 else concatenated(*members, parts=SYMMETRIC)).astype("float32")
+    return (members[0] if len(members) == 1 else concatenated(*members, parts=SYMMETRIC)).astype(
+        "float32"
+    )
 
 
 def scores_of(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None) -> Json:
@@ -134,10 +144,19 @@ def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task:
         return stratified(at, labels, folds, _FOLD_SEED)
 
     if ALL in places:
-        return [Fold(train, test, split(train, _INNER_FOLDS)) for train, test in split(places[ALL], _OUTER_FOLDS)]
+        return [
+            Fold(train, test, split(train, _INNER_FOLDS))
+            for train, test in split(places[ALL], _OUTER_FOLDS)
+        ]
     train = places[TRAIN]
     _check_classes(labels[train], 1, task)
-    return [Fold(train, places[TEST], ((train, places[DEV]),) if DEV in places else split(train, _INNER_FOLDS))]
+    return [
+        Fold(
+            train,
+            places[TEST],
+            ((train, places[DEV]),) if DEV in places else split(train, _INNER_FOLDS),
+        )
+    ]
 
 
 def stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) -> Halves:
@@ -160,7 +179,11 @@ def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
 def protocol_of(splits: Collection[str]) -> dict[str, str]:
     """Describe in words how logistic regression is trained, tuned and tested, for results."""
     folds = f"{_OUTER_FOLDS} stratified folds, shuffled with seed {_FOLD_SEED}; accuracy over all examples"
-    tuned = "on dev" if DEV in splits else f"by {_INNER_FOLDS} stratified folds of the training data, seed {_FOLD_SEED}"
+    tuned = (
+        "on dev"
+        if DEV in splits
+        else f"by {_INNER_FOLDS} stratified folds of the training data, seed {_FOLD_SEED}"
+    )
     return {
         "test": folds if ALL in splits else "trained on train, tested on test",
         "moments": "of the training examples",
@@ -180,7 +203,9 @@ def predict_lr(
     grid = _C_GRID if len(set(labels[fold.train])) <= _MANY else (_C_MANY,)
 
     def fit(c: float, at: numpy.ndarray) -> Any:  # noqa: ANN401 (LogisticRegression, which is not imported here)
-        model = linear_model.LogisticRegression(max_iter=1000, C=c, tol=_tolerance(rows[at], labels[at]))
+        model = linear_model.LogisticRegression(
+            max_iter=1000, C=c, tol=_tolerance(rows[at], labels[at])
+        )
         with warnings.catch_warnings():  # of too few steps: their number is part of the protocol
             warnings.filterwarnings("ignore", category=UserWarning, module="sklearn")
             return model.fit(rows[at], labels[at])
@@ -188,7 +213,10 @@ def predict_lr(
     accuracies = numpy.zeros(len(grid))
     if len(grid) > 1 or compare:
         # never from the solution of another C: the solver would stop near it, and prefer another C than scikit-learn
-        each = [[fit(c, train).score(rows[dev], labels[dev]) for train, dev in fold.tuning] for c in grid]
+        each = [
+            [fit(c, train).score(rows[dev], labels[dev]) for train, dev in fold.tuning]
+            for c in grid
+        ]
         accuracies = numpy.mean(each, axis=1)
     best = int(accuracies.argmax())
     return fit(grid[best], fold.train).predict(rows[fold.test]), float(accuracies[best]), grid[best]

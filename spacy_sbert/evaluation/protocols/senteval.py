@@ -17,12 +17,16 @@ from .sts import SICK
 _MRPC_COLUMNS = ("Quality", "#1 String", "#2 String")
 
 
-def labelled(texts: Sequence[str], label: str, known: Collection[str], path: Path, line: int) -> Row:
+def labelled(
+    texts: Sequence[str], label: str, known: Collection[str], path: Path, line: int
+) -> Row:
     """Return a sentence or a pair with its label; known: the labels that may be, none for any."""
     label = label.strip()
     if known:
         check_known(label, known, path, line)
-    members = check_members(texts, ("sentence",) if len(texts) == 1 else _MRPC_COLUMNS[1:], path, line)
+    members = check_members(
+        texts, ("sentence",) if len(texts) == 1 else _MRPC_COLUMNS[1:], path, line
+    )
     return Row(members, line, label=check_members([label], ["label"], path, line)[0])
 
 
@@ -32,7 +36,11 @@ def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
     A blank line is a row with the empty text: CR has some, and its official count of sentences includes them.
     """
     for line, text in read_lines(path):
-        yield labelled([text], label, (), path, line) if text.strip() else Row(("",), line, label=label)
+        yield (
+            labelled([text], label, (), path, line)
+            if text.strip()
+            else Row(("",), line, label=label)
+        )
 
 
 def _treebank_rows(path: Path, labels: str) -> Iterator[Row]:
@@ -62,7 +70,9 @@ def _paraphrase_rows(path: Path) -> Iterator[Row]:
 SENTEVAL = "https://github.com/facebookresearch/SentEval"
 
 
-_File = tuple[str, DataFile, Callable[[Path], Iterable[Row]]]  # a split, its place, and how it is read
+_File = tuple[
+    str, DataFile, Callable[[Path], Iterable[Row]]
+]  # a split, its place, and how it is read
 
 
 @dataclass(frozen=True)
@@ -92,10 +102,16 @@ class TransferTask(Task):
             rows.setdefault(split, []).extend(read(path))
         notes: list[str] = []
         for split, official in self.official.items():
-            notes += check_count(len(rows[split]), where[split], official, any_count=run.settings.any_count)
-        examples = [(split, row) for split, each in rows.items() for row in each if all(row.members)]
+            notes += check_count(
+                len(rows[split]), where[split], official, any_count=run.settings.any_count
+            )
+        examples = [
+            (split, row) for split, each in rows.items() for row in each if all(row.members)
+        ]
         if blank := sum(map(len, rows.values())) - len(examples):
-            notes.append(f"{blank} blank lines are left out; the official number of sentences includes them.")
+            notes.append(
+                f"{blank} blank lines are left out; the official number of sentences includes them."
+            )
         return Examples.from_rows(examples, self.positive), notes
 
     def run(self, run: Run) -> Json:
@@ -108,17 +124,29 @@ def _file(split: str, name: str, read: Callable[[Path], Iterable[Row]]) -> _File
 
 
 def _polarity(name: str, official: int, **files: str) -> TransferTask:
-    each = [_file(ALL, f"{name}/{file}", partial(_polarity_rows, label=label)) for label, file in files.items()]
+    each = [
+        _file(ALL, f"{name}/{file}", partial(_polarity_rows, label=label))
+        for label, file in files.items()
+    ]
     return TransferTask(name, tuple(each), {ALL: official})
 
 
 def _treebank(name: str, folder: str, labels: str, splits: Mapping[str, int]) -> TransferTask:
     read = partial(_treebank_rows, labels=labels)
-    return TransferTask(name, tuple(_file(split, f"SST/{folder}/sentiment-{split}", read) for split in splits), splits)
+    return TransferTask(
+        name,
+        tuple(_file(split, f"SST/{folder}/sentiment-{split}", read) for split in splits),
+        splits,
+    )
 
 
-_TREC = (_file(TRAIN, "TREC/train_5500.label", _question_rows), _file(TEST, "TREC/TREC_10.label", _question_rows))
-_MRPC = tuple(_file(split, f"MRPC/msr_paraphrase_{split}.txt", _paraphrase_rows) for split in (TRAIN, TEST))
+_TREC = (
+    _file(TRAIN, "TREC/train_5500.label", _question_rows),
+    _file(TEST, "TREC/TREC_10.label", _question_rows),
+)
+_MRPC = tuple(
+    _file(split, f"MRPC/msr_paraphrase_{split}.txt", _paraphrase_rows) for split in (TRAIN, TEST)
+)
 _SICK_SPLITS = {"train": TRAIN, "trial": DEV, "test": TEST}
 _SICK_E = tuple((ours, SICK[theirs].place, sick_rows) for theirs, ours in _SICK_SPLITS.items())
 
@@ -132,5 +160,7 @@ TASKS: tuple[TransferTask, ...] = (
     _treebank("SST-5", "fine", "01234", {TRAIN: 8544, DEV: 1101, TEST: 2210}),
     TransferTask("TREC", _TREC, {TRAIN: 5452, TEST: 500}),
     TransferTask("MRPC", _MRPC, {TRAIN: 4076, TEST: 1725}, positive="1"),
-    TransferTask("SICK-E", _SICK_E, {ours: SICK[theirs].official for theirs, ours in _SICK_SPLITS.items()}),
+    TransferTask(
+        "SICK-E", _SICK_E, {ours: SICK[theirs].official for theirs, ours in _SICK_SPLITS.items()}
+    ),
 )

@@ -45,12 +45,18 @@ class _SpeedTask(Task):
 
     def find(self, root: Path) -> list[Path]:
         places = [split.place for split in BENCHMARK.values()]
-        return list(filter(None, (place.found(root) for place in places))) or [places[-1].find(root)]
+        return list(filter(None, (place.found(root) for place in places))) or [
+            places[-1].find(root)
+        ]
 
     def run(self, run: Run) -> Json:
-        texts = [text for path in self.find(run.root) for row in sts_rows(path) for text in row.members]
+        texts = [
+            text for path in self.find(run.root) for row in sts_rows(path) for text in row.members
+        ]
         if len(texts) > self.sentences:
-            texts = [texts[i] for i in numpy.linspace(0, len(texts) - 1, self.sentences).astype(int)]
+            texts = [
+                texts[i] for i in numpy.linspace(0, len(texts) - 1, self.sentences).astype(int)
+            ]
         source = run.source
         if source is None:
             raise MissingData("There is no source of vectors to time: give the task a source.")
@@ -74,12 +80,22 @@ class _SpeedTask(Task):
         where = ", ".join(f"{key} {value}" for key, value in conditions.items())
         notes = [f"Median of {self.repetitions} runs in batches of {_BATCH_SIZE} on: {where}."]
         notes += [_WAYS] if is_padded else []
-        notes += ["What it learns of the corpus is learned of these sentences, in the time."] if source.learns else []
-        notes += [] if encoders else ["Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert with them."]
+        notes += (
+            ["What it learns of the corpus is learned of these sentences, in the time."]
+            if source.learns
+            else []
+        )
+        notes += (
+            []
+            if encoders
+            else ["Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert with them."]
+        )
         scores: Json = {way: {} for way in orders}
         for way, times in seconds.items():
             for what in ("sentences", "wordpieces"):
-                scores[way][f"{what}_per_second"] = counts[what] / median(times) if what in counts else None
+                scores[way][f"{what}_per_second"] = (
+                    counts[what] / median(times) if what in counts else None
+                )
         return {
             "counts": counts,
             "primary": f"{_OWN}.sentences_per_second",
@@ -125,7 +141,9 @@ def machine() -> dict[str, str | int | None]:
 def _time(source: Source, texts: Sequence[str], way: str) -> float:
     """Return the seconds from texts to vectors; other ways than the own have padded batches, precision "reference"."""
     nlp = source.pipeline if way != _OWN and isinstance(source, PipelineSource) else None
-    shims = [] if nlp is None else [node.shim for node in _encoders_of(nlp) if hasattr(node, "shim")]
+    shims = (
+        [] if nlp is None else [node.shim for node in _encoders_of(nlp) if hasattr(node, "shim")]
+    )
     before = [shim.precision for shim in shims]
     try:
         for shim in shims:

@@ -21,7 +21,16 @@ from ...readers.examples import Row, check_members, check_score
 from ...similarity import cosine, euclidean, manhattan, pearson, spearman
 from ..results import Json, interval, intervals_of, mean_of, resample, spearman_of
 from ..scoring import evaluate
-from ..task import DataFile, MissingData, Run, Settings, Task, as_they_are, check_count, indices_by_name
+from ..task import (
+    DataFile,
+    MissingData,
+    Run,
+    Settings,
+    Task,
+    as_they_are,
+    check_count,
+    indices_by_name,
+)
 
 # The nearer, the higher: distances are negated.
 _SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]] = {
@@ -65,11 +74,18 @@ class GradedPairs:
     @property
     def counts(self) -> dict[str, int]:
         """The number of pairs of each sub-set, and of all."""
-        return {**{name: len(places) for name, places in self.places.items()}, "all": len(self.gold)}
+        return {
+            **{name: len(places) for name, places in self.places.items()},
+            "all": len(self.gold),
+        }
 
     def with_gold(self, predicted: numpy.ndarray) -> Json:
         """Return what was predicted of each pair, for results."""
-        return {"predicted": predicted.tolist(), "gold": self.gold.tolist(), "subset": list(self.subset)}
+        return {
+            "predicted": predicted.tolist(),
+            "gold": self.gold.tolist(),
+            "subset": list(self.subset),
+        }
 
     def correlations(self, predicted: numpy.ndarray) -> Json:
         """Return both correlations of what was predicted with the gold scores.
@@ -84,15 +100,22 @@ class GradedPairs:
             found: Json = {"pooled": correlate(predicted, self.gold)}
             scores[name] = found
             if len(self.places) > 1:
-                each = {subset: correlate(predicted[at], self.gold[at]) for subset, at in self.places.items()}
+                each = {
+                    subset: correlate(predicted[at], self.gold[at])
+                    for subset, at in self.places.items()
+                }
                 values: list[Any] = list(each.values())
                 sizes = list(map(len, self.places.values()))
                 found["subsets"] = each
                 for key, weights in (("mean", None), ("weighted_mean", sizes)):
-                    found[key] = None if None in values else float(numpy.average(values, weights=weights))
+                    found[key] = (
+                        None if None in values else float(numpy.average(values, weights=weights))
+                    )
         return scores
 
-    def intervals(self, predicted: numpy.ndarray, settings: Settings, similarity: str) -> dict[str, list[float] | None]:
+    def intervals(
+        self, predicted: numpy.ndarray, settings: Settings, similarity: str
+    ) -> dict[str, list[float] | None]:
         """Return 95 % intervals of the Spearman correlations of a similarity, by their paths in scores.
 
         Sub-sets are resampled each by itself, also for their means.
@@ -100,15 +123,25 @@ class GradedPairs:
         if not settings.bootstrap:
             return {}
         resamples, seed = settings.bootstrap, settings.seeds[0]
-        drawn = {"pooled": resample(spearman_of(predicted, self.gold), len(predicted), resamples, seed)}
+        drawn = {
+            "pooled": resample(spearman_of(predicted, self.gold), len(predicted), resamples, seed)
+        }
         if len(self.places) > 1:
             each = [
-                resample(spearman_of(predicted[at], self.gold[at]), len(at), resamples, (seed, place))
-                for place, at in enumerate(self.places.values())  # a seed of its own, also if sizes are equal
+                resample(
+                    spearman_of(predicted[at], self.gold[at]), len(at), resamples, (seed, place)
+                )
+                for place, at in enumerate(
+                    self.places.values()
+                )  # a seed of its own, also if sizes are equal
             ]
-            drawn.update((f"subsets.{name}", values) for name, values in zip(self.places, each, strict=True))
+            drawn.update(
+                (f"subsets.{name}", values) for name, values in zip(self.places, each, strict=True)
+            )
             drawn["mean"] = numpy.mean(each, axis=0)
-            drawn["weighted_mean"] = numpy.average(each, axis=0, weights=list(map(len, self.places.values())))
+            drawn["weighted_mean"] = numpy.average(
+                each, axis=0, weights=list(map(len, self.places.values()))
+            )
         return {f"{similarity}.spearman.{path}": interval(values) for path, values in drawn.items()}
 
 
@@ -126,7 +159,9 @@ class PairsTask(Task):
         return {
             "counts": pairs.counts,
             "primary": "cosine.spearman.pooled",
-            "variants": as_they_are({name: pairs.correlations(values) for name, values in predicted.items()}),
+            "variants": as_they_are(
+                {name: pairs.correlations(values) for name, values in predicted.items()}
+            ),
             "intervals": pairs.intervals(predicted["cosine"], run.settings, "cosine"),
             "predictions": pairs.with_gold(predicted["cosine"]),
             "notes": notes,
@@ -168,19 +203,48 @@ class GradedTask(PairsTask):
 _SOURCE = "http://ixa2.si.ehu.eus/stswiki"
 # Pairs with a gold score.
 SUBSETS = {
-    12: {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    12: {
+        "MSRpar": 750,
+        "MSRvid": 750,
+        "SMTeuroparl": 459,
+        "surprise.OnWN": 750,
+        "surprise.SMTnews": 399,
+    },
     13: {"FNWN": 189, "headlines": 750, "OnWN": 561},
-    14: {"OnWN": 750, "deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "tweet-news": 750},
-    15: {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
-    16: {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
+    14: {
+        "OnWN": 750,
+        "deft-forum": 450,
+        "deft-news": 300,
+        "headlines": 750,
+        "images": 750,
+        "tweet-news": 750,
+    },
+    15: {
+        "answers-forums": 375,
+        "answers-students": 750,
+        "belief": 375,
+        "headlines": 750,
+        "images": 750,
+    },
+    16: {
+        "answer-answer": 254,
+        "headlines": 249,
+        "plagiarism": 230,
+        "postediting": 244,
+        "question-question": 209,
+    },
 }
 _SMT = "SMT", 750  # a sub-set of STS13 that is taken if it is there: the LDC licenses its texts
 # What the official archives unpack to, from 2012 on.
-_UNPACKED = ("test-gold", "test-gs", "sts-en-test-gs-2014", "test_evaluation_task2a", "sts2016-english-with-gs-v1.0")
-_TRAINED_ON = ("sts", "glue")
-_OVERLAP = (
-    "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this score is not zero-shot."
+_UNPACKED = (
+    "test-gold",
+    "test-gs",
+    "sts-en-test-gs-2014",
+    "test_evaluation_task2a",
+    "sts2016-english-with-gs-v1.0",
 )
+_TRAINED_ON = ("sts", "glue")
+_OVERLAP = "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this score is not zero-shot."
 
 
 @dataclass(frozen=True)
@@ -201,7 +265,9 @@ class _YearTask(PairsTask):
         found = []
         for name, count in (*SUBSETS[self.year].items(), *([_SMT] if self.year == 13 else [])):
             official = folder / f"STS20{self.year}.input.{name}.txt"
-            prefix = f"STS20{self.year}" if official.is_file() else "STS"  # STS16's own names begin with the year
+            prefix = (
+                f"STS20{self.year}" if official.is_file() else "STS"
+            )  # STS16's own names begin with the year
             sentences, gold = (folder / f"{prefix}.{kind}.{name}.txt" for kind in ("input", "gs"))
             missing = [file for file in (sentences, gold) if not file.is_file()]
             if not missing:
@@ -260,7 +326,10 @@ def _sick(split: str, file: str, official: int) -> GradedTask:
 
 
 # Chosen from STS12 to STS17.
-BENCHMARK = {split: _benchmark(split, official) for split, official in (("train", 5749), ("dev", 1500), ("test", 1379))}
+BENCHMARK = {
+    split: _benchmark(split, official)
+    for split, official in (("train", 5749), ("dev", 1500), ("test", 1379))
+}
 SICK = {
     "train": _sick("train", "SICK_train.txt", 4500),
     "trial": _sick("trial", "SICK_trial.txt", 500),
@@ -278,14 +347,20 @@ class _TripletTask(Task):
     suite = "triplets"
     official = 222_957  # of the test set of Ein Dor et al. 2018
     place = DataFile(
-        tuple(f"{folder}/test.csv" for folder in ("wikisec", "wikipedia-sections", "wikipedia-sections-triplets")),
+        tuple(
+            f"{folder}/test.csv"
+            for folder in ("wikisec", "wikipedia-sections", "wikipedia-sections-triplets")
+        ),
         "https://sbert.net/datasets/wikipedia-sections-triplets.zip",
     )
 
     def run(self, run: Run) -> Json:
         path = self.place.find(run.root)
         read = [
-            [check_text(text, name, path, line) for text, name in zip(texts, WIKISECTION_SENTENCES, strict=True)]
+            [
+                check_text(text, name, path, line)
+                for text, name in zip(texts, WIKISECTION_SENTENCES, strict=True)
+            ]
             for line, texts in wikisection_records(path)
         ]
         triplets = [texts for texts in read if len(set(texts)) == len(texts)]
@@ -294,17 +369,23 @@ class _TripletTask(Task):
         rows = run.encode([text for member in zip(*triplets, strict=True) for text in member])
         anchor, positive, negative = rows.reshape(3, n, -1)
         each = {name: _SIMILARITIES[name] for name in ("euclidean", "cosine", "manhattan")}
-        right = {name: near(anchor, positive) > near(anchor, negative) for name, near in each.items()}
+        right = {
+            name: near(anchor, positive) > near(anchor, negative) for name, near in each.items()
+        }
         accuracy = {"euclidean.accuracy": mean_of(right["euclidean"])}
         settings = run.settings
         notes = settings.touched("The encoder was trained on {}.", "wiki")
         notes += check_count(len(read), path, self.official)  # samples of it are in use
         if equal:
-            notes.append(f"{equal} triplets with two equal sentences are left out; the official number includes them.")
+            notes.append(
+                f"{equal} triplets with two equal sentences are left out; the official number includes them."
+            )
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
-            "variants": as_they_are({name: {"accuracy": float(values.mean())} for name, values in right.items()}),
+            "variants": as_they_are(
+                {name: {"accuracy": float(values.mean())} for name, values in right.items()}
+            ),
             "intervals": intervals_of(accuracy, n, settings.bootstrap, settings.seeds[0]),
             "predictions": {"right": "".join(map(str, right["euclidean"].astype(int)))},
             "notes": notes,
@@ -327,7 +408,9 @@ class _LabelTask(Task):
     def run(self, run: Run) -> Json:
         nlp = None if run.source is None else run.source.nlp
         pipes: list[Any] = [] if nlp is None else [pipe for _, pipe in nlp.pipeline]
-        if nlp is None or not any(hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for pipe in pipes):
+        if nlp is None or not any(
+            hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for pipe in pipes
+        ):
             raise MissingData(
                 "The pipeline has no trained classification head: to label pairs, train an 'sbert' pipe with "
                 "spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
@@ -345,15 +428,24 @@ class _LabelTask(Task):
             "counts": {"all": n},
             "primary": "accuracy",
             "variants": as_they_are({"accuracy": accuracy}),
-            "intervals": intervals_of({"accuracy": mean_of(right)}, n, settings.bootstrap, settings.seeds[0]),
+            "intervals": intervals_of(
+                {"accuracy": mean_of(right)}, n, settings.bootstrap, settings.seeds[0]
+            ),
             "predictions": {},
             "notes": [*notes, "By the pipeline's own head, on the vectors as they are."],
         }
 
 
 def _nli_task(name: str, corpus: str, split: str, official: int) -> _LabelTask:
-    source = {"snli": "https://nlp.stanford.edu/projects/snli/", "multinli": "https://cims.nyu.edu/~sbowman/multinli/"}
-    names = (f"{corpus}_1.0/{corpus}_1.0_{split}.jsonl", f"{corpus}_1.0_{split}.jsonl", f"{corpus}_{split}.jsonl")
+    source = {
+        "snli": "https://nlp.stanford.edu/projects/snli/",
+        "multinli": "https://cims.nyu.edu/~sbowman/multinli/",
+    }
+    names = (
+        f"{corpus}_1.0/{corpus}_1.0_{split}.jsonl",
+        f"{corpus}_1.0_{split}.jsonl",
+        f"{corpus}_{split}.jsonl",
+    )
     return _LabelTask(name, DataFile(names, source[corpus]), "nli", official)
 
 
@@ -367,5 +459,8 @@ TASKS: tuple[Task, ...] = (
     _nli_task("MultiNLI-dev-matched", "multinli", "dev_matched", 9815),
     _nli_task("MultiNLI-dev-mismatched", "multinli", "dev_mismatched", 9832),
     _nli_task("MultiNLI-dev", "multinli", "dev", 9815 + 9832),  # both in one file
-    *(_LabelTask(f"SICK-E-{split}", SICK[split].place, "sick", SICK[split].official) for split in ("trial", "test")),
+    *(
+        _LabelTask(f"SICK-E-{split}", SICK[split].place, "sick", SICK[split].official)
+        for split in ("trial", "test")
+    ),
 )

@@ -65,7 +65,9 @@ class HFBackend:
     def device(self) -> torch.device:
         return self.model.device
 
-    def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
+    def passes(
+        self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
+    ) -> list[Batch]:
         """Return the passes that encode some windows, int64 (k,), each of at most so many wordpieces."""
         return padded_batches(wordpieces.lengths, windows, budget, of_equal_length=not self.pads)
 
@@ -90,33 +92,50 @@ class _ReferenceBackend(HFBackend):
 
     merges_equal = False
 
-    def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
+    def passes(
+        self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
+    ) -> list[Batch]:
         """Return the batches of sentence-transformers: texts by their number of characters, 32 together."""
         if not self.pads:
             return super().passes(wordpieces, windows, budget)
         n_characters: Any = wordpieces.n_characters
-        order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
+        order = numpy.argsort(
+            -n_characters
+        )  # not stable, as there: texts of one length must come in the same order
         batches = [order[first : first + 32] for first in range(0, len(order), 32)]
-        return [single_batch(wordpieces.lengths, batch, pads_left=wordpieces.pads_left) for batch in batches]
+        return [
+            single_batch(wordpieces.lengths, batch, pads_left=wordpieces.pads_left)
+            for batch in batches
+        ]
 
 
 Backend: TypeAlias = HFBackend | PackedBert
 
 
-def run(engine: Backend, wordpieces: TokenizedBatch, *, budget: int = 0) -> Iterator[TokenEmbeddings]:
+def run(
+    engine: Backend, wordpieces: TokenizedBatch, *, budget: int = 0
+) -> Iterator[TokenEmbeddings]:
     """Encode windows, each once, in whatever order is quick.
 
     budget (int): the most wordpieces in a forward pass, padding included; 0 for what suits the device. It has no effect
         on "reference", which has batches of its own.
     """
     on_cpu = engine.device.type == "cpu"
-    if not budget:  # on a CPU a pass for each thread, as far as it is worth it: passes below 512 take longer
+    if (
+        not budget
+    ):  # on a CPU a pass for each thread, as far as it is worth it: passes below 512 take longer
         share = max(512, math.ceil(len(wordpieces.ids) / torch.get_num_threads()))
         budget = min(CPU_BUDGET, share) if on_cpu else GPU_BUDGET
-    equal = _equal_windows(wordpieces) if engine.merges_equal else {i: [i] for i in range(len(wordpieces.lengths))}
+    equal = (
+        _equal_windows(wordpieces)
+        if engine.merges_equal
+        else {i: [i] for i in range(len(wordpieces.lengths))}
+    )
     passes = engine.passes(wordpieces, numpy.fromiter(equal, dtype="int64"), budget)
     map_passes = parallel_map if engine.in_parallel and on_cpu and len(passes) > 1 else map
-    for done, states in zip(passes, map_passes(partial(engine.encode, wordpieces), passes), strict=True):
+    for done, states in zip(
+        passes, map_passes(partial(engine.encode, wordpieces), passes), strict=True
+    ):
         same = [equal[window] for window in done.windows.tolist()]
         windows = numpy.concatenate(same)
         lengths = wordpieces.lengths[windows]
@@ -154,7 +173,9 @@ class BackendCache:
     def __reduce__(self) -> "tuple[Callable, tuple[Calibration | None]]":
         return partial(BackendCache, pads=self.pads), (self._calibrated[1],)
 
-    def engine_of(self, model: Network, precision: str, wordpieces: TokenizedBatch | None = None) -> Backend:
+    def engine_of(
+        self, model: Network, precision: str, wordpieces: TokenizedBatch | None = None
+    ) -> Backend:
         """Return what encodes in a precision.
 
         wordpieces (TokenizedBatch): to calibrate "int8" on, if they are ENOUGH; until then it is "auto".
@@ -195,7 +216,9 @@ class BackendCache:
             return None
         return ranges
 
-    def calibrate(self, model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) -> "Calibration":
+    def calibrate(
+        self, model: Network, wordpieces: TokenizedBatch, *, enough: int = 0
+    ) -> "Calibration":
         """Find and keep the ranges; see int8.calibrate. RAISES (ValueError): for a model that is not packable."""
         if not is_packable(model):
             raise ValueError(
@@ -219,13 +242,17 @@ def _versions(model: Network) -> list[int]:
 
 
 @torch.no_grad()
-def _make(model: Network, precision: str, calibration: "Calibration | None", *, pads: bool) -> Backend:
+def _make(
+    model: Network, precision: str, calibration: "Calibration | None", *, pads: bool
+) -> Backend:
     if precision == REFERENCE:
         return _ReferenceBackend(model, pads=pads)
     if calibration is not None:
         from .int8 import int8_bert  # noqa: PLC0415 (only int8 needs it)
 
-        return int8_bert(model, calibration, getattr(torch, resolve_precision("auto", model.device.type)))
+        return int8_bert(
+            model, calibration, getattr(torch, resolve_precision("auto", model.device.type))
+        )
     dtype = getattr(torch, precision)
     if is_packable(model):
         return PackedBert(model, dtype)

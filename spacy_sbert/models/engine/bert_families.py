@@ -16,7 +16,12 @@ from ..private_attributes import ACTIVATIONS
 from ..sbert_config import read_object
 
 Module: TypeAlias = Any  # a part of a model
-LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the heads' queries, keys and values are one
+LINEARS = (
+    "heads",
+    "mix",
+    "widen",
+    "narrow",
+)  # the products of a layer; the heads' queries, keys and values are one
 SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose channels differ most
 BERT = {
     "n_heads": "attention.self.num_attention_heads",
@@ -72,12 +77,18 @@ class _Family(NamedTuple):
 # By name: an encoder's own module alone is to be imported.
 FAMILIES = {
     "bert.modeling_bert.BertModel": _Family("encoder.layer", BERT),
-    "camembert.modeling_camembert.CamembertModel": _Family("encoder.layer", BERT, counts_padding=True),
-    "distilbert.modeling_distilbert.DistilBertModel": _Family("transformer.layer", DISTILBERT, has_pooler=False),
+    "camembert.modeling_camembert.CamembertModel": _Family(
+        "encoder.layer", BERT, counts_padding=True
+    ),
+    "distilbert.modeling_distilbert.DistilBertModel": _Family(
+        "transformer.layer", DISTILBERT, has_pooler=False
+    ),
     "electra.modeling_electra.ElectraModel": _Family("encoder.layer", BERT, has_pooler=False),
     "mpnet.modeling_mpnet.MPNetModel": _Family("encoder.layer", MPNET, counts_padding=True),
     "roberta.modeling_roberta.RobertaModel": _Family("encoder.layer", BERT, counts_padding=True),
-    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": _Family("encoder.layer", BERT, counts_padding=True),
+    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": _Family(
+        "encoder.layer", BERT, counts_padding=True
+    ),
 }
 
 
@@ -94,19 +105,36 @@ def layers_of(model: Network) -> list[SimpleNamespace]:
 
 def activation_of(model: Network) -> str:
     """Return the name of the activation between the linear layers of the feed-forward part."""
-    return model.config.activation if FAMILIES[_class_of(model)].parts is DISTILBERT else model.config.hidden_act
+    return (
+        model.config.activation
+        if FAMILIES[_class_of(model)].parts is DISTILBERT
+        else model.config.hidden_act
+    )
 
 
 def distance_bias(model: Network) -> torch.Tensor | None:
     """Return what MPNet adds to the attention scores, float (buckets of distances, heads); None for the others."""
-    return model.encoder.relative_attention_bias.weight if FAMILIES[_class_of(model)].parts is MPNET else None
+    return (
+        model.encoder.relative_attention_bias.weight
+        if FAMILIES[_class_of(model)].parts is MPNET
+        else None
+    )
 
 
 def weights_of(parts: SimpleNamespace) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     """Return weight (out, in) and bias (out,) for each of LINEARS."""
     heads = (parts.query, parts.key, parts.value)
-    others = {name: (part.weight, part.bias) for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)}
-    return {"heads": (torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])), **others}
+    others = {
+        name: (part.weight, part.bias)
+        for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)
+    }
+    return {
+        "heads": (
+            torch.cat([part.weight for part in heads]),
+            torch.cat([part.bias for part in heads]),
+        ),
+        **others,
+    }
 
 
 def _class_of(model: Network) -> str:
@@ -123,12 +151,17 @@ def is_packable(model: Network) -> bool:
     config, layers = model.config, layers_of(model)
     # Adapters (LoRA) put modules of their own in the place of linear layers.
     expected = torch.nn.Module if isinstance(model, BertParameters) else torch.nn.Linear
-    modules = [getattr(model, "embeddings_project", None), *(module for parts in layers for module in parts.linear)]
+    modules = [
+        getattr(model, "embeddings_project", None),
+        *(module for parts in layers for module in parts.linear),
+    ]
     return (
         getattr(config, "position_embedding_type", "absolute") == "absolute"
         and activation_of(model) in ACTIVATIONS
         # Version 5 of transformers gives these two to families alone that can be decoders.
-        and not (getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False))
+        and not (
+            getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False)
+        )
         and not (config.output_hidden_states or config.output_attentions)
         and all(module is None or type(module) is expected for module in modules)
         and all(parts.n_heads == config.num_attention_heads for parts in layers)
@@ -155,7 +188,9 @@ class BertParameters(torch.nn.Module):
         if counts_padding:
             self.embeddings.padding_idx = positions.padding_idx = _padding_idx(names, config)
         for layer in _module_at(self, layers).children():
-            parts = {part: _module_at(layer, name) for part, name in names.items() if part != "n_heads"}
+            parts = {
+                part: _module_at(layer, name) for part, name in names.items() if part != "n_heads"
+            }
             norms += [parts["norm_mixed"], parts["norm_output"]]
             holder, _, name = names["n_heads"].rpartition(".")
             setattr(_module_at(layer, holder), name, config.num_attention_heads)
@@ -188,31 +223,49 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
 
     RETURNS: None for any other folder, or with settings: loading.load_weights reads it, or says what is wrong with it.
     """
-    kind, file = type(config).__name__.replace("Config", "Model"), source.folder / "model.safetensors"
+    kind, file = (
+        type(config).__name__.replace("Config", "Model"),
+        source.folder / "model.safetensors",
+    )
     family = next((family for family in FAMILIES if family.endswith(f".{kind}")), None)
-    is_plain = not (source.trust or source.transformer_config or hasattr(config, "quantization_config"))
+    is_plain = not (
+        source.trust or source.transformer_config or hasattr(config, "quantization_config")
+    )
     names = config.architectures or []
-    is_plain &= isinstance(names, list) and all(str(name).startswith(kind.removesuffix("Model")) for name in names)
-    is_plain &= getattr(config, "dtype", None) in (None, torch.float32)  # in which version 5 reads weights
-    is_plain &= not any(odd_types(read_object(source.folder / "config.json"), config))  # the class says what is wrong
+    is_plain &= isinstance(names, list) and all(
+        str(name).startswith(kind.removesuffix("Model")) for name in names
+    )
+    is_plain &= getattr(config, "dtype", None) in (
+        None,
+        torch.float32,
+    )  # in which version 5 reads weights
+    is_plain &= not any(
+        odd_types(read_object(source.folder / "config.json"), config)
+    )  # the class says what is wrong
     if family is None or not is_plain or not file.is_file():
         return None
     padding, n_heads = _padding_idx(FAMILIES[family].parts, config), config.num_attention_heads
     if padding not in range(config.vocab_size) or n_heads < 1 or config.hidden_size % n_heads:
         return None
     try:
-        weights = {name: weight for name, weight in load_file(file).items() if not name.endswith(BUFFERS)}
+        weights = {
+            name: weight for name, weight in load_file(file).items() if not name.endswith(BUFFERS)
+        }
     except (OSError, SafetensorError):
         return None
     shapes = dict(_shapes(family, config, has_pooler="pooler.dense.weight" in weights))
-    found = {name: weight.shape for name, weight in weights.items() if weight.dtype == torch.float32}
+    found = {
+        name: weight.shape for name, weight in weights.items() if weight.dtype == torch.float32
+    }
     if len(found) < len(weights) or found != shapes:
         return None
     parameters = BertParameters(family, config, {name: weights[name] for name in shapes})
     return parameters if is_packable(parameters) else None
 
 
-def _shapes(family: str, config: PretrainedConfig, *, has_pooler: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _shapes(
+    family: str, config: PretrainedConfig, *, has_pooler: bool
+) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield name and shape of each parameter of an encoder of FAMILIES, layer after layer."""
     layers, names, _, may_have_pooler = FAMILIES[family]
     hidden, width = config.hidden_size, getattr(config, "embedding_size", config.hidden_size)
@@ -229,7 +282,12 @@ def _shapes(family: str, config: PretrainedConfig, *, has_pooler: bool) -> Itera
         modules["embeddings_project"] = hidden, width
     of_layer = {
         **dict.fromkeys(("query", "key", "value", "mix"), (hidden, hidden)),
-        **{"widen": (inner, hidden), "narrow": (hidden, inner), "norm_mixed": (hidden,), "norm_output": (hidden,)},
+        **{
+            "widen": (inner, hidden),
+            "narrow": (hidden, inner),
+            "norm_mixed": (hidden,),
+            "norm_output": (hidden,),
+        },
     }
     for i in range(config.num_hidden_layers):
         modules |= {f"{layers}.{i}.{names[part]}": shape for part, shape in of_layer.items()}

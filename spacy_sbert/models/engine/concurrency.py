@@ -18,7 +18,9 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 _TOKENIZERS = "TOKENIZERS_PARALLELISM"
 
-LOADING = threading.RLock()  # held while an encoder is loaded or built: from_pretrained is not made for several threads
+LOADING = (
+    threading.RLock()
+)  # held while an encoder is loaded or built: from_pretrained is not made for several threads
 _STATE = threading.Condition()  # guards the lists of every EncoderUse, and _CHANGING
 _CHANGING: list[threading.Thread] = []  # those that change the weights of an encoder
 
@@ -132,7 +134,11 @@ def _others(threads: list[threading.Thread]) -> list[threading.Thread]:
 def prepare_forks() -> None:
     """Let processes that are forked from now on encode: on one thread, as PyTorch's pool does not survive a fork."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_before_fork, after_in_parent=_release_in_parent, after_in_child=_release_in_child)
+        os.register_at_fork(
+            before=_before_fork,
+            after_in_parent=_release_in_parent,
+            after_in_child=_release_in_child,
+        )
 
 
 def _before_fork() -> None:
@@ -155,7 +161,9 @@ def _release_in_child() -> None:
     _STATE.release()
     PROCESS_SETTINGS.release_in_child()
     torch.set_num_threads(1)
-    if "TOKENIZERS_PARALLELISM" in os.environ:  # if not, tokenizers does so itself; it would wait for the threads
+    if (
+        "TOKENIZERS_PARALLELISM" in os.environ
+    ):  # if not, tokenizers does so itself; it would wait for the threads
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 

@@ -28,13 +28,20 @@ class Calibration:
     """The least and the greatest number of each channel, over some texts, and which products bear 8 bits."""
 
     n_wordpieces: int  # of the texts, special ones included
-    ranges: dict[str, torch.Tensor]  # for each of LINEARS float32 (layers, 2, width of its input), least and greatest
+    ranges: dict[
+        str, torch.Tensor
+    ]  # for each of LINEARS float32 (layers, 2, width of its input), least and greatest
     is_rounded: torch.Tensor  # bool (layers, products as LINEARS), which are in 8 bits
-    lowest_cosine: float  # of the mean states of one of the texts, with these products in 8 bits and without
+    lowest_cosine: (
+        float  # of the mean states of one of the texts, with these products in 8 bits and without
+    )
 
     def to_bytes(self) -> bytes:
         """As safetensors."""
-        numbers = {_COUNT: torch.tensor(self.n_wordpieces), _COSINE: torch.tensor(self.lowest_cosine)}
+        numbers = {
+            _COUNT: torch.tensor(self.n_wordpieces),
+            _COSINE: torch.tensor(self.lowest_cosine),
+        }
         return save({**self.ranges, _ROUNDED: self.is_rounded, **numbers})
 
     def digest(self) -> str:
@@ -51,7 +58,11 @@ def read_calibration(path: Path, model: Network) -> Calibration:
     expected: dict[str, tuple[int, ...]] = {}
     if is_packable(model):
         layers = layers_of(model)
-        inputs = zip(LINEARS, (layers[0].query, layers[0].mix, layers[0].widen, layers[0].narrow), strict=True)
+        inputs = zip(
+            LINEARS,
+            (layers[0].query, layers[0].mix, layers[0].widen, layers[0].narrow),
+            strict=True,
+        )
         expected = {name: (len(layers), 2, part.weight.shape[1]) for name, part in inputs}
         expected |= {_ROUNDED: (len(layers), len(LINEARS)), _COUNT: (), _COSINE: ()}
     given = {name: tuple(value.shape) for name, value in found.items()}
@@ -59,12 +70,16 @@ def read_calibration(path: Path, model: Network) -> Calibration:
         raise ValueError(Errors.BAD_STATE.format(reason=f"{path.name} is not of this encoder"))
     n_wordpieces, cosine = int(found.pop(_COUNT)), float(found.pop(_COSINE))
     is_rounded = found.pop(_ROUNDED).bool()
-    return Calibration(n_wordpieces, {name: value.float() for name, value in found.items()}, is_rounded, cosine)
+    return Calibration(
+        n_wordpieces, {name: value.float() for name, value in found.items()}, is_rounded, cosine
+    )
 
 
 _SMOOTHING = 0.5
 _SMALLEST = 1e-5  # of channels that are zero on all texts
-_MAX_NOISE = 0.05  # what is noisier (a ratio of signal to noise of 13 dB) is left out without a trial
+_MAX_NOISE = (
+    0.05  # what is noisier (a ratio of signal to noise of 13 dB) is left out without a trial
+)
 MIN_COSINE = 0.99  # of a window's mean state with 8 bits to that without
 
 
@@ -84,12 +99,18 @@ class _Quantizer:
         low, high = min(0.0, float(least.min())), max(_SMALLEST, float(greatest.max()))
         self.scale = (high - low) / 255
         self.zero = round(-low / self.scale)
-        self._steps = torch.full_like(least, self.scale) if factors is None else factors * self.scale
+        self._steps = (
+            torch.full_like(least, self.scale) if factors is None else factors * self.scale
+        )
         self._inverse = 1 / self._steps
-        self._shift = torch.tensor(self.zero + 0.5, device=ranges.device)  # what is left over is cut off
+        self._shift = torch.tensor(
+            self.zero + 0.5, device=ranges.device
+        )  # what is left over is cut off
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
-        return torch.addcmul(self._shift, states.float(), self._inverse).clamp_(0, 255).to(torch.uint8)
+        return (
+            torch.addcmul(self._shift, states.float(), self._inverse).clamp_(0, 255).to(torch.uint8)
+        )
 
     def read(self, rounded: torch.Tensor) -> torch.Tensor:
         """Return x, float32 (n, width), of what this gave."""
@@ -126,7 +147,11 @@ class _Int8Linear:
         weight, self.rounding, _ = _smoothed(weight, ranges, smooth=smooth)
         output = (dtype, 1.0, 0) if then is None else (torch.uint8, then.scale, then.zero)
         self._product: Int8Product = int8_product(
-            *_round_weight(weight), bias, (self.rounding.scale, self.rounding.zero), activation, output
+            *_round_weight(weight),
+            bias,
+            (self.rounding.scale, self.rounding.zero),
+            activation,
+            output,
         )
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
@@ -134,7 +159,12 @@ class _Int8Linear:
 
 
 def _fake_quantized(
-    weight: torch.Tensor, bias: torch.Tensor, ranges: torch.Tensor, activation: str | None = None, *, smooth: bool
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    ranges: torch.Tensor,
+    activation: str | None = None,
+    *,
+    smooth: bool,
 ) -> Linear:
     """Return the same as _Int8Linear by products in float32, which every device has."""
     shared, rounding, factors = _smoothed(weight, ranges, smooth=smooth)
@@ -163,7 +193,9 @@ def _smoothed(
 
 
 _Place = tuple[int, str]  # a layer, and one of LINEARS
-_Measure = Callable[[_Place, torch.Tensor, torch.Tensor], torch.Tensor]  # of the input (n, in) and output (n, out)
+_Measure = Callable[
+    [_Place, torch.Tensor, torch.Tensor], torch.Tensor
+]  # of the input (n, in) and output (n, out)
 
 
 @torch.no_grad()
@@ -179,24 +211,42 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
     engine, ends = PackedBert(model, torch.float32), numpy.cumsum(wordpieces.lengths)
     windows = numpy.arange(1 + numpy.searchsorted(ends[:-1], enough or ends[-1]))
     encode = partial(_state_sums, engine, wordpieces, windows)
-    exact = {(i, name): product for i, layer in enumerate(engine.layers) for name, product in layer.linears.items()}
-    expected, seen = encode(exact, lambda place, given, made: torch.stack([given.amin(0), given.amax(0)]))
-    ranges = {place: torch.stack([each[:, 0].amin(0), each[:, 1].amax(0)]) for place, each in seen.items()}
-    weights, activations = [weights_of(parts) for parts in layers_of(model)], {"widen": activation_of(model)}
+    exact = {
+        (i, name): product
+        for i, layer in enumerate(engine.layers)
+        for name, product in layer.linears.items()
+    }
+    expected, seen = encode(
+        exact, lambda place, given, made: torch.stack([given.amin(0), given.amax(0)])
+    )
+    ranges = {
+        place: torch.stack([each[:, 0].amin(0), each[:, 1].amax(0)]) for place, each in seen.items()
+    }
+    weights, activations = (
+        [weights_of(parts) for parts in layers_of(model)],
+        {"widen": activation_of(model)},
+    )
     rounded = {
-        (i, name): _fake_quantized(*weights[i][name], own, activations.get(name), smooth=name in SMOOTHED)
+        (i, name): _fake_quantized(
+            *weights[i][name], own, activations.get(name), smooth=name in SMOOTHED
+        )
         for (i, name), own in ranges.items()
     }
 
     def squares(place: _Place, given: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
         """float64 (2, out): sums of the squares of the error and of the product."""
-        return torch.stack([each.square().sum(0).double() for each in (rounded[place](given) - made, made)])
+        return torch.stack(
+            [each.square().sum(0).double() for each in (rounded[place](given) - made, made)]
+        )
 
     _, measured = encode(exact, squares)
     noises = {place: _noise(*each.sum(0)) for place, each in measured.items()}
     noisiest = sorted(exact, key=lambda place: noises[place], reverse=True)
     n_too_noisy = sum(noise > _MAX_NOISE for noise in noises.values())
-    for n_more in (0, *(2**k for k in range(1 + len(exact).bit_length()))):  # at the last all of them
+    for n_more in (
+        0,
+        *(2**k for k in range(1 + len(exact).bit_length())),
+    ):  # at the last all of them
         left_out = noisiest[: n_too_noisy + n_more]
         found, _ = encode({**rounded, **{place: exact[place] for place in left_out}})
         lowest = float(torch.cosine_similarity(found, expected).min())
@@ -249,7 +299,9 @@ def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> P
     for i, parts in enumerate(layers_of(model)):
         weights = weights_of(parts)
         found: dict[str, Linear] = {}
-        for name, is_rounded in reversed(list(zip(LINEARS, calibration.is_rounded[i], strict=True))):
+        for name, is_rounded in reversed(
+            list(zip(LINEARS, calibration.is_rounded[i], strict=True))
+        ):
             activation = activation_of(model) if name == "widen" else None
             if not is_rounded:
                 found[name] = linear(*weights[name], dtype, activation)
@@ -258,6 +310,8 @@ def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> P
             narrow = found.get("narrow") if name == "widen" else None
             then = narrow.rounding if isinstance(narrow, _Int8Linear) else None
             ranges, smooth = calibration.ranges[name][i], name in SMOOTHED
-            found[name] = _Int8Linear(*weights[name], ranges, activation, smooth=smooth, dtype=dtype, then=then)
+            found[name] = _Int8Linear(
+                *weights[name], ranges, activation, smooth=smooth, dtype=dtype, then=then
+            )
         products.append(found)
     return PackedBert(model, dtype, products)

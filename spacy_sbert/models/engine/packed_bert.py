@@ -14,18 +14,24 @@ from .bert_families import Module, activation_of, distance_bias, layers_of, weig
 from .packing import PLACES_APART, Batch, lay_out, packed_batches, with_places
 
 
-def position_ids(padding: int | None, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor) -> torch.Tensor:
+def position_ids(
+    padding: int | None, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor
+) -> torch.Tensor:
     """Return positions: columns, or for RoBERTa and MPNet those from padding + 1 on, spelled padding left out."""
     if padding is None:
         return columns
-    spelled = ((ids == padding) & (windows >= 0)).long()  # whether there are any, a GPU would have to be asked
+    spelled = (
+        (ids == padding) & (windows >= 0)
+    ).long()  # whether there are any, a GPU would have to be asked
     seen = spelled.cumsum(dim=1) - spelled  # before each place, in its row
     window_starts = torch.arange(ids.shape[1], device=ids.device) - columns
     positions = columns + padding + 1 - (seen - seen.gather(1, window_starts))
     return positions.masked_fill(ids == padding, padding)
 
 
-def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
+def attention_bias(
+    windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype
+) -> torch.Tensor:
     """Return what is added to the attention scores: minus infinity between windows, and within them by distance.
 
     windows: int64 (rows, width), see PackedBert; by_distance: see distance_bias.
@@ -33,10 +39,14 @@ def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtyp
     SOURCE: Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 2.1; in MPNet: Song et al. 2020.
     """
     same = windows[:, None, :, None] == windows[:, None, None, :]
-    mask = torch.zeros(same.shape, dtype=dtype, device=windows.device).masked_fill_(~same, -torch.inf)
+    mask = torch.zeros(same.shape, dtype=dtype, device=windows.device).masked_fill_(
+        ~same, -torch.inf
+    )
     if by_distance is None:
         return mask
-    places = torch.arange(windows.shape[1])  # in the row: windows are in one piece, distances in them are the same
+    places = torch.arange(
+        windows.shape[1]
+    )  # in the row: windows are in one piece, distances in them are the same
     buckets = _distance_buckets(places - places[:, None]).to(windows.device)
     return mask + functional.embedding(buckets, by_distance).permute(2, 0, 1).contiguous().to(dtype)
 
@@ -60,9 +70,14 @@ class PackedBert:
 
     merges_equal = in_parallel = True
 
-    def __init__(self, model: Network, dtype: torch.dtype, products: list[dict[str, Linear]] | None = None):
+    def __init__(
+        self, model: Network, dtype: torch.dtype, products: list[dict[str, Linear]] | None = None
+    ):
         embeddings, project = model.embeddings, getattr(model, "embeddings_project", None)
-        types, by_distance = getattr(embeddings, "token_type_embeddings", None), distance_bias(model)
+        types, by_distance = (
+            getattr(embeddings, "token_type_embeddings", None),
+            distance_bias(model),
+        )
         modules = layers_of(model)
         self.dtype = dtype
         self.padding = getattr(embeddings, "padding_idx", None)
@@ -75,7 +90,10 @@ class PackedBert:
         if products is None:
             activations = {"widen": activation_of(model)}
             products = [
-                {name: linear(*both, dtype, activations.get(name)) for name, both in weights_of(parts).items()}
+                {
+                    name: linear(*both, dtype, activations.get(name))
+                    for name, both in weights_of(parts).items()
+                }
                 for parts in modules
             ]
         self.layers = [_Layer(parts, own) for parts, own in zip(modules, products, strict=True)]
@@ -84,7 +102,9 @@ class PackedBert:
     def device(self) -> torch.device:
         return self.words.device
 
-    def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
+    def passes(
+        self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
+    ) -> list[Batch]:
         n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         return packed_batches(wordpieces.lengths, windows, budget, at_a_time=n_threads)
 
@@ -133,7 +153,10 @@ class _Layer:
 
     def __init__(self, parts: SimpleNamespace, linears: dict[str, Linear]):
         self.n_heads, self.linears = parts.n_heads, linears
-        self.norm_mixed, self.norm_output = _LayerNorm(parts.norm_mixed), _LayerNorm(parts.norm_output)
+        self.norm_mixed, self.norm_output = (
+            _LayerNorm(parts.norm_mixed),
+            _LayerNorm(parts.norm_output),
+        )
 
     def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
         heads = self.linears["heads"](states).view(len(states), 3, self.n_heads, -1)
@@ -170,11 +193,15 @@ def _attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     """
     n_rows, width = added_scores.shape[::3]
     rows = with_places(heads, n_rows * width).view(n_rows, width, *heads.shape[1:])
-    query, key, value = (rows[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, size)
+    query, key, value = (
+        rows[:, :, i].transpose(1, 2) for i in range(3)
+    )  # (rows, heads, width, size)
     if heads.is_cpu and heads.dtype == torch.bfloat16 and not uses_amx():
         attended = _by_products(query, key, value, added_scores)
     else:
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores).transpose(1, 2)
+        attended = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=added_scores
+        ).transpose(1, 2)
     return with_places(attended.reshape(n_rows * width, -1), len(heads))
 
 

@@ -16,7 +16,9 @@ CPU_BUDGET = 2048  # wordpieces in a pass, whose states stay in the cache
 WIDTHS_APART = 8  # wordpieces
 PLACES_APART = 64
 _WIDTHS = (64, 128)  # of the narrowest rows; both are tried
-_ATTENTION_SHARE = 0.15  # of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
+_ATTENTION_SHARE = (
+    0.15  # of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
+)
 _SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
 
 
@@ -56,7 +58,9 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
     for window, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
         fitting = free_sizes >> length
         if fitting:
-            room = length + (fitting & -fitting).bit_length() - 1  # the smallest that is large enough
+            room = (
+                length + (fitting & -fitting).bit_length() - 1
+            )  # the smallest that is large enough
             row, column = with_room[room].pop()
             if not with_room[room]:
                 free_sizes ^= 1 << room
@@ -77,7 +81,9 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
 
 def ragged_arange(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarray:
     """start, start + 1, ... of each stretch, one after another: int64 (sum of lengths,)."""
-    return numpy.arange(lengths.sum()) + numpy.repeat(starts - (numpy.cumsum(lengths) - lengths), lengths)
+    return numpy.arange(lengths.sum()) + numpy.repeat(
+        starts - (numpy.cumsum(lengths) - lengths), lengths
+    )
 
 
 @dataclass
@@ -89,7 +95,9 @@ class Batch:
     shape: tuple[int, int]  # rows and width
 
 
-def packed_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1) -> list[Batch]:
+def packed_batches(
+    lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1
+) -> list[Batch]:
     """Return passes with several windows in a row; at_a_time (int): how many threads share the passes."""
     packing = pack(lengths[windows])
     n_left = math.ceil(int(packing.widths.sum()) / budget)
@@ -134,7 +142,9 @@ def padded_batches(
     return passes
 
 
-def single_batch(lengths: numpy.ndarray, windows: numpy.ndarray, *, pads_left: bool = False) -> Batch:
+def single_batch(
+    lengths: numpy.ndarray, windows: numpy.ndarray, *, pads_left: bool = False
+) -> Batch:
     """Return one pass with a row a window; pads_left (bool): whether padding comes before it."""
     width = max(1, int(lengths[windows].max()))
     before = width - lengths[windows] if pads_left else 0
@@ -148,7 +158,9 @@ def padded_inputs(
     ids, _, types, owners = lay_out(wordpieces, rows, device, padding_id(encoder))
     inputs = {"input_ids": ids, **attention_mask(encoder, (owners >= 0).long())}
     if wordpieces.has_type_ids and takes_token_types(encoder):
-        inputs["token_type_ids"] = types  # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
+        inputs["token_type_ids"] = (
+            types  # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
+        )
     return inputs
 
 
@@ -157,7 +169,10 @@ def lay_out(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return ids, columns, types and windows of the places in a pass, int64 (rows, width); see PackedBert."""
     lengths = wordpieces.lengths[rows.windows]
-    to, of = ragged_arange(rows.starts, lengths), ragged_arange(wordpieces.starts[rows.windows], lengths)
+    to, of = (
+        ragged_arange(rows.starts, lengths),
+        ragged_arange(wordpieces.starts[rows.windows], lengths),
+    )
 
     def placed(values: numpy.ndarray | int, filler: int = 0) -> torch.Tensor:
         array = numpy.full(rows.shape, filler, dtype="int64")
@@ -175,4 +190,8 @@ def lay_out(
 def with_places(states: torch.Tensor, n_places: int) -> torch.Tensor:
     """Return the first n_places, or all and zeros behind them, for products of few shapes."""
     n_more = n_places - len(states)
-    return functional.pad(states, (0, 0) * (states.dim() - 1) + (0, n_more)) if n_more > 0 else states[:n_places]
+    return (
+        functional.pad(states, (0, 0) * (states.dim() - 1) + (0, n_more))
+        if n_more > 0
+        else states[:n_places]
+    )

@@ -56,17 +56,23 @@ def plain_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str)
         those of the parameters.
     """
     n = len(wordpieces.lengths)
-    groups = _by_length(wordpieces, CPU_ROWS if model.device.type == "cpu" and not _is_packed(model) else n)
+    groups = _by_length(
+        wordpieces, CPU_ROWS if model.device.type == "cpu" and not _is_packed(model) else n
+    )
     with autocast(model.device, precision):  # around all groups: weights are cast once
         found = [_values_of(model, wordpieces, windows, precision) for windows in groups]
 
     def backward(d_values: list[torch.Tensor]) -> None:
         _backward(model, found, d_values)
 
-    return [_states(wordpieces, windows, values) for windows, values in zip(groups, found, strict=True)], backward
+    return [
+        _states(wordpieces, windows, values) for windows, values in zip(groups, found, strict=True)
+    ], backward
 
 
-def cached_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str, mini_batch_size: int) -> _Forward:
+def cached_forward(
+    model: Network, wordpieces: TokenizedBatch, *, precision: str, mini_batch_size: int
+) -> _Forward:
     """Encode a batch whose activations would not fit in memory: mini-batch by mini-batch, twice.
 
     The first pass keeps nothing but the states. The callback runs each mini-batch again, with the same dropout, and
@@ -79,12 +85,18 @@ def cached_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str
     devices = [model.device] if model.device.type == "cuda" else []
     states, generators = [], []
     for windows in groups:
-        generators.append((torch.get_rng_state(), [torch.cuda.get_rng_state(device) for device in devices]))
+        generators.append(
+            (torch.get_rng_state(), [torch.cuda.get_rng_state(device) for device in devices])
+        )
         with torch.no_grad():
-            states.append(_states(wordpieces, windows, _values_of(model, wordpieces, windows, precision)))
+            states.append(
+                _states(wordpieces, windows, _values_of(model, wordpieces, windows, precision))
+            )
 
     def backward(d_values: list[torch.Tensor]) -> None:
-        for windows, (generator, of_devices), d_own in zip(groups, generators, d_values, strict=True):
+        for windows, (generator, of_devices), d_own in zip(
+            groups, generators, d_values, strict=True
+        ):
             with torch.random.fork_rng(devices):
                 torch.set_rng_state(generator)
                 for device, state in zip(devices, of_devices, strict=True):
@@ -101,14 +113,18 @@ def _by_length(wordpieces: TokenizedBatch, size: int) -> list[numpy.ndarray]:
     return [order[first : first + size] for first in range(0, len(order), size)]
 
 
-def _values_of(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray, precision: str) -> torch.Tensor:
+def _values_of(
+    model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray, precision: str
+) -> torch.Tensor:
     """Return the states of some windows, float32 (sum of lengths, hidden)."""
     with autocast(model.device, precision):
         if _is_packed(model):
             return _packed_states(model, wordpieces, windows).float()
         rows = single_batch(wordpieces.lengths, windows)
         padded = model(**padded_inputs(model, wordpieces, model.device, rows)).last_hidden_state
-    places = torch.from_numpy(ragged_arange(rows.starts, wordpieces.lengths[windows])).to(model.device)
+    places = torch.from_numpy(ragged_arange(rows.starts, wordpieces.lengths[windows])).to(
+        model.device
+    )
     return padded.float().flatten(0, 1).index_select(0, places)
 
 
@@ -119,13 +135,19 @@ def _backward(model: Network, states: list[torch.Tensor], d_states: list[torch.T
         torch.autograd.backward(states, d_states)
 
 
-def _states(wordpieces: TokenizedBatch, windows: numpy.ndarray, values: torch.Tensor) -> TokenEmbeddings:
-    return TokenEmbeddings(windows, wordpieces.lengths[windows], cast(Floats2d, torch2xp(values.detach())))
+def _states(
+    wordpieces: TokenizedBatch, windows: numpy.ndarray, values: torch.Tensor
+) -> TokenEmbeddings:
+    return TokenEmbeddings(
+        windows, wordpieces.lengths[windows], cast(Floats2d, torch2xp(values.detach()))
+    )
 
 
 def _is_packed(model: Network) -> bool:
     name = "is_activation_checkpointing"  # in version 5 of Transformers
-    recomputes_states = getattr(model, name if hasattr(type(model), name) else "is_gradient_checkpointing")
+    recomputes_states = getattr(
+        model, name if hasattr(type(model), name) else "is_gradient_checkpointing"
+    )
     return is_packable(model) and not recomputes_states
 
 
@@ -140,13 +162,19 @@ def _linear(module: Module, x: torch.Tensor) -> torch.Tensor:
     if not x.is_cpu:
         return module(x)
     is_cast = torch.is_autocast_enabled("cpu") and x.dtype != torch.float64
-    return _Linear.apply(x, module.weight, module.bias, torch.get_autocast_dtype("cpu") if is_cast else x.dtype)
+    return _Linear.apply(
+        x, module.weight, module.bias, torch.get_autocast_dtype("cpu") if is_cast else x.dtype
+    )
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: _Context, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype
+        ctx: _Context,
+        x: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        dtype: torch.dtype,
     ) -> torch.Tensor:
         ctx.given = x.dtype, weight.dtype
         x, weight = x.to(dtype), weight.to(dtype)
@@ -170,7 +198,11 @@ class _Linear(torch.autograd.Function):
 
 def _embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
     """Return the rows of a table, to whose gradient only those of the rows are added, after _dense_gradient."""
-    return functional.embedding(ids, module.weight, module.padding_idx, sparse=True) if ids.is_cpu else module(ids)
+    return (
+        functional.embedding(ids, module.weight, module.padding_idx, sparse=True)
+        if ids.is_cpu
+        else module(ids)
+    )
 
 
 def _dense_gradient(module: Module) -> None:
@@ -198,14 +230,18 @@ def _attention(
 ) -> torch.Tensor:
     """softmax(q k' / √d + mask) v, with dropout of the softmax by p; q, k, v: (rows, heads, width, d)."""
     if not query.is_cpu or not 0.0 < p < 1.0:
-        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=p
+        )
     with torch.autocast("cpu", enabled=False):
         scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1) + mask
         weights = scores.softmax(-1)
         return weights * _kept(weights, p) @ value
 
 
-def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray) -> torch.Tensor:
+def _packed_states(
+    model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray
+) -> torch.Tensor:
     """Return the states of windows, int64 (k,), several of them in a row: float (sum of lengths, hidden)."""
     lengths = wordpieces.lengths[windows]
     packing = pack(lengths, one_width=True)
@@ -220,7 +256,9 @@ def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.nd
     added = _embedding(embeddings.word_embeddings, ids)
     if hasattr(embeddings, "token_type_embeddings"):
         added = added + embeddings.token_type_embeddings(types)
-    states = _dropout(embeddings.dropout, embeddings.LayerNorm(added + embeddings.position_embeddings(positions)))
+    states = _dropout(
+        embeddings.dropout, embeddings.LayerNorm(added + embeddings.position_embeddings(positions))
+    )
     if hasattr(model, "embeddings_project"):
         states = _linear(model.embeddings_project, states)
     states = states.flatten(0, 1)
@@ -228,15 +266,21 @@ def _packed_states(model: Network, wordpieces: TokenizedBatch, windows: numpy.nd
     added_scores = attention_bias(owners, distance_bias(model), states.dtype)
     for parts in layers_of(model):
         states = _layer(parts, states, added_scores)
-    return states.index_select(0, torch.from_numpy(ragged_arange(rows.starts, lengths)).to(model.device))
+    return states.index_select(
+        0, torch.from_numpy(ragged_arange(rows.starts, lengths)).to(model.device)
+    )
 
 
-def _layer(parts: SimpleNamespace, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+def _layer(
+    parts: SimpleNamespace, states: torch.Tensor, added_scores: torch.Tensor
+) -> torch.Tensor:
     """states: (places, hidden), those of the rows and maybe more; added_scores: (rows, 1 or heads, width, width)."""
     n_rows, width = added_scores.shape[::3]
     n_places, projections = n_rows * width, (parts.query, parts.key, parts.value)
     query, key, value = (
-        _linear(projection, states)[:n_places].view(n_rows, width, parts.n_heads, -1).transpose(1, 2)
+        _linear(projection, states)[:n_places]
+        .view(n_rows, width, parts.n_heads, -1)
+        .transpose(1, 2)
         for projection in projections
     )
     p = parts.drop_scores.p if parts.drop_scores.training else 0.0
@@ -256,8 +300,13 @@ def can_fuse(optimizer: object, parameters: _Parameters) -> bool:
     """Return whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU."""
     if type(optimizer) is not Optimizer or optimizer.use_radam or optimizer.averages is not None:
         return False  # a subclass may do otherwise
-    tensors: list[Any] = [tensor for parameter in parameters.values() for tensor in (parameter, parameter.grad)]
-    is_plain = all(tensor.is_cpu and tensor.dtype == torch.float32 and tensor.is_contiguous() for tensor in tensors)
+    tensors: list[Any] = [
+        tensor for parameter in parameters.values() for tensor in (parameter, parameter.grad)
+    ]
+    is_plain = all(
+        tensor.is_cpu and tensor.dtype == torch.float32 and tensor.is_contiguous()
+        for tensor in tensors
+    )
     return optimizer.b1 > 0.0 and optimizer.b2 > 0.0 and is_plain
 
 
@@ -277,7 +326,9 @@ def update_fused(optimizer: Optimizer, parameters: _Parameters) -> None:
     steps: dict[int, dict[KeyT, torch.nn.Parameter]] = defaultdict(dict)
     for key, parameter in parameters.items():
         optimizer.nr_update[key] += 1
-        steps[optimizer.nr_update[key]][key] = parameter  # a parameter without gradient makes no step
+        steps[optimizer.nr_update[key]][key] = (
+            parameter  # a parameter without gradient makes no step
+        )
     for step, group in steps.items():
         _update_group(optimizer, step, group)
 
@@ -298,10 +349,13 @@ def _update_group(optimizer: Optimizer, step: int, group: _Parameters) -> None:
         [_moment(optimizer.mom1, key, parameter) for key, parameter in group.items()],
         [_moment(optimizer.mom2, key, parameter) for key, parameter in group.items()],
         [],
-        [torch.tensor(torch.inf)] * len(group),  # steps: 1 - b ** inf = 1, as lr is corrected already, and eps is not
+        [torch.tensor(torch.inf)]
+        * len(group),  # steps: 1 - b ** inf = 1, as lr is corrected already, and eps is not
         fused=True,
         amsgrad=False,
-        beta1=float(numpy.float32(optimizer.b1)),  # 1 - 0.999 in float32, as Thinc has it, is off by 1e-5
+        beta1=float(
+            numpy.float32(optimizer.b1)
+        ),  # 1 - 0.999 in float32, as Thinc has it, is off by 1e-5
         beta2=float(numpy.float32(optimizer.b2)),
         lr=optimizer.learn_rate * correction,
         weight_decay=0.0,
