@@ -19,10 +19,12 @@ def run_once(file: Path, name: str, make: Callable[[], Run]) -> Run:
     runs = read_runs(file)
     if name not in runs:
         made = make()
-        runs = {**read_runs(file), name: made}  # read again: another process may have added runs
+        # Read again: another process may have added runs
+        runs = {**read_runs(file), name: made}
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_name(f"{file.name}.{os.getpid()}")
         partial.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf8")
         partial.replace(file)
         print(name, flush=True)
-    return json.loads(json.dumps(runs[name]))  # as it is read from the file
+    # As it is read from the file
+    return json.loads(json.dumps(runs[name]))

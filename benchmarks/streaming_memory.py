@@ -1,8 +1,9 @@
 """Memory while a million generated pairs stream through spaCy's training batches.
 
 Usage: python benchmarks/streaming_memory.py [NUMBER_OF_PAIRS]
-The pairs are read as `spacy train` reads them with max_epochs = -1: by the reader, shuffled through a buffer, and in
-batches; no model is trained. Prints the resident memory (MB) at every tenth of them, and the pairs a second.
+The pairs are read as `spacy train` reads them with max_epochs = -1: by the reader, shuffled through
+a buffer, and in batches; no model is trained. Prints the resident memory (MB) at every tenth of
+them, and the pairs a second.
 """
 
 import random

@@ -1,4 +1,6 @@
-"""Read a file of examples as `spacy sbert evaluate` does, so that what is wrong in it is said before training."""
+"""Read a file of examples as `spacy sbert evaluate` does, so that what is wrong in it is said
+before training.
+"""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,5 @@
-"""Whether CuPy and PyTorch find a GPU, compute there, and hand arrays to one another: what `make gpu` begins with.
+"""Whether CuPy and PyTorch find a GPU, compute there, and hand arrays to one another: what `make
+gpu` begins with.
 
 Usage: python scripts/check_gpu.py [--gpu-id 0]
 Prints the GPU and the versions.
@@ -15,7 +16,10 @@ from thinc.compat import cupy
 NO_CUPY = (
     "spaCy finds no GPU: {reason}. Install CuPy with the libraries of CUDA: pip install -e '.[gpu]'"
 )
-NO_TORCH = "PyTorch {version} finds no GPU: expected a build for CUDA ({built}), and a driver that is new enough for it"
+NO_TORCH = (
+    "PyTorch {version} finds no GPU: expected a build for CUDA ({built}), and a driver that is "
+    "new enough for it"
+)
 
 
 def check(gpu_id: int) -> str:
@@ -35,13 +39,15 @@ def check(gpu_id: int) -> str:
         raise RuntimeError(NO_TORCH.format(version=torch.__version__, built=built))
     ops: Any = get_current_ops()
     sums = ops.reduce_sum(ops.xp.arange(6, dtype="float32").reshape(3, 2), ops.asarray1i([1, 2]))
-    xp2torch(sums).mul_(2)  # on the memory of sums
+    # On the memory of sums
+    xp2torch(sums).mul_(2)
     found = ops.to_numpy(torch2xp(xp2torch(sums) + 1)).tolist()
     if found != [[1.0, 3.0], [13.0, 17.0]]:
         raise RuntimeError(f"CuPy and PyTorch do not share memory on the GPU: {found}")
     runtime = cupy.cuda.runtime.runtimeGetVersion()
     return (
-        f"{torch.cuda.get_device_name(gpu_id)}; torch {torch.__version__} (CUDA {torch.version.cuda}), "
+        f"{torch.cuda.get_device_name(gpu_id)}; torch {torch.__version__} (CUDA "
+        f"{torch.version.cuda}), "
         f"CuPy {cupy.__version__} (CUDA {runtime}), thinc {version('thinc')}"
     )
 

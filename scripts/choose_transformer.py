@@ -1,8 +1,10 @@
-"""Write a config over the shared transformer of spacy-transformers, in place of an sbert_transformer.
+"""Write a config over the shared transformer of spacy-transformers, in place of an
+sbert_transformer.
 
     python scripts/choose_transformer.py configs/joint.cfg joint.cfg --transformer transformer
 
-With --transformer sbert_transformer, and for a config that shares no sbert_transformer, the file is written as it is.
+With --transformer sbert_transformer, and for a config that shares no sbert_transformer, the file is
+written as it is.
 """
 
 import argparse
@@ -16,7 +18,8 @@ from confection import Config
 OURS = "sbert_transformer"
 THEIRS = "transformer"
 MEAN = {"@layers": "reduce_mean.v1"}
-# Settings of spacy-sbert.TransformerTok2Vec.v1 that spacy-sbert.TransformerModel.v1 does not have, with their defaults.
+# Settings of spacy-sbert.TransformerTok2Vec.v1 that spacy-sbert.TransformerModel.v1 does not have,
+# with their defaults.
 ONLY_OURS = {
     "pooling": MEAN,
     "grad_factor": 1.0,
@@ -24,7 +27,8 @@ ONLY_OURS = {
     "default_prompt_name": None,
     "include_prompt": None,
 }
-MAX_BATCH_ITEMS = 32768  # the default of spacy-transformers, 4096, cuts a batch into small ones
+# The default of spacy-transformers, 4096, cuts a batch into small ones
+MAX_BATCH_ITEMS = 32768
 
 
 def main() -> None:
@@ -62,7 +66,8 @@ def shared_transformers(config: Config) -> list[str]:
 
 
 def use_spacy_transformers(config: Config) -> None:
-    """Put a `transformer` in the place of each `sbert_transformer`, and its listeners in place of ours.
+    """Put a `transformer` in the place of each `sbert_transformer`, and its listeners in place of
+    ours.
 
     RAISES (ValueError): for a setting that it would not follow.
     """
@@ -84,7 +89,8 @@ def use_spacy_transformers(config: Config) -> None:
             block.setdefault("pooling", dict(MEAN))
         elif block.get("@architectures") == "spacy.Tok2VecListener.v1" and not has_tok2vec(config):
             raise ValueError(
-                "A component listens by spacy.Tok2VecListener.v1, which does not hear its transformer. Use "
+                "A component listens by spacy.Tok2VecListener.v1, which does not hear its "
+                "transformer. Use "
                 "spacy-sbert.TransformerListener.v1."
             )
 

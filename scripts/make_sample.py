@@ -1,7 +1,9 @@
-"""Write the sample data: pairs, triplets, questions, topics, entities and plain texts, all in English.
+"""Write the sample data: pairs, triplets, questions, topics, entities and plain texts, all in
+English.
 
-The sentences are composed from a small stock of words that were written for this project. Train and dev share people,
-places, times and topics, but no sentence. assets/README.md says what each file holds.
+The sentences are composed from a small stock of words that were written for this project. Train and
+dev share people, places, times and topics, but no sentence. assets/README.md says what each file
+holds.
 """
 
 import argparse
@@ -19,7 +21,8 @@ from sample_texts import text_lines, topic_lines, triplet_lines
 PARTS = ("train", "dev")
 PAIRS = {"train": 480, "dev": 160}
 Maker = Callable[[random.Random, str, int], Iterable[str]]
-FILES: dict[str, tuple[Maker, int]] = {  # what makes it, and how many entries it has
+# What makes it, and how many entries it has
+FILES: dict[str, tuple[Maker, int]] = {
     "nli-train.jsonl": (nli_lines, 360),
     "nli-dev.jsonl": (nli_lines, 120),
     "triplets-train.csv": (triplet_lines, 240),
@@ -38,7 +41,9 @@ FILES: dict[str, tuple[Maker, int]] = {  # what makes it, and how many entries i
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a file, without a line break at the end of .iob: spaCy's converter makes an empty document of it."""
+    """Write a file, without a line break at the end of .iob: spaCy's converter makes an empty
+    document of it.
+    """
     text = "\n".join(lines) + "\n" * (path.suffix != ".iob")
     path.write_bytes(text.encode("utf8"))
 
@@ -51,7 +56,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same files")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
-    rng = random.Random(args.seed)  # the graded pairs share one, each other file has its own
+    # The graded pairs share one, each other file has its own
+    rng = random.Random(args.seed)
     for part in PARTS:
         write_lines(args.output / f"pairs-{part}.csv", pair_lines(rng, part, PAIRS[part]))
     for name, (make, count) in FILES.items():

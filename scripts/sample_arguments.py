@@ -1,15 +1,16 @@
 """Pairs of arguments in the layout of the UKP aspect corpus.
 
-Each topic has facets, two and two of which are near to each other, and each facet is put in three ways. Of one facet
-makes high similarity (HS), of a near one some (SS), of another of the topic none (NS); an argument on another topic
-makes a pair of different topics (DTORCD).
+Each topic has facets, two and two of which are near to each other, and each facet is put in three
+ways. Of one facet makes high similarity (HS), of a near one some (SS), of another of the topic none
+(NS); an argument on another topic makes a pair of different topics (DTORCD).
 """
 
 import random
 from collections.abc import Iterator
 
 Facet = tuple[str, str, str]
-FACETS: dict[str, tuple[Facet, ...]] = {  # those at 0 and 1, 2 and 3, 4 and 5 are near
+# Those at 0 and 1, 2 and 3, 4 and 5 are near
+FACETS: dict[str, tuple[Facet, ...]] = {
     "school uniforms": (
         ("Uniforms hide who has rich parents.", "Equal dress keeps pupils from showing off money.",
          "Nobody can be laughed at for cheap clothes where all wear the same."),

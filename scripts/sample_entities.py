@@ -1,19 +1,24 @@
-"""Sentences with people, cities and dates, in the format that spaCy's converter reads as iob: word|TAG|B-PERSON.
+"""Sentences with people, cities and dates, in the format that spaCy's converter reads as iob:
+word|TAG|B-PERSON.
 
-In the stock, a word and its tag are separated by a slash. Train and dev have no template in common; most names, cities
-and dates of dev occur in train, some do not.
+In the stock, a word and its tag are separated by a slash. Train and dev have no template in common;
+most names, cities and dates of dev occur in train, some do not.
 """
 
 import random
 from collections.abc import Iterator
 
-PEOPLE = "Tom / Lucy / Mark / Julia / Anna Keller / Peter Novak / Maria Lopez / Ruth / Samuel Brook / Nina Falk"
+PEOPLE = (
+    "Tom / Lucy / Mark / Julia / Anna Keller / Peter Novak / Maria Lopez / Ruth / Samuel Brook / "
+    "Nina Falk"
+)
 CITIES = (
     "Paris / Rome / Berlin / New York / Cape Town / Madrid / Oslo / Buenos Aires / Cairo / Vienna"
 )
 WHEN = """yesterday/NN | a/DT week/NN ago/RB | last/JJ summer/NN | last/JJ week/NN | in/IN May/NNP | on/IN Sunday/NNP
   | on/IN Monday/NNP | in/IN 2019/CD | two/CD days/NNS ago/RB | on/IN 3/CD March/NNP | this/DT morning/NN"""
-NEW_IN_DEV = {  # besides half of those above
+# Besides half of those above
+NEW_IN_DEV = {
     "PERSON": "Clara / Victor Lind / Simon",
     "GPE": "Lisbon / Hong Kong / Dublin",
     "DATE": "three/CD years/NNS ago/RB | last/JJ winter/NN | on/IN Friday/NNP",
@@ -44,7 +49,8 @@ my/PRP$ uncle/NN bought/VBD a/DT house/NN in/IN GPE DATE
 PERSON planted/VBD a/DT tree/NN behind/IN the/DT house/NN DATE
 three/CD women/NNS climbed/VBD a/DT mountain/NN
 """
-Token = tuple[str, str, str]  # word, tag, entity
+# word, tag, entity
+Token = tuple[str, str, str]
 
 
 def read_stock(part: str) -> dict[str, list[str]]:

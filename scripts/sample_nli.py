@@ -1,8 +1,11 @@
 """Pairs of a premise and a hypothesis, with the fields of SNLI.
 
-Entailment: the hypothesis says the same in other words, leaves the detail out or says "someone" for who it is.
-Contradiction: it says the opposite or a negation, another number, or swaps who does it to whom. Neutral: it tells of
-another act of the same topic at another time, adds a detail, or says who "someone" is. No consensus, "-": a near act.
+Entailment: the hypothesis says the same in other words, leaves the detail out or says "someone" for
+    who it is.
+Contradiction: it says the opposite or a negation, another number, or swaps who does it to whom.
+    Neutral: it tells of
+another act of the same topic at another time, adds a detail, or says who "someone" is. No
+consensus, "-": a near act.
 """
 
 import json
@@ -14,9 +17,11 @@ from sample_scenes import MINORS, TIMES, Claim, Scene, all_scenes, random_claim,
 
 LABELS = ("entailment", "contradiction", "neutral")
 UNDECIDED = {"train": 3, "dev": 0}
-MUTUAL = ("help", "photo")  # to do it to one another at the same time is nothing odd
+# To do it to one another at the same time is nothing odd
+MUTUAL = ("help", "photo")
 SOMEONE = ("someone",)
-Relation = tuple[Claim, Claim] | None  # premise and hypothesis; None if the claim does not suit
+# Premise and hypothesis; None if the claim does not suit
+Relation = tuple[Claim, Claim] | None
 
 
 def entail(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Relation:
@@ -24,7 +29,8 @@ def entail(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Relation:
     way = rng.choice(("words", "words", "detail", "who"))
     if way == "words":
         return claim, claim
-    if claim.stance == "not":  # what is denied of one place or person may hold elsewhere
+    # What is denied of one place or person may hold elsewhere
+    if claim.stance == "not":
         return None
     if way == "detail":
         return (claim, replace(claim, detail="")) if claim.detail else None
@@ -54,9 +60,8 @@ def contradict(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Relatio
         return None
     detail = claim.detail if claim.detail in TIMES and rng.random() < 0.5 else ""
     other = replace(claim, stance=rng.choice(stances), detail=detail)
-    if (
-        not detail and claim.detail
-    ):  # the wider denial comes second: what it denies includes the detail
+    # The wider denial comes second: what it denies includes the detail
+    if not detail and claim.detail:
         return claim, other
     return (claim, other) if rng.random() < 0.5 else (other, claim)
 
@@ -104,7 +109,9 @@ MAKERS = {"entailment": entail, "contradiction": contradict, "neutral": neither,
 
 
 def nli_lines(rng: random.Random, part: str, count: int) -> Iterator[str]:
-    """As many pairs of each label, and in train a few without a consensus besides; no sentence is used twice."""
+    """As many pairs of each label, and in train a few without a consensus besides; no sentence is
+    used twice.
+    """
     scenes = all_scenes(part)
     labels = list(LABELS) * (count // len(LABELS)) + ["-"] * UNDECIDED[part]
     rng.shuffle(labels)
@@ -120,9 +127,8 @@ def nli_lines(rng: random.Random, part: str, count: int) -> Iterator[str]:
                 tell(rng, relation[0]),
                 tell(rng, relation[1]),
             )
-            repeated = (
-                relation[0] == relation[1] and what == other_what
-            )  # the same must be in other words
+            # The same must be in other words
+            repeated = relation[0] == relation[1] and what == other_what
             if not repeated and premise != hypothesis and not used & {premise, hypothesis}:
                 break
         used |= {premise, hypothesis}

@@ -1,7 +1,8 @@
 """Graded pairs, in the layout of the STS benchmark.
 
-A sentence says who does what, maybe with one detail (a place or a time), or states one fact with a number in it. All
-words were written for this project. The grade follows from what the two sentences mean, not from the words they share:
+A sentence says who does what, maybe with one detail (a place or a time), or states one fact with a
+number in it. All words were written for this project. The grade follows from what the two sentences
+mean, not from the words they share:
 
     what the two sentences tell                                    base   same who   same detail
     the same, in other words                                        2.8     +1.6        +0.6
@@ -10,10 +11,11 @@ words were written for this project. The grade follows from what the two sentenc
     the opposite or its negation, or another act of the same topic  1.0     +0.4        +0.4 *
     another topic                                                   0.0     +0.6        +0.3 *
 
-Half of it for who, if one sentence says only "someone" (save for negations and in the last row); half of it for the
-detail, if only one sentence has one (save in the rows with *). Where neither sentence has any, it counts as the same,
-but not in the rows with *. So 5 is the same meaning, 4 differs in a detail, 3 in something important, 2 and 1 have the
-topic in common, 0 has nothing. Train and dev share people, places, times and topics, but no act, fact or sentence.
+Half of it for who, if one sentence says only "someone" (save for negations and in the last row);
+half of it for the detail, if only one sentence has one (save in the rows with *). Where neither
+sentence has any, it counts as the same, but not in the rows with *. So 5 is the same meaning, 4
+differs in a detail, 3 in something important, 2 and 1 have the topic in common, 0 has nothing.
+Train and dev share people, places, times and topics, but no act, fact or sentence.
 """
 
 import random
@@ -32,8 +34,10 @@ from sample_scenes import (
     tell,
 )
 
-BANDS = 5  # grades from 0, 1, 2, 3 and 4 on, each with the same number of pairs
-RULE = {  # base, same who, same detail
+# Grades from 0, 1, 2, 3 and 4 on, each with the same number of pairs
+BANDS = 5
+# base, same who, same detail
+RULE = {
     "same": (2.8, 1.6, 0.6),
     "near": (1.8, 0.8, 0.4),
     "swapped": (1.6, 0.4, 0.2),
@@ -118,9 +122,8 @@ def make_pairs(rng: random.Random, scenes: list[Scene], count: int) -> list[tupl
         )
         band = min(int(score), BANDS - 1)
         full = sum(min(int(pair[0]), BANDS - 1) == band for pair in pairs) >= count / BANDS
-        repeated = (
-            relate(claim, other) == "same" and what == other_what
-        )  # the same must be in other words
+        # The same must be in other words
+        repeated = relate(claim, other) == "same" and what == other_what
         if not full and not repeated and first != second and not used & {first, second}:
             pairs.append((score, first, second) if rng.random() < 0.5 else (score, second, first))
             used |= {first, second}

@@ -1,8 +1,9 @@
-"""Pairs of questions, half of them duplicates, in the layout of the Quora question pairs; and duplicates alone.
+"""Pairs of questions, half of them duplicates, in the layout of the Quora question pairs; and
+duplicates alone.
 
-A question asks whether something is so, who does it, where or when. A duplicate asks the same in other words. The other
-pairs differ in the act (a near one, the opposite, another of the same or of another topic), in who does it, in the
-detail, or in what they ask for.
+A question asks whether something is so, who does it, where or when. A duplicate asks the same in
+other words. The other pairs differ in the act (a near one, the opposite, another of the same or of
+another topic), in who does it, in the detail, or in what they ask for.
 """
 
 import random
@@ -21,7 +22,8 @@ from sample_scenes import (
 )
 
 CHANGES = ("near", "opposite", "who", "detail", "asks", "topic", "unrelated")
-WHERE = ("at ", "by ", "behind ", "in a ", "in the ", "on a ", "on the ")  # how a place begins
+# How a place begins
+WHERE = ("at ", "by ", "behind ", "in a ", "in the ", "on a ", "on the ")
 SOMEONE = ("someone",)
 
 
@@ -30,7 +32,8 @@ class Question:
     """What is asked of a claim."""
 
     claim: Claim
-    asks: str  # is, who, where or when
+    # is, who, where or when
+    asks: str
 
 
 def allowed(claim: Claim) -> list[str]:
@@ -105,7 +108,8 @@ def change(rng: random.Random, question: Question, scenes: list[Scene]) -> Quest
 def ask(rng: random.Random, question: Question) -> tuple[str, str]:
     """Put a question into words. RETURNS (tuple): what is done, and the question."""
     claim, asks = question.claim, question.asks
-    if asks == "who" and claim.scene.kind == "pair":  # who does it, not to whom it is done
+    # Who does it, not to whom it is done
+    if asks == "who" and claim.scene.kind == "pair":
         subject, what = claim.who[0], rng.choice(claim.scene.ways).format(claim.who[1])
     else:
         subject, what = find_words(rng, claim)
@@ -129,7 +133,9 @@ def draw(rng: random.Random, scenes: list[Scene], duplicate: bool) -> tuple[Ques
 
 
 def meaning(question: Question) -> Question:
-    """The question without what it does not tell: who does it to another, if that is what is asked for."""
+    """The question without what it does not tell: who does it to another, if that is what is asked
+    for.
+    """
     claim = question.claim
     hidden = question.asks == "who" and claim.scene.kind == "pair"
     return replace(question, claim=replace(claim, who=claim.who[1:])) if hidden else question
@@ -160,7 +166,9 @@ def question_lines(rng: random.Random, part: str, count: int) -> Iterator[str]:
 
 
 def duplicate_lines(rng: random.Random, part: str, count: int) -> Iterator[str]:
-    """A header and duplicates, each of another meaning: in a batch, any other question is a true negative."""
+    """A header and duplicates, each of another meaning: in a batch, any other question is a true
+    negative.
+    """
     yield "question1\tquestion2"
     for first, second, _ in ask_pairs(rng, part, [True] * count, unique=True):
         yield f"{first}\t{second}"

@@ -1,6 +1,8 @@
-"""The stock of words of the sample: scenes to tell of, what a sentence may claim of them, and how it is put.
+"""The stock of words of the sample: scenes to tell of, what a sentence may claim of them, and how
+it is put.
 
-All words were written for this project. Train and dev share people, places, times and topics, but no act or fact.
+All words were written for this project. Train and dev share people, places, times and topics, but
+no act or fact.
 """
 
 import random
@@ -17,7 +19,8 @@ NAMES = (
     "the teacher",
     "the postman",
 )
-PEOPLE: dict[str, tuple[str, ...]] = {  # the last form is the one that a negation takes
+# The last form is the one that a negation takes
+PEOPLE: dict[str, tuple[str, ...]] = {
     "man": ("a man", "a guy", "the man"),
     "woman": ("a woman", "a lady", "the woman"),
     "neighbour": ("our neighbour", "the person next door", "our neighbour"),
@@ -32,8 +35,9 @@ PEOPLE: dict[str, tuple[str, ...]] = {  # the last form is the one that a negati
 PLURALS = ("men", "women", "children")
 MINORS = ("boy", "girl", "children")
 
-# An entry: topic and kind | ways to say it | acts near to it | ways to say the opposite | places. Kinds: all or adults,
-# who may do it; pair, one does it to another, with the passive ways second; fact, with its numbers second.
+# An entry: topic and kind | ways to say it | acts near to it | ways to say the opposite | places.
+# Kinds: all or adults, who may do it; pair, one does it to another, with the passive ways second;
+# fact, with its numbers second.
 TRAIN = """
 food all | eating a meal / having a bite to eat / tucking into a plate of food | eating an apple
   | refusing to eat / turning down all food | in a small café / in the garden / at the kitchen table
@@ -113,7 +117,8 @@ weight fact | My uncle has lost {} kilos. / My uncle weighs {} kilos less than b
   | three / five / eight / twenty | My uncle has put on {} kilos. / My uncle is {} kilos heavier than before.
 """
 
-# Further scenes, not for the graded pairs: with them, the topics below have two scenes or more in train and in dev.
+# Further scenes, not for the graded pairs: with them, the topics below have two scenes or more in
+# train and in dev.
 MORE_TRAIN = """
 home adults | doing the dishes / washing the plates and cups | drying the glasses / polishing the spoons
   | leaving the dishes in the sink / letting the dirty plates pile up | after dinner / in the kitchen
@@ -170,7 +175,9 @@ class Scene:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a sentence means. stance: yes, no (the opposite) or not (negated); variant: a near act, or the number."""
+    """What a sentence means. stance: yes, no (the opposite) or not (negated); variant: a near act,
+    or the number.
+    """
 
     scene: Scene
     past: bool
@@ -206,15 +213,16 @@ def random_claim(rng: random.Random, scene: Scene, past: bool) -> Claim:
 
 def set_detail(rng: random.Random, claim: Claim) -> Claim:
     """Give a claim a detail that suits it, or none."""
-    details = (
-        claim.scene.places if claim.stance == "yes" else ()
-    )  # places hardly ever suit the opposite of an act
+    # Places hardly ever suit the opposite of an act
+    details = claim.scene.places if claim.stance == "yes" else ()
     details += TIMES if claim.past and claim.who else ()
     return replace(claim, detail=rng.choice(details) if details and rng.random() < 0.6 else "")
 
 
 def find_words(rng: random.Random, claim: Claim) -> tuple[str, str]:
-    """Choose the words for who does it, and for what is done; with a fact, the second is the whole sentence."""
+    """Choose the words for who does it, and for what is done; with a fact, the second is the whole
+    sentence.
+    """
     scene = claim.scene
     if scene.kind == "fact":
         return "", rng.choice(scene.opposite if claim.stance == "no" else scene.ways).format(

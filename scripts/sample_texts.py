@@ -1,4 +1,6 @@
-"""Triplets in the layout of the Wikipedia sections, sentences with their topic, and plain sentences."""
+"""Triplets in the layout of the Wikipedia sections, sentences with their topic, and plain
+sentences.
+"""
 
 import csv
 import io
@@ -33,7 +35,9 @@ def plain_claim(rng: random.Random, scenes: list[Scene]) -> Claim:
 
 
 def triplet_texts(rng: random.Random, topics: Topics, topic: str) -> tuple[str, str, str]:
-    """An anchor, a sentence that says the same or tells of the same topic, and one of another topic."""
+    """An anchor, a sentence that says the same or tells of the same topic, and one of another
+    topic.
+    """
     anchor = plain_claim(rng, topics[topic])
     positive = anchor if rng.random() < 0.5 else plain_claim(rng, topics[topic])
     negative = plain_claim(rng, topics[rng.choice([other for other in TOPICS if other != topic])])
@@ -42,9 +46,8 @@ def triplet_texts(rng: random.Random, topics: Topics, topic: str) -> tuple[str, 
         and negative.scene.kind == anchor.scene.kind
         and rng.random() < 0.5
     ):
-        negative = replace(
-            negative, who=anchor.who
-        )  # the same person must not be what gives the topic away
+        # The same person must not be what gives the topic away
+        negative = replace(negative, who=anchor.who)
     (what, first), (other_what, second), (_, third) = (
         tell(rng, claim) for claim in (anchor, positive, negative)
     )

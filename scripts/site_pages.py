@@ -1,4 +1,6 @@
-"""A hook of mkdocs: the site has the pages of the repository where they stand, so that their links hold in both."""
+"""A hook of mkdocs: the site has the pages of the repository where they stand, so that their links
+hold in both.
+"""
 
 import re
 from pathlib import Path
@@ -17,7 +19,9 @@ def pages() -> list[Path]:
 
 
 def linked(page: Path) -> set[Path]:
-    """The files of the repository that a page links to, or shows, and that are no pages: they are copied."""
+    """The files of the repository that a page links to, or shows, and that are no pages: they are
+    copied.
+    """
     targets = re.findall(r"(?:\]\(|src=\"|srcset=\")([^)#\s\"]+)", page.read_text(encoding="utf8"))
     local = {
         (page.parent / unquote(target)).resolve()
@@ -38,7 +42,9 @@ def linked(page: Path) -> set[Path]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Put the pages, under their paths in the repository, in place of what mkdocs found in its own folder."""
+    """Put the pages, under their paths in the repository, in place of what mkdocs found in its own
+    folder.
+    """
     for file in list(files):
         if file.src_dir == config.docs_dir and (
             file.is_documentation_page() or file.src_uri.startswith("images/")

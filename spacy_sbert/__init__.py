@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .reranker import SentenceReranker, find_reranker
 
 __version__ = version("spacy-sbert")
-LAZY = {  # imported when they are asked for: every spaCy command imports this package
+# Imported when they are asked for: every spaCy command imports this package
+LAZY = {
     "SentenceBert": "pipeline.sbert",
     "SentenceMeta": "meta.component",
     "SentenceReranker": "reranker",
@@ -34,7 +35,8 @@ LAZY = {  # imported when they are asked for: every spaCy command imports this p
     "load_pipe": "bulk",
     "restore": "pipeline.doc_vectors",
 }
-__all__ = [  # spelled out: type checkers do not run Python
+# Spelled out: type checkers do not run Python
+__all__ = [
     "SentenceBert",
     "SentenceMeta",
     "SentenceReranker",
@@ -52,11 +54,13 @@ __all__ = [  # spelled out: type checkers do not run Python
 ]
 
 install_extensions()
-if not hasattr(registry, "span_getters"):  # spacy-transformers creates it, too, before or after
+# spacy-transformers creates it, too, before or after
+if not hasattr(registry, "span_getters"):
     registry.span_getters = catalogue.create("spacy", "span_getters", entry_points=True)  # type: ignore[attr-defined]
 
 
-if not TYPE_CHECKING:  # it would give any name a type, one that is misspelt as well
+# It would give any name a type, one that is misspelt as well
+if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name not in LAZY:

@@ -34,7 +34,7 @@ def _with_transformer_options(architecture: Callable[..., Model]) -> Callable[..
     types = get_type_hints(TransformerConfig, include_extras=True)
 
     @wraps(architecture)
-    def build(*args: Any, **settings: Any) -> Model:  # noqa: ANN401 (of any architecture)
+    def build(*args: Any, **settings: Any) -> Model:
         options = {name: settings.pop(name) for name in types if name in settings}
         return architecture(*args, **settings, options=TransformerConfig(**options))
 
@@ -76,27 +76,33 @@ def sentence_encoder(
 ) -> SentenceEncoder:
     """Return a sentence encoder with a transformer of its own.
 
-    name (str): any Hugging Face encoder: a folder, or a name that is looked for in the hub's cache, in installed
-        packages and on the hub.
-    pooling (str): "mean", "max", "cls", "mean_sqrt_len", "weightedmean" or "lasttoken"; several, joined with "+", are
-        concatenated: "cls+mean".
-    normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's modules.json says.
-    overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them, weighted by
-        the wordpieces in each; "cut" drops the end with the last special token, as spacy-transformers does.
+    name (str): any Hugging Face encoder: a folder, or a name that is looked for in the hub's cache,
+        in installed packages and on the hub.
+    pooling (str): "mean", "max", "cls", "mean_sqrt_len", "weightedmean" or "lasttoken"; several,
+        joined with "+", are concatenated: "cls+mean".
+    normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's
+        modules.json says.
+    overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of
+        them, weighted by the wordpieces in each; "cut" drops the end with the last special token,
+        as spacy-transformers does.
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
-    max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
-    dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1, or several in
-        Thinc's chain.v1.
+    max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for
+        what suits the device.
+    dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1,
+        or several in Thinc's chain.v1.
     truncate_dim (int): how many dimensions of the vectors are kept, after they were normalised, as
         sentence-transformers does it; 0 for all, or as many as the encoder's folder says.
-    prompts (dict): what is put before texts, by name: {"query": "query: "}, beside those that the folder names.
-    default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
-        folder, if it names one.
-    include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text; None as the folder
-        says. Without them "cls" is the first wordpiece of the text, and "weightedmean" keeps the text's weights.
+    prompts (dict): what is put before texts, by name: {"query": "query: "}, beside those that the
+        folder names.
+    default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none,
+        None for that of the folder, if it names one.
+    include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text;
+        None as the folder says. Without them "cls" is the first wordpiece of the text, and
+        "weightedmean" keeps the text's weights.
     tokenizer_config to grad_scaler_config, the fields of TransformerConfig: see there.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
-    RAISES (ValueError): for an unknown pooling or overflow, and for include_prompt = false with overflow = "windows".
+    RAISES (ValueError): for an unknown pooling or overflow, and for include_prompt = false with
+        overflow = "windows".
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
     own = Prompts(prompts, default_prompt_name, include_prompt)
@@ -118,21 +124,26 @@ def shared_sentence_encoder(
 ) -> SentenceEncoder:
     """Build a sentence encoder that listens to the `sbert_transformer` of the pipeline, or one of another package.
 
-    An `sbert_transformer` gives the vectors that an encoder of its own would give, if their span getters are the same.
+    An `sbert_transformer` gives the vectors that an encoder of its own would give, if their span
+    getters are the same.
 
-    A `curated_transformer` reads whole Docs, in strides, and gives no states of special tokens: sentences, and the
-    members of a pair, are read in the context of their Doc, a mean is one of the wordpieces of the text, and "cls" is
-    the first of these. `normalize = "auto"` follows the folder in its [initialize] encoder_loader, if it is known.
+    A `curated_transformer` reads whole Docs, in strides, and gives no states of special tokens:
+    sentences, and the members of a pair, are read in the context of their Doc, a mean is one of the
+    wordpieces of the text, and "cls" is the first of these. `normalize = "auto"` follows the folder
+    in its [initialize] encoder_loader, if it is known.
 
-    pooling, normalize, dense, truncate_dim, and what is returned: see spacy-sbert.SentenceEncoder.v1.
-    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1 or that of spacy-curated-transformers to the last
-        layer; after `nlp.replace_listeners` a transformer. spaCy looks for listeners under this name.
+    pooling, normalize, dense, truncate_dim, and what is returned: see
+    spacy-sbert.SentenceEncoder.v1.
+    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1 or that of
+        spacy-curated-transformers to the last layer; after `nlp.replace_listeners` a transformer.
+        spaCy looks for listeners under this name.
     get_spans (Callable): of a `curated_transformer`; others have their own.
     RAISES (ValueError): for a listener to more layers.
     """
     from .models.listener import with_own_listener
 
-    if is_a(tok2vec, "TransformerModel"):  # a copy, in place of the listener to it
+    # A copy, in place of the listener to it
+    if is_a(tok2vec, "TransformerModel"):
         from spacy_transformers.layers import split_trf_batch
 
         source: Model = chain(tok2vec, split_trf_batch())
@@ -154,10 +165,11 @@ def tok2vec_sentence_encoder(
 ) -> SentenceEncoder:
     """Return a sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
 
-    tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2, spacy.HashEmbedCNN.v2 and the like, of
-        its own, or a listener: spacy.Tok2VecListener.v1, or to a `curated_transformer` the LastTransformerLayerListener
-        or ScalarWeightingListener of spacy-curated-transformers. With a model of its own each row is read by itself; a
-        listener reads whole Docs, so that sentences, and the members of a pair, are read in context.
+    tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2,
+        spacy.HashEmbedCNN.v2 and the like, of its own, or a listener: spacy.Tok2VecListener.v1, or
+        to a `curated_transformer` the LastTransformerLayerListener or ScalarWeightingListener of
+        spacy-curated-transformers. With a model of its own each row is read by itself; a listener
+        reads whole Docs, so that sentences, and the members of a pair, are read in context.
     The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
     """
     from .models.listener import Tok2VecEncoder
@@ -181,12 +193,13 @@ def static_sentence_encoder(
 ) -> SentenceEncoder:
     """Return a sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit.
 
-    name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which the tokenizer alone
-        is taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing
-        then; `python -m spacy sbert distill-static` makes one of a teacher.
+    name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which
+        the tokenizer alone is taken; looked for as spacy-sbert.SentenceEncoder.v1 does.
+        nlp.initialize() draws the table that is missing then; `python -m spacy sbert
+        distill-static` makes one of a teacher.
     width (int): of the vectors in the table.
-    The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; there are no special tokens, "cls" is the
-        first wordpiece.
+    The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; there are no special
+        tokens, "cls" is the first wordpiece.
     """
     from .models.static_embedding import StaticEmbedding
 
@@ -205,7 +218,8 @@ def sentence_listener(
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.
     """
-    if not is_installed():  # then it can be a curated transformer alone
+    # Then it can be a curated transformer alone
+    if not is_installed():
         from .models.listener import SentenceListener
 
         return SentenceListener(upstream, grad_factor)
@@ -231,9 +245,11 @@ def transformer_tok2vec(
 ) -> Model[list[Doc], list[Floats2d]]:
     """Return a transformer as a token-to-vector model: that of an `sbert_transformer`, or of a single component.
 
-    pooling (Model): from the wordpieces of each token to its vector; of those in all rows that the token is in.
+    pooling (Model): from the wordpieces of each token to its vector; of those in all rows that the
+        token is in.
     grad_factor (float): factor on the gradient that goes to the transformer, in a single component.
-    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1 or strided_spans.v1.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1 or
+        strided_spans.v1.
     The others: see spacy-sbert.SentenceEncoder.v1.
     RETURNS (Model): from Docs to float32 (tokens, width) each, zeros for tokens that no row has.
     """
@@ -269,8 +285,10 @@ def _shared_transformer(
 ) -> Model:
     if not is_installed():
         raise ImportError(
-            f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not installed. Install it: pip "
-            'install "spacy-sbert[transformers]", or use spacy-sbert.TransformerTok2Vec.v1 in an "sbert_transformer".'
+            f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not "
+            "installed. Install it: pip "
+            'install "spacy-sbert[transformers]", or use spacy-sbert.TransformerTok2Vec.v1 in an '
+            '"sbert_transformer".'
         )
     from .models.spacy_transformers import SharedTransformer
 
@@ -290,10 +308,12 @@ def transformer_model(
 
     It replaces spacy-transformers.TransformerModel.v3, with the same output.
 
-    name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen, max_grad_norm: see
-        spacy-sbert.SentenceEncoder.v1.
-    get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
-    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
+    name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen,
+        max_grad_norm: see spacy-sbert.SentenceEncoder.v1.
+    get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for
+        sentence vectors.
+    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in
+        spacy-transformers.
     RETURNS (Model): from Docs to a FullTransformerBatch.
     RAISES (ImportError): if spacy-transformers is not installed.
     """
@@ -313,7 +333,8 @@ def tok2vec_transformer(
 ) -> Model[list[Doc], list[Floats2d]]:
     """Build a transformer as the token-to-vector layer of one component.
 
-    `nlp.replace_listeners` leaves it in a ner or textcat that listened to spacy-sbert.TransformerModel.v1.
+    `nlp.replace_listeners` leaves it in a ner or textcat that listened to
+    spacy-sbert.TransformerModel.v1.
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer.
@@ -322,7 +343,8 @@ def tok2vec_transformer(
     transformer = _shared_transformer("Tok2VecTransformer", name, get_spans, options)
     from spacy_transformers.layers import split_trf_batch, trfs2arrays
 
-    # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
+    # A chain in a chain, as replacing the listener leaves it: saved weights are matched by
+    # position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
 
 

@@ -12,7 +12,8 @@ from thinc.api import Model
 from .models.spans import SPANS_KEY
 from .validation import NonNegativeFloat, SpansKey, Width
 
-# spaCy loads every entry point in spacy_factories when a pipe is added: so this module imports little.
+# spaCy loads every entry point in spacy_factories when a pipe is added: so this module imports
+# little.
 _SBERT_CONFIG: dict[str, object] = {
     "model": {
         "@architectures": "spacy-sbert.SentenceEncoder.v1",
@@ -85,7 +86,8 @@ def make_sbert(
     nlp: Language,
     name: str,
     model: Model,
-    loss: object,  # checked with a message of its own
+    # Checked with a message of its own
+    loss: object,
     loss_weight: NonNegativeFloat,
     scorer: Callable | None,
     set_hooks: bool,
@@ -124,7 +126,7 @@ def make_sts_scorer() -> Callable[..., dict[str, float | None]]:
     return partial(_score, "score_sts")
 
 
-def _score(measure: str, /, *args: Any, **options: Any) -> dict[str, float | None]:  # noqa: ANN401 (of the scorer)
+def _score(measure: str, /, *args: Any, **options: Any) -> dict[str, float | None]:
     from .pipeline import scorer  # noqa: PLC0415 (not needed for a first vector)
 
     return getattr(scorer, measure)(*args, **options)
@@ -149,10 +151,14 @@ def make_sbert_meta(
     set_hooks: bool,
     spans_key: SpansKey,
 ) -> Pipe:
-    """Build the `sbert_meta` pipe, see SentenceMeta; method, size, normalize, options: see make_estimator.
+    """Build the `sbert_meta` pipe, see SentenceMeta.
 
-    pipes (list[str]): the names of pipes before this one that store sentence vectors; by default all `sbert` pipes.
-    functions (dict): from a name to a registered function, of Docs or Spans to vectors, that is a member, too.
+    method, size, normalize, options: see make_estimator.
+
+    pipes (list[str]): the names of pipes before this one that store sentence vectors; by default
+        all `sbert` pipes.
+    functions (dict): from a name to a registered function, of Docs or Spans to vectors, that is a
+        member, too.
     """
     from .meta.component import SentenceMeta  # noqa: PLC0415 (thin)
     from .meta.members import FunctionMember, Member, PipeMember  # noqa: PLC0415 (thin)
@@ -164,8 +170,10 @@ def make_sbert_meta(
     ]
     if missing := ", ".join(pipe for pipe in pipes if pipe not in others):
         raise ValueError(
-            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not have (it has: "
-            f"{', '.join(others)}). Add it before '{name}', or take it out of 'pipes' and fit again."
+            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does "
+            "not have (it has: "
+            f"{', '.join(others)}). Add it before '{name}', or take it out of 'pipes' and fit "
+            "again."
         )
     members: list[Member] = [PipeMember(pipe) for pipe in pipes]
     members += [FunctionMember(key, function) for key, function in functions.items()]
@@ -199,9 +207,10 @@ def make_sbert_reranker(
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     from .reranker.component import SentenceReranker  # noqa: PLC0415 (thin)
 
+    # Checked there
     settings: dict[str, Any] = {
         "objective": objective,
         "scorer": scorer,
         "spans_key": spans_key,
-    }  # checked there
+    }
     return SentenceReranker(nlp.vocab, model, name, nlp=nlp, **settings)

@@ -7,7 +7,8 @@ from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
 
-_LINE_SECONDS = 30.0  # between two lines in a log file
+# Between two lines in a log file
+_LINE_SECONDS = 30.0
 ItemT = TypeVar("ItemT")
 
 
@@ -22,17 +23,24 @@ def progress_bar(
     leave: bool = True,
     layout: str | None = None,
 ) -> Iterator[tqdm]:
-    """Show a tqdm bar; where standard error is a file or a pipe, such as a log file, a line every 30 seconds at most.
+    """Show a tqdm bar.
 
-    shown (bool): whether there is a bar; None for one on a terminal alone. layout (str): as bar_format of tqdm.
+    Where standard error is a file or a pipe, such as a log file, a line every 30 seconds at most.
+
+    shown (bool): whether there is a bar; None for one on a terminal alone. layout (str): as
+        bar_format of tqdm.
     total, unit, desc, initial, leave: as of tqdm.
     YIELDS (tqdm): whose update(n) moves it on.
     """
+    # Of a program without a console, or a daemon
     if sys.stderr is None or getattr(
-        sys.stderr, "closed", False
-    ):  # of a program without a console, or a daemon
+        sys.stderr,
+        "closed",
+        False,
+    ):
         shown = False
-    own = sys.__stderr__  # of the process; a notebook has another one, and shows bars
+    # Of the process; a notebook has another one, and shows bars
+    own = sys.__stderr__
     settings: dict[str, Any] = {
         "disable": None if shown is None else not shown,
         "leave": leave,
@@ -75,7 +83,10 @@ def progress_of(
     total: int | None = None,
     leave: bool = True,
 ) -> Iterator[ItemT]:
-    """Yield the items, with a bar that each of them moves on when the next is asked for; see progress_bar."""
+    """Yield the items, with a bar that each of them moves on when the next is asked for.
+
+    See progress_bar.
+    """
     count = len(items) if total is None and isinstance(items, Sized) else total
     with progress_bar(count, shown=shown, unit=unit, desc=desc, leave=leave) as bar:
         for item in items:
@@ -85,7 +96,10 @@ def progress_of(
 
 @contextmanager
 def ticking(desc: str, *, shown: bool | None) -> Iterator[None]:
-    """Show a bar of one step for work that nobody can count, such as loading weights; see progress_bar."""
+    """Show a bar of one step for work that nobody can count, such as loading weights.
+
+    See progress_bar.
+    """
     with progress_bar(1, shown=shown, desc=desc, layout="{l_bar}{bar}| {elapsed}") as bar:
         yield
         bar.update()

@@ -21,7 +21,10 @@ from .validation import NonNegativeFloat, PositiveFloat, check_fields
 
 @dataclass(frozen=True)
 class Cluster:
-    """Engine of encode_dataset that encodes shards on a Ray cluster; for the settings see encode_dataset."""
+    """Engine of encode_dataset that encodes shards on a Ray cluster.
+
+    For the settings see encode_dataset.
+    """
 
     address: str | None = None
     workers: tuple[int, int] = (1, 64)
@@ -39,9 +42,8 @@ class Cluster:
             import_extra(module, "The engine 'ray' needs Ray", "ray")
             for module in ("ray", "ray.data")
         )
-        config = replace(
-            config, gpu_ids=(0,) if self.num_gpus else ()
-        )  # a worker sees only its own GPU
+        # A worker sees only its own GPU
+        config = replace(config, gpu_ids=(0,) if self.num_gpus else ())
         with self._connected(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
             made_of = ray.get(
@@ -99,10 +101,11 @@ class _Worker:
 class SbertBatches:
     """Add vectors to the batches of a Ray dataset: ds.map_batches(SbertBatches, fn_constructor_kwargs={...}).
 
-    The last bits of a vector depend on the texts of its batch; encode_dataset gives equal bytes for equal files.
+    The last bits of a vector depend on the texts of its batch; encode_dataset gives equal bytes for
+    equal files.
 
-    pipeline, name, precision (str): see load_pipe. column (str): of the texts. vector (str): the column to add,
-        float32 (texts, width).
+    pipeline, name, precision (str): see load_pipe. column (str): of the texts. vector (str): the
+        column to add, float32 (texts, width).
     options: those of SentenceBert.encode, such as truncate_dim.
     """
 
@@ -114,17 +117,21 @@ class SbertBatches:
         precision: Precision | None = None,
         column: str = "text",
         vector: str = "vector",
-        **options: Any,  # noqa: ANN401 (of different types)
+        **options: Any,
     ):
         self._pipe = load_pipe(pipeline, name=name, precision=precision)
         self._pipe.text_encoder().check_calibrated()
         self._column, self._vector, self._options = column, vector, options
 
     def __call__(self, batch: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
-        """Add vectors to a batch. RAISES (ValueError): if it has no such column, or one that is no text."""
+        """Add vectors to a batch.
+
+        RAISES (ValueError): if it has no such column, or one that is no text.
+        """
         if self._column not in batch:
             raise ValueError(
-                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of the texts."
+                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of "
+                "the texts."
             )
         return {
             **batch,
@@ -140,12 +147,14 @@ def encode_dataset(
     workers: tuple[int, int] = (1, 64),
     num_cpus: float = 1,
     num_gpus: float = 0,
-    **options: Any,  # noqa: ANN401 (of different types)
+    **options: Any,
 ) -> DatasetReport:
     """Write the vectors of all files of texts in a folder to another folder, on the machines of a Ray cluster.
 
-    source, target (str), options: as of spacy_sbert.bulk.encode_dataset, which is the same without Ray.
-    address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and ends with the job.
+    source, target (str), options: as of spacy_sbert.bulk.encode_dataset, which is the same without
+        Ray.
+    address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and
+        ends with the job.
     workers (tuple): the fewest and the most; each has a pipeline of its own.
     num_cpus, num_gpus (float): what a worker takes of a machine.
     """

@@ -13,15 +13,18 @@ from thinc.util import get_array_module, is_cupy_array, is_torch_array, to_numpy
 from .errors import Errors
 from .validation import short_repr
 
-RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
+# Float (n, width), NumPy or CuPy
+RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
-PerRow = Any  # float (n,), of the kind of the rows
+# Float (n,), of the kind of the rows
+PerRow = Any
 NUMPY_DEFAULTS: dict[str, Any] = {
     "divide": "warn",
     "over": "warn",
     "under": "ignore",
     "invalid": "warn",
 }
+# Items of a list that NumPy reads without loss, or refuses
 _PLAIN = (
     int,
     float,
@@ -29,10 +32,10 @@ _PLAIN = (
     list,
     tuple,
     numpy.generic,
-)  # items of a list that NumPy reads without loss, or refuses
+)
 
 
-def numpy_state(**state: Any) -> Callable[[_FunctionT], _FunctionT]:  # noqa: ANN401 (of numpy.errstate)
+def numpy_state(**state: Any) -> Callable[[_FunctionT], _FunctionT]:
     """Compute with this state of `numpy.errstate`, whatever `numpy.seterr` says; a decorator."""
     # NumPy's own decorator is the quickest. That of NumPy 1 mixes up the states of threads.
     if int(numpy.__version__.partition(".")[0]) >= 2:
@@ -40,7 +43,7 @@ def numpy_state(**state: Any) -> Callable[[_FunctionT], _FunctionT]:  # noqa: AN
 
     def decorate(function: _FunctionT) -> _FunctionT:
         @wraps(function)
-        def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
+        def run(*args: Any, **kwargs: Any) -> Any:
             with numpy.errstate(**state):
                 return function(*args, **kwargs)
 
@@ -59,7 +62,8 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0 where u or v is the zero vector.
 
     u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
-    RETURNS (float array of shape (n,), of the same dtype and device): the similarities, from -1 to 1 up to rounding.
+    RETURNS (float array of shape (n,), of the same dtype and device): the similarities, from -1 to
+        1 up to rounding.
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
     u, v = _paired(u, v)
@@ -87,19 +91,22 @@ def manhattan(u: RowsT, v: RowsT) -> PerRow:
 
 
 def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
-    """Return two float arrays of rows to compare; those of NumPy and CuPy as they are. RAISES: see as_rows."""
+    """Return two float arrays of rows to compare; those of NumPy and CuPy as they are.
+
+    RAISES: see as_rows.
+    """
     left, right = _floats(u, "u"), _floats(v, "v")
     are_rows = left.ndim == right.ndim == 2 and left.shape[1] == right.shape[1]
-    if not are_rows or (
-        len(left) != len(right) and 1 not in (len(left), len(right))
-    ):  # one is compared with all
+    # One is compared with all
+    if not are_rows or (len(left) != len(right) and 1 not in (len(left), len(right))):
         raise ValueError(
-            f"Cannot compare rows of shapes {left.shape} and {right.shape}: expected two (n, width)."
+            f"Cannot compare rows of shapes {left.shape} and {right.shape}: expected two (n, "
+            "width)."
         )
     return left, right
 
 
-def _floats(vectors: Any, name: str) -> Any:  # noqa: ANN401 (of NumPy or CuPy)
+def _floats(vectors: Any, name: str) -> Any:
     """Return vectors as floats: differences of bytes and bools would wrap around, or not be defined."""
     if (type(vectors) is numpy.ndarray and vectors.dtype.kind == "f") or is_cupy_array(vectors):
         return vectors
@@ -122,18 +129,20 @@ def unit_length(rows: RowsT) -> RowsT:
     RETURNS (float array of shape (n, width), of the same dtype and device): of length 1 or 0.
     """
     scaled, norms, _ = scaled_norms(rows)
-    return scaled / (norms + (norms == 0))  # 0 / 1 of a zero vector
+    # 0 / 1 of a zero vector
+    return scaled / (norms + (norms == 0))
 
 
-@numpy_state(over="ignore", under="ignore")  # squares that overflow or underflow are computed again
+# Squares that overflow or underflow are computed again
+@numpy_state(over="ignore", under="ignore")
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
 
     x_r = 2^e_r y_r
 
     rows (float array of shape (n, width), NumPy or CuPy): x, the vectors.
-    RETURNS (float (n, width), float (n, 1), int32 (n, 1)): y, its norms ||y_r||, and e, which is 0 except
-        for rows whose sum of squares overflows, or has lost digits to underflow.
+    RETURNS (float (n, width), float (n, 1), int32 (n, 1)): y, its norms ||y_r||, and e, which is 0
+        except for rows whose sum of squares overflows, or has lost digits to underflow.
     """
     xp = get_array_module(rows)
     kind = numpy.dtype(rows.dtype).kind
@@ -147,9 +156,8 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     number = numpy.finfo(scaled.dtype)
     odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))
     if scaled.size and (xp is not numpy or odd.any()):
-        chosen = (
-            numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))
-        )  # on GPU, all rows: no synchronization
+        # On GPU, all rows: no synchronization
+        chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))
         exponents[chosen] = (
             xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
         )
@@ -164,7 +172,8 @@ def checked(
 ) -> numpy.ndarray:
     """Return vectors as a contiguous array on the CPU.
 
-    vectors (float array of shape (n, width), see as_array): a vector a row. name (str): what messages call them.
+    vectors (float array of shape (n, width), see as_array): a vector a row. name (str): what
+        messages call them.
     dtype (str): of the result. start (int): the number of the first row, in messages.
     RETURNS (float array of shape (n, width)).
     RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
@@ -175,38 +184,44 @@ def checked(
         first = int(fits.all(axis=1).argmin())
         raise ValueError(
             f"Row {start + first} of the {name} is not finite in {dtype}: it has NaN, infinity, or "
-            "numbers too large or too small for it. Leave it out, or look for why the pipeline gives such a vector."
+            "numbers too large or too small for it. Leave it out, or look for why the pipeline "
+            "gives such a vector."
         )
     return rows
 
 
-@numpy_state(all="ignore")  # numbers out of range are found
+# Numbers out of range are found
+@numpy_state(all="ignore")
 def _converted(given: numpy.ndarray, dtype: str) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Return contiguous rows of a dtype, and which numbers are finite in it, in rows that lose no digits: bool."""
     rows = numpy.ascontiguousarray(given, dtype=dtype)
     fits = numpy.isfinite(rows)
     if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
         number, largest = numpy.finfo(dtype), abs(given).max(axis=1, keepdims=True)
-        fits &= (largest == 0) | (
-            largest >= number.tiny / number.eps
-        )  # smaller ones lose digits, or become 0
+        # Smaller ones lose digits, or become 0
+        fits &= (largest == 0) | (largest >= number.tiny / number.eps)
     return rows, fits
 
 
 def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
-    """Return vectors, (n, width), see as_array. RAISES (TypeError, ValueError): for other things, other shapes."""
+    """Return vectors, (n, width), see as_array.
+
+    RAISES (TypeError, ValueError): for other things, other shapes.
+    """
     rows = as_array(vectors, name, "vectors, a float array of shape (n, width)")
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(Errors.NOT_ROWS.format(name=name, given=rows.shape))
     return rows
 
 
-def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: ANN401 (whatever a caller gives)
+def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:
     """Return real numbers as an array on the CPU, with dtype, layout and memory map unchanged where NumPy has them.
 
-    values: an array of NumPy or CuPy, a tensor, a table or a column, lists of numbers, or of such arrays.
+    values: an array of NumPy or CuPy, a tensor, a table or a column, lists of numbers, or of such
+        arrays.
     name (str): what messages call them. expected (str): what is wanted, for messages.
-    RAISES (TypeError): for anything else, for example texts, complex numbers, sparse, masked or meta tensors.
+    RAISES (TypeError): for anything else, for example texts, complex numbers, sparse, masked or
+        meta tensors.
     """
     if type(values) is numpy.ndarray and values.dtype.kind in "biuf":
         return values
@@ -217,22 +232,30 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:  # noqa: A
             and array.size
             and all(isinstance(item, Real) for item in array.flat)
         ):
-            array = array.astype("float64")  # of a nullable column
+            # Of a nullable column
+            array = array.astype("float64")
         reason = f"its dtype is {array.dtype}"
     except (TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
         array, reason = None, str(error).partition("\n")[0].rstrip(".")
     if array is None or array.dtype.kind not in "biuf":
         are_texts = array is None or array.dtype.kind in "OSU"
-        docs = " Vectors of texts are encode(texts); Docs and Spans compare themselves: doc.similarity(other)."
+        docs = (
+            " Vectors of texts are encode(texts); Docs and Spans compare themselves: "
+            "doc.similarity(other)."
+        )
         value = " ".join(short_repr(values).split())
         raise TypeError(
-            f"Cannot compare {name} = {value} ({reason}): expected {expected}.{docs if are_texts else ''}"
+            f"Cannot compare {name} = {value} ({reason}): expected "
+            f"{expected}.{docs if are_texts else ''}"
         )
     return array
 
 
-def _on_cpu(values: Any) -> Any:  # noqa: ANN401 (whatever a caller gives)
-    """Return what NumPy can read without loss. RAISES (TypeError): if it would leave something out."""
+def _on_cpu(values: Any) -> Any:
+    """Return what NumPy can read without loss.
+
+    RAISES (TypeError): if it would leave something out.
+    """
     if isinstance(values, list | tuple):
         are_plain = all(issubclass(kind, _PLAIN) for kind in set(map(type, values)))
         return (
@@ -251,14 +274,15 @@ def _on_cpu(values: Any) -> Any:  # noqa: ANN401 (whatever a caller gives)
     return values
 
 
-def _numbers_of_tensor(tensor: Any) -> numpy.ndarray:  # noqa: ANN401 (of PyTorch)
+def _numbers_of_tensor(tensor: Any) -> numpy.ndarray:
     if tensor.is_meta:
         raise TypeError("it has no numbers: it is on the device 'meta'")
     if tensor.is_nested or tensor.is_quantized or str(tensor.layout) != "torch.strided":
         raise TypeError("it is sparse, nested or quantized: make it dense, x.to_dense()")
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if tensor.is_floating_point() and tensor.element_size() < 4:
-        tensor = tensor.float()  # NumPy has no bfloat16
+        # NumPy has no bfloat16
+        tensor = tensor.float()
     return tensor.numpy()
 
 
@@ -268,7 +292,8 @@ def check_count(given: int, most: int, what: str, name: str = "k") -> None:
         isinstance(given, int | numpy.integer) and 1 <= given <= most
     ):
         raise ValueError(
-            f"Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. "
+            f"Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, "
+            f"as {name}. "
             "Ask for fewer, or give more vectors."
         )
 
@@ -279,8 +304,9 @@ _EPSILON = numpy.finfo("float64").eps
 class _PrincipalComponents(NamedTuple):
     """The directions in which rows vary, the one of most variance first.
 
-    axes: float64 (k, width), orthonormal; their signs are arbitrary, see flip_signs. variances: float64 (k,), along
-        each axis, over n - 1. rank: how many of the variances are more than rounding.
+    axes: float64 (k, width), orthonormal; their signs are arbitrary, see flip_signs. variances:
+        float64 (k,), along each axis, over n - 1. rank: how many of the variances are more than
+            rounding.
     """
 
     axes: numpy.ndarray
@@ -338,10 +364,11 @@ def spearman(predicted: Numbers, gold: Numbers) -> float | None:
     Pearson's correlation of rank(predicted) and rank(gold)
 
     predicted, gold (n numbers each): what is compared.
-    RETURNS (float): from -1 to 1; None where it is not defined: fewer than two numbers, or all of one side alike,
-        up to rounding, see varies.
+    RETURNS (float): from -1 to 1; None where it is not defined: fewer than two numbers, or all of
+        one side alike, up to rounding, see varies.
     RAISES (ValueError): if a number is not finite, or the sides differ in length.
-    SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
+    SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity,
+        argue for it.
     """
     return _correlation("spearmanr", predicted, gold)
 
@@ -367,13 +394,15 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     shapes = [array.shape for array in arrays.values()]
     if shapes[0] != shapes[1] or len(shapes[0]) != 1:
         raise ValueError(
-            f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape (n,)."
+            f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of "
+            "shape (n,)."
         )
     for side, array in arrays.items():
         if not numpy.isfinite(array).all():
             place = int(numpy.isfinite(array).argmin())
             raise ValueError(
-                f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite numbers: look for "
+                f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite "
+                "numbers: look for "
                 "texts whose vectors are not finite."
             )
     is_defined = shapes[0][0] > 1 and all(varies(array) for array in arrays.values())
@@ -383,18 +412,21 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
 def varies(values: Numbers) -> bool:
     """Return whether numbers differ by more than rounding: 1e-6 of the largest in float32, and 1e-12 in float64.
 
-    values (at least one number): numbers that float32 holds exactly were computed in float32, whatever holds them now:
-        a list or a float64 array of float32 cosines is rounded as they are. Whole numbers are exact.
+    values (at least one number): numbers that float32 holds exactly were computed in float32,
+        whatever holds them now: a list or a float64 array of float32 cosines is rounded as they
+        are. Whole numbers are exact.
     """
     numbers = _float64(values, "values")
     low, high = float(numbers.min()), float(numbers.max())
     largest = max(-low, high)
-    if high - low > 1e-6 * largest:  # cosines of 384 products
+    # Cosines of 384 products
+    if high - low > 1e-6 * largest:
         return True
     return high - low > 1e-12 * largest and not _are_single(numbers)
 
 
-@numpy_state(over="ignore")  # numbers beyond float32 become infinite, and so are none of it
+# Numbers beyond float32 become infinite, and so are none of it
+@numpy_state(over="ignore")
 def _are_single(numbers: numpy.ndarray) -> bool:
     """Return whether float32 holds numbers exactly, and they are no whole ones."""
     is_single = numpy.array_equal(numbers, numbers.astype("float32"))
@@ -407,11 +439,14 @@ def _float64(values: Numbers, name: str) -> numpy.ndarray:
 
 @numpy_defaults
 def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
-    """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
+    """Return the cosine of each vector of u and each of v.
+
+    `spacy_sbert.search.exact` finds the best of many.
 
     cos(u_i, v_j) = (u_i / ||u_i||) . (v_j / ||v_j||), and 0 where one is the zero vector.
 
-    u, v (float arrays or CPU tensors of shape (n, width) and (m, width)): a single vector is one row.
+    u, v (float arrays or CPU tensors of shape (n, width) and (m, width)): a single vector is one
+        row.
     RETURNS (float32 (n, m)). RAISES (ValueError): for other shapes, or numbers that are not finite.
     """
     rows, others = _checked_rows(u, v)
@@ -426,7 +461,8 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     rows, others = _checked_rows(u, v)
     if len(rows) != len(others):
         raise ValueError(
-            f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of both. "
+            f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of "
+            "both. "
             "similarity compares each with each."
         )
     return cosine(rows, others)

@@ -14,11 +14,15 @@ _base: Any = import_extra("sklearn.base", "SentenceVectors needs scikit-learn", 
 
 
 class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
-    """Encode a column of texts. It learns nothing from them: fitted or not, it gives the same vectors.
+    """Encode a column of texts.
 
-    A pickle holds the name of the encoder, not its weights. One that was fitted refuses another encoder of that name.
+    It learns nothing from them: fitted or not, it gives the same vectors.
 
-    pipeline (str): the name of an encoder, an installed package, or the folder of a pipeline, see load_pipe.
+    A pickle holds the name of the encoder, not its weights. One that was fitted refuses another
+    encoder of that name.
+
+    pipeline (str): the name of an encoder, an installed package, or the folder of a pipeline, see
+        load_pipe.
     """
 
     def __init__(self, pipeline: str = "all-MiniLM-L6-v2") -> None:
@@ -37,9 +41,11 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
     def transform(self, X: Iterable[Text]) -> numpy.ndarray:
         """Return the vectors of n texts.
 
-        X (Iterable): n str, Docs or Spans; a column of a table, an array (n,) or (n, 1), or a table of one column.
+        X (Iterable): n str, Docs or Spans; a column of a table, an array (n,) or (n, 1), or a table
+            of one column.
         RETURNS (float32 (n, width)): in the order of the texts.
-        RAISES (TypeError, ValueError): if X is a single text, an item is no text, or the encoder has changed since fit.
+        RAISES (TypeError, ValueError): if X is a single text, an item is no text, or the encoder
+            has changed since fit.
         """
         _check_is_column(X)
         return self.sbert.encode(X)
@@ -50,14 +56,18 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
 
     @property
     def sbert(self) -> SentenceBert:
-        """The pipe that encodes, loaded when it is first needed. RAISES (ValueError): if it has changed since fit."""
+        """The pipe that encodes, loaded when it is first needed.
+
+        RAISES (ValueError): if it has changed since fit.
+        """
         name, pipe = self.__dict__.get("_loaded", (None, None))
         if name != self.pipeline:
             pipe = load_pipe(self.pipeline)
             fitted = getattr(self, "encoder_", None)
             if fitted is not None and pipe.fingerprint() != fitted:
                 raise ValueError(
-                    f"The encoder '{self.pipeline}' has changed since fit: it gives other vectors. Fit this and what "
+                    f"The encoder '{self.pipeline}' has changed since fit: it gives other "
+                    "vectors. Fit this and what "
                     "learned from the vectors again, or restore the encoder."
                 )
             self._loaded = self.pipeline, pipe
@@ -69,10 +79,11 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         clone = type(self)(**self.get_params(deep=False))
         if "_loaded" in self.__dict__:
-            clone.__dict__["_loaded"] = self._loaded  # cross-validation loads the encoder once
+            # cross-validation loads the encoder once
+            clone.__dict__["_loaded"] = self._loaded
         return clone
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 (sklearn.utils.Tags)
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -85,6 +96,7 @@ def _check_is_column(X: object) -> None:
     """Raise ValueError for a single text, in the words of scikit-learn's vectorizers."""
     if isinstance(X, NOT_SEVERAL):
         raise ValueError(
-            f"Iterable over raw text documents expected, {type(X).__name__} object received. Put a single text into a "
+            f"Iterable over raw text documents expected, {type(X).__name__} object received. Put "
+            "a single text into a "
             "list."
         )

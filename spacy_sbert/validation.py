@@ -31,18 +31,21 @@ from thinc.api import Model
 from thinc.shims import Shim
 
 FLOAT32_MAX = (
-    3.4028234663852886e38  # larger numbers become infinite in the arithmetic of an encoder
+    # Larger numbers become infinite in the arithmetic of an encoder
+    3.4028234663852886e38
 )
-MAX_DIMENSIONS = (
-    2**16
-)  # of a vector: five times the widest encoder there is, so that several may be concatenated
-MAX_WEIGHTS = 2**28  # of a layer: 1 GB in float32, and as many as BERT large has in all
-MAX_OUTPUTS = (
-    2**14
-)  # of a classifier: scores of 4096 pairs, which are computed together, take 256 MB
-MAX_PROCESSES = 4 * (os.cpu_count() or 1)  # more wait for one another, and each holds an encoder
-MAX_SEED = 2**32 - 1  # of NumPy's and scikit-learn's generators
-SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
+# Of a vector: five times the widest encoder there is, so that several may be concatenated
+MAX_DIMENSIONS = 2**16
+# Of a layer: 1 GB in float32, and as many as BERT large has in all
+MAX_WEIGHTS = 2**28
+# Of a classifier: scores of 4096 pairs, which are computed together, take 256 MB
+MAX_OUTPUTS = 2**14
+# More wait for one another, and each holds an encoder
+MAX_PROCESSES = 4 * (os.cpu_count() or 1)
+# Of NumPy's and scikit-learn's generators
+MAX_SEED = 2**32 - 1
+# Of gold scores, as readers give them
+SCORE_RANGE = (0.0, 1.0)
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 _SIMPLE = {int, float, bool, str, Path, NoneType, Any, object}
 _CONTAINERS = {Union, UnionType, list, tuple, dict, Sequence, Mapping}
@@ -67,9 +70,8 @@ def _without_sign(text: str) -> str:
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
-Epochs = Annotated[
-    int, Field(ge=-1)
-]  # as spaCy counts them: 0 for no limit, -1 for a stream without limit
+# As spaCy counts them: 0 for no limit, -1 for a stream without limit
+Epochs = Annotated[int, Field(ge=-1)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Width = Annotated[int, Field(ge=1, le=MAX_DIMENSIONS)]
 WidthOrOff = Annotated[int, Field(ge=0, le=MAX_DIMENSIONS)]
@@ -84,9 +86,9 @@ SpansKey = Annotated[str, AfterValidator(_without_sign)]
 def validated(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate a public function so that it raises ValueError for settings that do not match their annotations.
 
-    Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these. Docs and arrays are
-    not checked. Unlike with pydantic.validate_call, arguments are passed on as they are, and the function is called
-    from Python, so that warnings name the line of the caller.
+    Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these.
+    Docs and arrays are not checked. Unlike with pydantic.validate_call, arguments are passed on as
+    they are, and the function is called from Python, so that warnings name the line of the caller.
     """
     signature = inspect.signature(function)
     annotations: dict[str, Any] = {}
@@ -96,8 +98,10 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            return function(*args, **kwargs)  # raises the TypeError of Python
-        if not annotations:  # resolved at the first call, when all names that they use are defined
+            # Raises the TypeError of Python
+            return function(*args, **kwargs)
+        # Resolved at the first call, when all names that they use are defined
+        if not annotations:
             lists = {name for name, one in signature.parameters.items() if one.kind in _VARIABLE}
             hints = get_type_hints(function, include_extras=True)
             annotations.update(
@@ -125,7 +129,7 @@ def check(name: str, value: object, annotation: object) -> None:
         raise ValueError(invalid_value_message(name, value, _expected(error))) from None
 
 
-def check_fields(settings: Any) -> None:  # noqa: ANN401 (a dataclass)
+def check_fields(settings: Any) -> None:
     """Raise ValueError if a field of a dataclass does not match its annotation."""
     annotations = get_type_hints(type(settings), include_extras=True)
     for field in fields(settings):
@@ -150,18 +154,23 @@ def short_repr(value: object) -> str:
     short.maxstring = short.maxother = short.maxlong = 80
     try:
         return short.repr(value)
-    except Exception:  # of somebody's __repr__, or a number of too many digits
+    except Exception:
+        # Of somebody's __repr__, or a number of too many digits
         return f"a {type(value).__name__}"
 
 
 def check_text(text: str, what: str) -> None:
-    """Raise ValueError if a text has half a character, which no tokenizer can read; what (str): what to call it."""
+    """Raise ValueError if a text has half a character, which no tokenizer can read.
+
+    what (str): what to call it.
+    """
     try:
         if not text.isascii():
             text.encode("utf8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, U+D800 to U+DFFF) "
+            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone "
+            "surrogate, U+D800 to U+DFFF) "
             f"at position {error.start}. Decode the bytes it comes from as UTF-8, or replace it: "
             "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
         ) from None
@@ -178,7 +187,7 @@ def _is_setting(annotation: object) -> bool:
 
 
 @cache
-def _adapter(annotation: Any) -> TypeAdapter:  # noqa: ANN401 (a type, or what typing makes of types)
+def _adapter(annotation: Any) -> TypeAdapter:
     is_path = Path in (annotation, *get_args(annotation))
     return TypeAdapter(
         Annotated[annotation, AfterValidator(partial(_usable, is_path=is_path))], config=_STRICT
@@ -229,17 +238,20 @@ OutT = TypeVar("OutT")
 class ConfiguredModel(Model[InT, OutT]):
     """A Model whose settings and constants are plain attributes, which its copies have, too.
 
-    Model.attrs are saved, and replace those of the config when they are loaded. So they are for what was learned.
+    Model.attrs are saved, and replace those of the config when they are loaded. So they are for
+    what was learned.
     """
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
     def copy(self) -> Self:
-        return self._copy()  # whatever another base, such as the stock transformer, does
+        # Whatever another base, such as the stock transformer, does
+        return self._copy()
 
     def _copy(self, seen: dict[int, Model | Shim] | None = None) -> Self:
-        plain = super()._copy(seen)  # Thinc builds a Model, whatever the class
+        # Thinc builds a Model, whatever the class
+        plain = super()._copy(seen)
         copied = type(self).__new__(type(self))
         for slot in Model.__slots__:
             setattr(copied, slot, getattr(plain, slot))
@@ -249,7 +261,8 @@ class ConfiguredModel(Model[InT, OutT]):
 
 Text = str | Doc | Span
 TextOrTexts = Text | Iterable[Text]
-NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)  # or in no order
+# Or in no order
+NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)
 
 
 def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
@@ -258,17 +271,17 @@ def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
     single = cast(numpy.ndarray, texts).item() if is_scalar else texts
     if isinstance(single, Text):
         return [single], True
-    return one_column(cast(Any, texts)) if is_scalar else cast(
-        Iterable[Text], texts
-    ), False  # the first is its error
+    # The first is its error
+    return one_column(cast(Any, texts)) if is_scalar else cast(Iterable[Text], texts), False
 
 
 def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
     """Return the texts as strings, of a Doc or Span its text.
 
-    texts (Iterable): str, Docs or Spans; a column or a table of one column. Lists and columns are checked at once,
-        other iterables item by item as they are read.
-    RAISES (TypeError): if this is no collection of texts, or one is missing or no text. (ValueError): see check_text.
+    texts (Iterable): str, Docs or Spans; a column or a table of one column. Lists and columns are
+        checked at once, other iterables item by item as they are read.
+    RAISES (TypeError): if this is no collection of texts, or one is missing or no text.
+        (ValueError): see check_text.
     """
     column = one_column(texts)
     checked = _checked(column)
@@ -279,10 +292,12 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
     for number, item in enumerate(texts, start=1):
         if not isinstance(item, Text):
             raise TypeError(
-                f"Cannot encode text number {number}, {short_repr(item)}: expected str, got {type(item).__name__}. "
+                f"Cannot encode text number {number}, {short_repr(item)}: expected str, got "
+                f"{type(item).__name__}. "
                 f"{_remedy(item)}"
             )
-        text = str(item) if isinstance(item, str) else item.text  # spaCy takes no numpy.str_
+        # spaCy takes no numpy.str_
+        text = str(item) if isinstance(item, str) else item.text
         check_text(text, f"text number {number}")
         yield text
 
@@ -290,7 +305,10 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
 def _remedy(item: object) -> str:
     """Return what to do with an item that is no text."""
     if isinstance(item, list | tuple | Mapping | numpy.ndarray):
-        return "Give one flat list of texts; pairs of texts are read by score_pairs of an 'sbert_reranker'."
+        return (
+            "Give one flat list of texts; pairs of texts are read by score_pairs of an "
+            "'sbert_reranker'."
+        )
     if isinstance(item, bytes | bytearray):
         return 'Decode it: item.decode("utf8").'
     return 'Leave out missing texts, or fill them: df["text"].fillna("") of pandas.'
@@ -307,29 +325,36 @@ def check_docs(docs: Iterable[object], name: str, hint: str) -> None:
 
 
 def one_column(texts: Iterable[Any]) -> Iterable[Any]:
-    """Return the items of a column as a list, and other iterables in an order as they are; refuse all else."""
+    """Return the items of a column as a list, and other iterables in an order as they are.
+
+    Refuse all else.
+    """
     is_sequence = isinstance(texts, Iterable) or hasattr(texts, "__getitem__")
     if isinstance(texts, NOT_SEVERAL) or not is_sequence:
         raise TypeError(
-            f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a list of str. Put a "
+            f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a "
+            "list of str. Put a "
             "single text into a list; of a dict give list(texts.values())."
         )
     names, shape = column_names(texts), getattr(texts, "shape", None)
     if names is not None:
         if len(names) != 1:
             raise TypeError(
-                f"Cannot encode a table of {len(names)} columns {short_repr(tuple(names))}: expected one. Choose it by "
+                f"Cannot encode a table of {len(names)} columns {short_repr(tuple(names))}: "
+                "expected one. Choose it by "
                 'its name, such as df["text"].'
             )
         return one_column(texts[names[0]])  # type: ignore[index]
     if isinstance(shape, tuple) and not (shape and shape[1:] in ((), (1,))):
         raise TypeError(
-            f"Cannot encode an array of shape {shape}: expected shape (n,) or (n, 1). Choose one column of texts, such "
+            f"Cannot encode an array of shape {shape}: expected shape (n,) or (n, 1). Choose one "
+            "column of texts, such "
             'as array[:, 0], or df["text"] of a table.'
         )
     if isinstance(shape, tuple) and len(shape) == 2:
         return list(texts[:, 0])  # type: ignore[index]
-    if hasattr(texts, "to_pylist"):  # of pyarrow, whose items are no str
+    # Of pyarrow, whose items are no str
+    if hasattr(texts, "to_pylist"):
         return texts.to_pylist()
     return texts if shape is None else list(texts)
 

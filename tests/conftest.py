@@ -1,4 +1,6 @@
-"""Pipelines to test: on a random tiny BERT made on the spot, and on the real model that the test extra installs."""
+"""Pipelines to test: on a random tiny BERT made on the spot, and on the real model that the test
+extra installs.
+"""
 
 import os
 import shutil
@@ -7,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # no test needs the network
+# No test needs the network
+os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import pytest
@@ -30,7 +33,8 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from spacy_sbert.models.private_attributes import is_installed
 
-pytest.register_assert_rewrite("loss_checks")  # so that its failures show their values
+# So that its failures show their values
+pytest.register_assert_rewrite("loss_checks")
 
 WORDS = [
     "a",
@@ -84,7 +88,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _needs_package(given: object) -> bool:
-    """Whether a case is of spacy-transformers: "spacy-transformers", with ", and a setting", or in a dict."""
+    """Whether a case is of spacy-transformers: "spacy-transformers", with ", and a setting", or in
+    a dict.
+    """
     names = given.values() if isinstance(given, dict) else [given]
     return any(
         isinstance(name, str) and name.partition(",")[0] == "spacy-transformers" for name in names
@@ -191,7 +197,9 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
 def add_token_encoder(
     nlp: Language, encoder: str, model: dict[str, Any], config: dict[str, Any]
 ) -> Language:
-    """Add a small convolutional tok2vec and a sentence encoder over it, initialised, as they have no other weights."""
+    """Add a small convolutional tok2vec and a sentence encoder over it, initialised, as they have
+    no other weights.
+    """
     tok2vec = CNN if encoder == "tokens" else TOK2VEC_LISTENER
     if encoder == "listening":
         nlp.add_pipe("tok2vec", config={"model": CNN})

@@ -1,4 +1,6 @@
-"""Counted cases of tests/reliability: each is right, refused by name, or wrong. And damaged files, and their judge."""
+"""Counted cases of tests/reliability: each is right, refused by name, or wrong. And damaged files,
+and their judge.
+"""
 
 import random
 import signal
@@ -11,15 +13,20 @@ from typing import Any
 
 import pytest
 
-SHOWN = 10  # of what went wrong
-COUNTS = pytest.StashKey[dict[str, Counter]]()  # by promise
-SECONDS = 60  # which no case comes near
+# Of what went wrong
+SHOWN = 10
+# By promise
+COUNTS = pytest.StashKey[dict[str, Counter]]()
+# Which no case comes near
+SECONDS = 60
 RUNS_CODE = {"pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen"}
 
 
 @dataclass
 class Cases:
-    """The cases of one promise, such as "a text has the same vector by nlp and encode", with what went wrong."""
+    """The cases of one promise, such as "a text has the same vector by nlp and encode", with what
+    went wrong.
+    """
 
     promise: str
     counts: Counter = field(default_factory=Counter)
@@ -47,7 +54,8 @@ class Cases:
         missing = [name for name in named if name not in str(error)]
         if missing:
             self.wrong(
-                f"{what}: the message does not name {missing}: {type(error).__name__}: {str(error)[:300]}"
+                f"{what}: the message does not name {missing}: {type(error).__name__}: "
+                f"{str(error)[:300]}"
             )
         else:
             self.refused()
@@ -56,19 +64,24 @@ class Cases:
     def refuses(
         self, what: str, *named: str, errors: tuple[type[Exception], ...] = (ValueError,)
     ) -> Iterator[None]:
-        """Count a case that must be refused: with one of these errors, and a message that contains all of `named`."""
+        """Count a case that must be refused: with one of these errors, and a message that contains
+        all of `named`.
+        """
         try:
             yield
         except errors as error:
             self.check_message(error, what, *named)
-        except Exception as error:  # the case is judged, not the test ended
+        except Exception as error:
+            # The case is judged, not the test ended
             self.wrong(f"{what}: {type(error).__name__}: {error}")
         else:
             self.wrong(f"{what}: accepted")
 
 
 def parts(n: int, *, quick: int = 1) -> list[Any]:
-    """Numbers 0 to n - 1 to parametrize with, seeds of a part each; those from `quick` on are marked slow."""
+    """Numbers 0 to n - 1 to parametrize with, seeds of a part each; those from `quick` on are
+    marked slow.
+    """
     return [
         pytest.param(part, marks=pytest.mark.slow if part >= quick else ()) for part in range(n)
     ]
@@ -77,7 +90,8 @@ def parts(n: int, *, quick: int = 1) -> list[Any]:
 def damages(
     data: bytes, rng: random.Random, n: int, landmarks: Sequence[bytes] = ()
 ) -> Iterator[tuple[str, bytes]]:
-    """Damage data n times: one bit, some bytes, or the end; every second time at the beginning or a landmark.
+    """Damage data n times: one bit, some bytes, or the end; every second time at the beginning or a
+    landmark.
 
     YIELDS (tuple): what was done, and the damaged data.
     """
@@ -122,7 +136,9 @@ sys.addaudithook(_watch)
 def judge(
     cases: Cases, case: str, use: Callable[[], Any], is_same: Callable[[Any], bool], *named: str
 ) -> None:
-    """Right if what is read is the same, refused with an error that names all of `named`; nothing hangs or runs."""
+    """Right if what is read is the same, refused with an error that names all of `named`; nothing
+    hangs or runs.
+    """
 
     def stop(number: int, frame: Any) -> None:
         raise Hangs(f"no end after {SECONDS} seconds")
@@ -135,7 +151,8 @@ def judge(
         found = use()
     except (ValueError, OSError) as error:
         cases.check_message(error, case, *named)
-    except (Exception, Hangs) as error:  # the case is judged, not the test ended
+    except (Exception, Hangs) as error:
+        # The case is judged, not the test ended
         cases.wrong(f"{case}: {type(error).__name__}: {str(error)[:300]}")
     else:
         cases.check(is_same(found), f"{case}: other results")

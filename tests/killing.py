@@ -1,4 +1,6 @@
-"""Commands in processes of their own, some killed at some moment: forked of one that has imported everything."""
+"""Commands in processes of their own, some killed at some moment: forked of one that has imported
+everything.
+"""
 
 import os
 import runpy
@@ -37,7 +39,8 @@ PRELOADED += [
     "spacy.training.loop",
     "transformers.models.bert",
 ]
-SECONDS = 300  # for one run; what hangs ends
+# For one run; what hangs ends
+SECONDS = 300
 
 
 @cache
@@ -100,7 +103,9 @@ def killed_at(work: Callable[[], Any], folder: Path, event: int) -> bool:
 
 
 def count_events(work: Callable[[], Any], folder: Path, counted: Path) -> int:
-    """How often a process that nothing kills changes a file in a folder. counted (Path): a file to note it in."""
+    """How often a process that nothing kills changes a file in a folder. counted (Path): a file to
+    note it in.
+    """
     run(partial(_counting, work, folder, counted))
     return int(counted.read_text())
 
@@ -113,7 +118,9 @@ def _quiet(work: Callable[[], Any]) -> None:
 
 
 def watch(folder: Path, see: Callable[[str, str], None]) -> None:
-    """Call `see` with the event and the path before this process changes a file in a folder, from now on."""
+    """Call `see` with the event and the path before this process changes a file in a folder, from
+    now on.
+    """
     inside = str(folder) + os.sep
 
     def hook(event: str, arguments: Sequence[Any]) -> None:
@@ -165,7 +172,9 @@ def scripted(code: str, *arguments: object) -> CompletedProcess[str]:
 
 
 def python(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
-    """What `python ...` does and says in a folder: in a process of its own, which imports nothing again."""
+    """What `python ...` does and says in a folder: in a process of its own, which imports nothing
+    again.
+    """
     with TemporaryDirectory() as place:
         paths, words = (
             [Path(place) / name for name in ("stdout", "stderr")],
@@ -187,7 +196,8 @@ def _saying(paths: Sequence[Path], folder: Path, arguments: list[str]) -> None:
     for number, path in enumerate(paths, 1):
         os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
     os.chdir(folder)
-    set_start_method("fork", force=True)  # Python's own choice, as in a process that nobody forked
+    # Python's own choice, as in a process that nobody forked
+    set_start_method("fork", force=True)
     run.run_command = _run_forked
     _python(arguments)
 

@@ -7,7 +7,9 @@ from gradients import finite_differences, relative_error
 
 
 def check_gradients(loss, members, gold):
-    """Each member's gradient, with a factor, and each parameter's, is that of the value; float32 stays float32."""
+    """Each member's gradient, with a factor, and each parameter's, is that of the value; float32
+    stays float32.
+    """
     check_float32(loss.copy(), members, gold)
     members = [member.copy() for member in members]
     for node in loss.walk():
@@ -36,7 +38,9 @@ def check_gradients(loss, members, gold):
 
 
 def check_parity(loss, members, gold, reference, tolerance=1e-12):
-    """Value and gradients are those of reference, which takes a list of tensors and returns a scalar tensor."""
+    """Value and gradients are those of reference, which takes a list of tensors and returns a
+    scalar tensor.
+    """
     tensors = [torch.tensor(member, requires_grad=True) for member in members]
     expected = reference(tensors)
     expected.backward()

@@ -22,7 +22,9 @@ def made(text, vector):
 
 
 class Reader(HTMLParser):
-    """Elements with their attributes, and the texts of cells; every element must be closed where it was opened."""
+    """Elements with their attributes, and the texts of cells; every element must be closed where it
+    was opened.
+    """
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,6 @@
-"""SentEval's files, made; vectors that classifiers can learn in part; and scikit-learn's classifiers of them."""
+"""SentEval's files, made; vectors that classifiers can learn in part; and scikit-learn's
+classifiers of them.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from spacy_sbert.evaluation import Settings
 from spacy_sbert.evaluation.encoders import VectorStore
 from spacy_sbert.evaluation.task import MissingData, Run, Task
 
-GRID = {"C": [0.25, 8.0]}  # some of SentEval's
+# Some of SentEval's
+GRID = {"C": [0.25, 8.0]}
 FOLDS = StratifiedKFold(10, shuffle=True, random_state=1111)
 INNER = StratifiedKFold(5, shuffle=True, random_state=1111)
 COARSE = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")

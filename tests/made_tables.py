@@ -23,7 +23,9 @@ def cycle(*values):
 
 
 def write_rows(path, header, rows):
-    """Write a file in the format that its name tells, and return its path; .txt has the last column, a row a line."""
+    """Write a file in the format that its name tells, and return its path; .txt has the last
+    column, a row a line.
+    """
     records = [dict(zip(header, row, strict=True)) for row in rows]
     if path.suffix == ".parquet":
         pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -28,22 +28,27 @@ from spacy_sbert.readers import pair_doc
 
 ROOT = Path(__file__).parent.parent
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-SHARING = {  # the factory of a shared transformer, and its architecture
+# The factory of a shared transformer, and its architecture
+SHARING = {
     "shared": ("sbert_transformer", "spacy-sbert.TransformerTok2Vec.v1"),
     "spacy-transformers": ("transformer", "spacy-sbert.TransformerModel.v1"),
 }
 TRANSFORMERS = ("own", *SHARING)
-TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipeline
+# A tok2vec of its own, or that of the pipeline
+TOKENS = ("tokens", "listening")
+# Which read the tokens of whole Docs: beside these a shared curated_transformer
 WHOLE_DOCS = (
     *TOKENS,
     "curated",
-)  # which read the tokens of whole Docs: beside these a shared curated_transformer
-OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
+)
+# Without a transformer of this package
+OTHERS = (*WHOLE_DOCS, "static")
 ENCODERS = (*TRANSFORMERS, *OTHERS)
 INSTALLED = tuple(
     encoder for encoder in ENCODERS if encoder != "spacy-transformers" or is_installed()
 )
-TRAINED = "shared"  # where it does not matter whose the transformer is
+# Where it does not matter whose the transformer is
+TRAINED = "shared"
 HOLDER = {
     "own": "sbert",
     "shared": "transformer",
@@ -62,7 +67,8 @@ CNN = {
 CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
 TOK2VEC_LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
 CURATED = "spacy-curated-transformers."
-MAX_LENGTH = 24  # of the tiny BERT
+# Of the tiny BERT
+MAX_LENGTH = 24
 
 
 def make_example(nlp: Language, first: str, second: str, score: float = 0.5) -> Example:
@@ -100,7 +106,9 @@ def no_warnings() -> Iterator[None]:
 
 @contextmanager
 def warnings_with(part: str) -> Iterator[list[str]]:
-    """All warnings in which a text occurs, as often as they are given; the list is filled at the end."""
+    """All warnings in which a text occurs, as often as they are given; the list is filled at the
+    end.
+    """
     found: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -138,7 +146,9 @@ def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
 
 
 def blank(lang: str = "xx") -> Language:
-    """An empty pipeline that splits the contractions of the tests' texts; all those of English load in 0.2 s."""
+    """An empty pipeline that splits the contractions of the tests' texts; all those of English load
+    in 0.2 s.
+    """
     nlp = spacy.blank(lang)
     for first, second in (("can", "not"), ("ca", "n't"), ("do", "n't"), ("is", "n't")):
         nlp.tokenizer.add_special_case(first + second, [{"ORTH": first}, {"ORTH": second}])
@@ -152,8 +162,10 @@ def one_pipe(name: Path | str, factory: str = "sbert", **model: Any) -> Language
     return nlp
 
 
-EVERY_ENCODER = [*TRANSFORMERS, *slow(*OTHERS)]  # to parametrize
-STRIDED = "spacy-transformers.strided_spans.v1"  # overlapping windows, as by default
+# To parametrize
+EVERY_ENCODER = [*TRANSFORMERS, *slow(*OTHERS)]
+# Overlapping windows, as by default
+STRIDED = "spacy-transformers.strided_spans.v1"
 STOCK = "spacy-transformers.TransformerModel.v3"
 
 
@@ -178,7 +190,9 @@ def make_pipeline(make_nlp: Any, encoder: str = "own", **settings: Any) -> Langu
 
 
 def finish_update(nlp: Language, optimizer: Any) -> None:
-    """A step of all pipes after all have called back, as `spacy train` makes it: tok2vec waits for no listener."""
+    """A step of all pipes after all have called back, as `spacy train` makes it: tok2vec waits for
+    no listener.
+    """
     for _, pipe in nlp.pipeline:
         pipe.finish_update(optimizer)
 
@@ -234,7 +248,9 @@ def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
 
 
 def parameters_of(nlp: Language) -> dict[tuple[str, int, str], numpy.ndarray]:
-    """A copy of all that learns in a pipeline, of PyTorch and of Thinc: by pipe, number of the node and name."""
+    """A copy of all that learns in a pipeline, of PyTorch and of Thinc: by pipe, number of the node
+    and name.
+    """
     found = {}
     for pipe_name, pipe in nlp.pipeline:
         for number, node in enumerate(pipe.model.walk() if hasattr(pipe, "model") else ()):
@@ -253,11 +269,13 @@ def parameters_of(nlp: Language) -> dict[tuple[str, int, str], numpy.ndarray]:
 
 
 def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settings: Any) -> None:
-    """Add a curated_transformer with the BERT of a folder under the name that spaCy's own pipelines give it, and load
+    """Add a curated_transformer with the BERT of a folder under the name that spaCy's own pipelines
+    give it, and load
     it.
 
-    window (int): wordpieces in a stride. They do not overlap: spacy-curated-transformers 0.3.1 hands back a quarter of
-        the gradient of wordpieces that are in two, where it is a half. settings: of the component.
+    window (int): wordpieces in a stride. They do not overlap: spacy-curated-transformers 0.3.1
+        hands back a quarter of the gradient of wordpieces that are in two, where it is a half.
+        settings: of the component.
     """
     bert = json.loads((Path(folder) / "config.json").read_text(encoding="utf8"))
     model: dict[str, Any] = {
@@ -294,7 +312,9 @@ def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settin
 
 
 def _let_curated_train() -> None:
-    """Train with NumPy 2.4, too: spacy-curated-transformers 0.3.1 asks for `float` of an array of shape (1,)."""
+    """Train with NumPy 2.4, too: spacy-curated-transformers 0.3.1 asks for `float` of an array of
+    shape (1,).
+    """
     from spacy_curated_transformers.pipeline import transformer
 
     vars(transformer).setdefault(
@@ -346,7 +366,8 @@ def add_tagger(nlp: Language, name: str = "tagger", *, tok2vec: Any = None, **kw
 
 
 _DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
-OTHER_VECTORS = {  # settings that change vectors, by what they change
+# Settings that change vectors, by what they change
+OTHER_VECTORS = {
     "pooling": {"pooling": "cls"},
     "two poolings": {"pooling": "mean+max"},
     "normalisation": {"normalize": True},
@@ -386,7 +407,9 @@ def autograd(folder: Path, loss: Any) -> dict[str, Any]:
 
 
 def error_of_gradients(shim: Any, expected: dict[str, Any], factor: float = 1.0) -> float:
-    """The largest difference of the gradients in a shim to others, times a factor, relative to the largest of them."""
+    """The largest difference of the gradients in a shim to others, times a factor, relative to the
+    largest of them.
+    """
     given = {name: own.grad for name, own in shim._model.named_parameters()}
     scale = max(float(gradient.abs().max()) for gradient in expected.values())
     differences = []

@@ -1,4 +1,6 @@
-"""Ranks of a training: threads of one process, and processes forked of one that has imported everything."""
+"""Ranks of a training: threads of one process, and processes forked of one that has imported
+everything.
+"""
 
 import os
 import signal
@@ -22,7 +24,8 @@ from torch import distributed
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of, launched
 from spacy_sbert.distributed.train_loop import _JointTraining
 
-SIZES = (6, 6, 6, 6, 5)  # the last is uneven
+# The last is uneven
+SIZES = (6, 6, 6, 6, 5)
 
 
 class Threads(TorchDistributed):
@@ -73,9 +76,8 @@ def start(work, size=2) -> list[BaseProcess]:
 def _as_rank(work, rank, size, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size))
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # which a process in the background ignores
+    # Which a process in the background ignores
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)
     work()
 
@@ -96,14 +98,15 @@ def batches(nlp, name):
     examples = examples_of(nlp, name, sum(SIZES) + len(SIZES))
     if name == "MultiTaskLoss":
         return [examples[i:] + examples[:i] for i in range(5)]
-    starts = [
-        sum(SIZES[:i]) + i for i in range(len(SIZES))
-    ]  # by one more, so that texts and gold values move
+    # By one more, so that texts and gold values move
+    starts = [sum(SIZES[:i]) + i for i in range(len(SIZES))]
     return [examples[start : start + size] for start, size in zip(starts, SIZES, strict=True)]
 
 
 def descend(nlp, name, ranks):
-    """Five steps of gradient descent: the gradients of the first, the weights after all, and the losses, by name."""
+    """Five steps of gradient descent: the gradients of the first, the weights after all, and the
+    losses, by name.
+    """
     optimizer, losses, found = SGD(0.02), [], {}
     models, joint = [pipe.model for _, pipe in nlp.pipeline], _JointTraining(nlp, ranks)
     for batch in batches(nlp, name):
@@ -130,4 +133,5 @@ def descend_all(folder):
                 path / f"rank{ranks.rank}.npz",
                 **descend(spacy.load(path), path.name.split(", ")[1], ranks),
             )
-    assert joined() is None  # else its threads go on while Python ends
+    # Else its threads go on while Python ends
+    assert joined() is None

@@ -14,8 +14,10 @@ SIZES = {
     "intermediate_size": 40,
     "max_position_embeddings": 40,
     "type_vocab_size": 3,
-    "layer_norm_eps": 0.01,  # so that it shows
-    "hidden_dropout_prob": 0.5,  # so that it shows if there were any
+    # So that it shows
+    "layer_norm_eps": 0.01,
+    # So that it shows if there were any
+    "hidden_dropout_prob": 0.5,
 }
 
 
@@ -23,7 +25,8 @@ def _family(name, **settings):
     return getattr(transformers, f"{name}Model"), getattr(transformers, f"{name}Config"), settings
 
 
-MODELS = {  # the class, that of its config, and what the config has beside SIZES
+# The class, that of its config, and what the config has beside SIZES
+MODELS = {
     "bert": _family("Bert", hidden_act="gelu"),
     "bert_tanh": _family("Bert", hidden_act="gelu_new"),
     "bert_tanh_of_pytorch": _family("Bert", hidden_act="gelu_pytorch_tanh"),
@@ -46,7 +49,8 @@ MODELS = {  # the class, that of its config, and what the config has beside SIZE
 }
 _TRAINED = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 _BERT = {**_TRAINED, "intermediate_size": 24, "max_position_embeddings": 210}
-TRAINED = {  # as they are made for training, without what MODELS changes
+# As they are made for training, without what MODELS changes
+TRAINED = {
     "bert": _family("Bert", **_BERT),
     "roberta": _family("Roberta", **_BERT),
     "electra": _family("Electra", **_BERT, embedding_size=12),
@@ -61,9 +65,8 @@ def make_model(name, **changes):
     kind, config, settings = MODELS[name]
     model = kind(config(**{**SIZES, **settings, **changes})).eval()
     generator = torch.Generator().manual_seed(3)
-    for _, parameter in sorted(
-        model.named_parameters()
-    ):  # their order is that of a version of transformers
+    # Their order is that of a version of transformers
+    for _, parameter in sorted(model.named_parameters()):
         torch.nn.init.normal_(parameter, std=0.5, generator=generator)
     return model
 
@@ -150,7 +153,8 @@ def by_window(encoder, rows, **layout):
     return [states[owners == number] for number in range(int(owners.max()) + 1)]
 
 
-# Families that a transformer is shared of: the kind of their tokenizer, and settings of their config
+# Families that a transformer is shared of: the kind of their tokenizer, and settings of their
+# config
 SHARED_FAMILIES = {
     "bert": ("wordpiece", {}),
     "roberta": ("byte-level BPE", {}),

@@ -1,4 +1,6 @@
-"""Folders of tiny random encoders with tokenizers of several kinds, in the layout of sentence-transformers."""
+"""Folders of tiny random encoders with tokenizers of several kinds, in the layout of
+sentence-transformers.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -153,7 +155,8 @@ KINDS: dict[str, Callable[[Path], Any]] = {
 def make_folder(
     folder: Path, kind: str, model: str = "bert", limit: int | None = 10, **config: Any
 ) -> Path:
-    """Write a random encoder of width 16 with a tokenizer of a kind, mean pooling, and a limit of wordpieces.
+    """Write a random encoder of width 16 with a tokenizer of a kind, mean pooling, and a limit of
+    wordpieces.
 
     config: of the transformer; keys that are ... are left out.
     """

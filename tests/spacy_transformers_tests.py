@@ -1,4 +1,6 @@
-"""A plugin of pytest that runs spacy-transformers' own tests on our TransformerModel.v1, with tiny random models."""
+"""A plugin of pytest that runs spacy-transformers' own tests on our TransformerModel.v1, with tiny
+random models.
+"""
 
 import json
 from pathlib import Path
@@ -17,9 +19,8 @@ SMALL = {
     "intermediate_size": 32,
 }
 SMALL_DISTILBERT = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
-MODELS: dict[
-    str, tuple[str, dict[str, Any]]
-] = {  # by the names in the tests: the class, and its config
+# By the names in the tests: the class, and its config
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "distilbert-base-uncased": ("DistilBertModel", SMALL_DISTILBERT),
     "hf-internal-testing/tiny-random-DistilBertModel": ("DistilBertModel", SMALL_DISTILBERT),
     "sgugger/tiny-distilbert-classification": (
@@ -46,7 +47,9 @@ BYTE_LEVEL = {"roberta-base": "Roberta", "hf-internal-testing/tiny-random-gpt2":
 
 
 def make_models(root: Path, kinds: str | tuple[str, ...] = "") -> None:
-    """Put the models whose class begins with `kinds` into folders of their names: they are found before the hub."""
+    """Put the models whose class begins with `kinds` into folders of their names: they are found
+    before the hub.
+    """
     for seed, (name, (kind, settings)) in enumerate(MODELS.items()):
         if not kind.startswith(kinds):
             continue
@@ -94,7 +97,8 @@ def our_model(name: str, get_spans: Any, *args: Any, **kwargs: Any) -> Any:
     settings = ("tokenizer_config", "transformer_config", "mixed_precision", "grad_scaler_config")
     model = transformer_model(name, get_spans, **dict(zip(settings, args, strict=False)), **kwargs)
     model.attrs["replace_listener_cfg"] = (
-        replace_listener_cfg  # the tests look for the stock names in the config
+        # The tests look for the stock names in the config
+        replace_listener_cfg
     )
     return model
 
@@ -108,5 +112,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         module = getattr(item, "module", None)
-        if module.__name__.endswith("test_model_wrapper"):  # which makes the model itself
+        # Which makes the model itself
+        if module.__name__.endswith("test_model_wrapper"):
             module.TransformerModel = our_model

@@ -1,4 +1,6 @@
-"""ARCHITECTURE.md lists the top modules in their order: imports run downwards in it, and nowhere in circles."""
+"""ARCHITECTURE.md lists the top modules in their order: imports run downwards in it, and nowhere in
+circles.
+"""
 
 import ast
 import re
@@ -33,17 +35,19 @@ TEXTS = {
     ".".join(file.relative_to(PACKAGE).with_suffix("").parts): file.read_text(encoding="utf8")
     for file in PACKAGE.rglob("*.py")
 }
-IMPORTS = {  # the statements of each module, at the top or in a function
+# The statements of each module, at the top or in a function
+IMPORTS = {
     module: [
         node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))
     ]
     for module, text in TEXTS.items()
 }
+# Asked for where they are: a notebook's display, a GPU's arrays
 OPTIONAL = {
     "IPython",
     "cupy",
     "_typeshed",
-}  # asked for where they are: a notebook's display, a GPU's arrays
+}
 SETUP = ConfigParser()
 SETUP.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
 
@@ -83,16 +87,20 @@ def test_imports_run_downwards(order):
 
 def test_the_core_imports_nothing_around_it():
     assert [(top, other) for top, other in EDGES if top in CORE and other in AROUND] == []
-    assert ("pipeline", "architectures") not in EDGES  # they meet in the config
+    # They meet in the config
+    assert ("pipeline", "architectures") not in EDGES
     assert [top for top, other in EDGES if other == "cli"] == []
 
 
 def test_files_import_in_no_circle():
-    assert TopologicalSorter(GRAPH).prepare() is None  # raises CycleError, which names one
+    # Raises CycleError, which names one
+    assert TopologicalSorter(GRAPH).prepare() is None
 
 
 def test_other_packages_are_declared():
-    """Every package that is imported is in install_requires or in an extra, and our own is imported relatively."""
+    """Every package that is imported is in install_requires or in an extra, and our own is imported
+    relatively.
+    """
     given = SETUP["options"]["install_requires"] + "\n".join(
         SETUP["options.extras_require"].values()
     )

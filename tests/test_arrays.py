@@ -1,4 +1,5 @@
-"""Functions of arrays by forms of arrays: each gives what it does for the same numbers in NumPy, or names it.
+"""Functions of arrays by forms of arrays: each gives what it does for the same numbers in NumPy, or
+names it.
 
 Counted: forms x functions.
 """
@@ -30,7 +31,8 @@ from spacy_sbert.visual.projection import pca
 
 pandas = pytest.importorskip("pandas")
 RNG = numpy.random.default_rng(0)
-X = RNG.integers(-40, 40, size=(24, 8)).astype("float32") / 16  # exact in float16, too
+# Exact in float16, too
+X = RNG.integers(-40, 40, size=(24, 8)).astype("float32") / 16
 X[0, 0] = 1.0
 NLP = spacy.blank("en")
 TENSOR = torch.from_numpy(X.copy())
@@ -47,7 +49,8 @@ def read_only():
     return array
 
 
-SAME = {  # the numbers of X
+# The numbers of X
+SAME = {
     "float32": lambda path: X,
     "float64": lambda path: X.astype("float64"),
     "float16": lambda path: X.astype("float16"),
@@ -76,7 +79,8 @@ SAME = {  # the numbers of X
     "list of tensors with gradient": lambda path: list(TENSOR.clone().requires_grad_()),
     "list of bfloat16": lambda path: list(TENSOR.bfloat16()),
 }
-OTHERS = {  # right, or refused
+# right, or refused
+OTHERS = {
     "ints": lambda: (16 * X).astype("int64"),
     "unsigned": lambda: abs(16 * X).astype("uint8"),
     "bool": lambda: X > 0,
@@ -125,7 +129,8 @@ INT8, BINARY = Int8Vectors.fit(X).apply(X), BinaryVectors.of(X)
 INDEX = VectorIndex.build(X)
 FITTED = {kind: kind(size=3).fit([X, X[:, ::-1]]) for kind in (SVD, GCCA)}
 AE = {"size": 3, "epochs": 2}
-FUNCTIONS = {  # by the word that messages have
+# By the word that messages have
+FUNCTIONS = {
     "nearest, vectors": ("vectors", lambda x: nearest(X[:3], x, k=2)),
     "nearest, queries": ("queries", lambda x: nearest(x, X, k=2)),
     "most_similar_pairs": ("vectors", lambda x: most_similar_pairs(x, k=3)),
@@ -159,11 +164,12 @@ FUNCTIONS = {  # by the word that messages have
     "average": ("member", lambda x: Average().fit([x, X]).transform([x, X])),
     "concatenation": ("member", lambda x: Concatenation().fit([x, X]).transform([X, x])),
 }
+# Of float arrays as they are: what training computes with
 LENIENT = (
     "cosine",
     "euclidean",
     "manhattan",
-)  # of float arrays as they are: what training computes with
+)
 RAW = re.compile(
     r"^(?!.*(expected|finite|Leave it out|meta-embedding|unequal width)).*$", re.DOTALL
 )
@@ -181,9 +187,8 @@ def arrays_of(result):
 def test_the_same_numbers_give_the_same(function, form, tmp_path):
     given, call = SAME[form](tmp_path / "x"), FUNCTIONS[function][1]
     for ours, theirs in zip(arrays_of(call(given)), arrays_of(call(X)), strict=True):
-        rounding = (
-            2e-3 if form == "float16" and function in LENIENT else 1e-5
-        )  # which keep the dtype
+        # Which keep the dtype
+        rounding = 2e-3 if form == "float16" and function in LENIENT else 1e-5
         assert ours.shape == theirs.shape and numpy.allclose(ours, theirs, atol=rounding)
 
 
@@ -196,9 +201,8 @@ def test_other_arrays_are_right_or_refused_by_name(function, form):
         ours = call(given)
     except (TypeError, ValueError) as error:
         message = str(error)
-        assert (
-            form not in OTHERS or "zero" in message or "quantised" in message
-        )  # of bool and unsigned numbers
+        # Of bool and unsigned numbers
+        assert form not in OTHERS or "zero" in message or "quantised" in message
         assert not RAW.match(message), message
         assert re.search(
             rf"\b{name}\b|no sentence to fit|rows of shapes|as many|vectors of unequal width|vectors of shape",
@@ -206,7 +210,8 @@ def test_other_arrays_are_right_or_refused_by_name(function, form):
         ), message
     else:
         if given is None and function == "BinaryVectors.search, vectors":
-            return  # its default
+            # Its default
+            return
         array = similarity.as_array(given, "x", "numbers")
         assert (
             form in OTHERS

@@ -1,4 +1,6 @@
-"""What commands and a first vector import: nearly all of their time, so what they do not need is left out."""
+"""What commands and a first vector import: nearly all of their time, so what they do not need is
+left out.
+"""
 
 import json
 import subprocess
@@ -20,12 +22,13 @@ HEAVY |= {
     "ray",
     "sentence_transformers",
 }
-HEAVY |= {"transformers.models.llama"}  # Auto classes import the configs of all models
-if (
-    not is_installed()
-):  # Hugging Face's classes of models take as long as all else, with what they import
+# Auto classes import the configs of all models
+HEAVY |= {"transformers.models.llama"}
+# Hugging Face's classes of models take as long as all else, with what they import
+if not is_installed():
     HEAVY |= {"transformers.modeling_utils", "torch._dynamo", "sklearn"}
-# They import scikit-learn where it is, and with it Pandas and PyArrow; nothing here may ask for them.
+# They import scikit-learn where it is, and with it Pandas and PyArrow; nothing here may ask for
+# them.
 CODE = """
 import importlib, json, os, sys, warnings
 if sys.argv[3:]:
@@ -61,7 +64,9 @@ AROUND_THE_CORE += ("pipeline.most_similar", "pipeline.prefetch", "pipeline.scor
 
 @pytest.fixture(scope="module")
 def seen(make_nlp, tiny_bert, tmp_path_factory):
-    """Of one process: the modules of the commands, the files of the core, all modules, and whether settings stayed."""
+    """Of one process: the modules of the commands, the files of the core, all modules, and whether
+    settings stayed.
+    """
     folder = tmp_path_factory.mktemp("saved")
     make_nlp("own").to_disk(folder)
     command = [
@@ -83,7 +88,8 @@ def test_commands_import_no_deep_learning(seen):
 
 
 def test_first_vector_imports_nothing_heavy(seen):
-    """A vector of a Doc, and a saved pipeline, load the core of the package, and nothing of what stands around it.
+    """A vector of a Doc, and a saved pipeline, load the core of the package, and nothing of what
+    stands around it.
 
     And nobody has to import the package for spaCy to find its pipes.
     """

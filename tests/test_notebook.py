@@ -13,9 +13,8 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
-pytestmark = (
-    pytest.mark.slow
-)  # a kernel in a process of its own; visual/test_page.py has another in its place
+# A kernel in a process of its own; visual/test_page.py has another in its place
+pytestmark = pytest.mark.slow
 TESTS = Path(__file__).parent
 CELLS = """
 import sys
@@ -40,7 +39,9 @@ scatter(docs, labels=[0, 0, 1], title="Three texts")
 
 
 def outputs(cells, folder):
-    """What each cell leaves, run by a kernel of this Python, which is named on the spot: none need be installed."""
+    """What each cell leaves, run by a kernel of this Python, which is named on the spot: none need
+    be installed.
+    """
     from jupyter_client.manager import AsyncKernelManager
 
     class Manager(AsyncKernelManager):

@@ -1,4 +1,6 @@
-"""`spacy package`: the wheel asks for spacy-sbert, and its pipeline works offline, away from where it was made."""
+"""`spacy package`: the wheel asks for spacy-sbert, and its pipeline works offline, away from where
+it was made.
+"""
 
 import csv
 import json
@@ -40,9 +42,8 @@ def test_wheel(make_nlp, tmp_path, encoder):
     assert write_readme(tmp_path / "nlp", card)
     package = tmp_path / "nlp", tmp_path, "--name", "tiny", "--version", "1.2.3", "--build", "none"
     succeeded(typed("package", *package))
-    succeeded(
-        python("setup.py", "bdist_wheel", folder=tmp_path / "en_tiny-1.2.3")
-    )  # which --build wheel comes down to
+    # Which --build wheel comes down to
+    succeeded(python("setup.py", "bdist_wheel", folder=tmp_path / "en_tiny-1.2.3"))
     (wheel,) = tmp_path.rglob("*.whl")
     with ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
@@ -52,7 +53,8 @@ def test_wheel(make_nlp, tmp_path, encoder):
     readme = (tmp_path / "site" / "en_tiny" / "en_tiny-1.2.3" / "README.md").read_text(
         encoding="utf8"
     )
-    assert readme.startswith(card) and readme in requirements  # what PyPI shows
+    # What PyPI shows
+    assert readme.startswith(card) and readme in requirements
     major, minor, _ = version("spacy-sbert").split(".")
     assert (
         f"Requires-Dist: spacy-sbert<{major}.{int(minor) + 1}.0,>={version('spacy-sbert')}"
@@ -71,7 +73,9 @@ def succeeded(done):
 
 
 def fresh_environment(folder):
-    """A virtual environment that sees what is installed here; pip itself fetches what it builds with."""
+    """A virtual environment that sees what is installed here; pip itself fetches what it builds
+    with.
+    """
     venv.create(folder, with_pip=True)
     (site,) = folder.glob("lib/python*/site-packages")
     paths = [ROOT, *(path for path in sys.path if path.endswith("site-packages"))]
@@ -102,7 +106,10 @@ def test_commands_of_the_readme(tmp_path):
         )
     best = tmp_path / "training" / "mine" / "model-best"
     assert json.loads((best / "meta.json").read_text())["performance"]["sts_spearman"] > 0.6
-    script = "import sys, numpy, spacy; nlp = spacy.load(sys.argv[1]); numpy.save(sys.argv[2], nlp(sys.argv[3]).vector)"
+    script = (
+        "import sys, numpy, spacy; nlp = spacy.load(sys.argv[1]); numpy.save(sys.argv[2], "
+        "nlp(sys.argv[3]).vector)"
+    )
     vectors = []
     for place, name in enumerate(("en_my_sbert", best)):
         words = ["python", "-c", script, name, tmp_path / f"{place}.npy", TEXT]

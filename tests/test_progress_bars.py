@@ -81,7 +81,8 @@ def test_work_shows_a_bar_if_it_is_asked_to(make_nlp, stderr, tmp_path, name):
 @pytest.mark.parametrize("encoder", ["own", "static"])
 def test_a_bar_moves_with_the_passes(make_nlp, encoder):
     """Not window by window: of 4096 texts nothing would be seen to move for minutes."""
-    texts = [*LONGER, "", " ".join(20 * TEXTS), "he"]  # one is of several windows
+    # One is of several windows
+    texts = [*LONGER, "", " ".join(20 * TEXTS), "he"]
     nlp = make_nlp(encoder, transformer={"overflow": "windows"} if encoder == "own" else None)
     text_encoder, moves = nlp.get_pipe("sbert").text_encoder(), []
     if encoder == "own":
@@ -89,7 +90,8 @@ def test_a_bar_moves_with_the_passes(make_nlp, encoder):
     one_window = {"window": 4096, "n_process": 1, "gpu_ids": ()}
     ((vectors, _),) = encode_windows(text_encoder, texts, **one_window, moved=moves.append)
     assert sum(moves) == len(texts) == len(vectors) and min(moves) >= 0
-    assert len([n for n in moves if n]) > 4 or encoder == "static"  # it takes no time
+    # It takes no time
+    assert len([n for n in moves if n]) > 4 or encoder == "static"
     ((same, _),) = encode_windows(text_encoder, texts, **one_window)
     assert numpy.array_equal(vectors, same)
 

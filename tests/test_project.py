@@ -63,7 +63,9 @@ def write_table(path, header, rows):
 
 
 def test_train_workflow(project):
-    """On a table of one's own. What is wrong in it, or cannot be told, ends the workflow at its first command."""
+    """On a table of one's own. What is wrong in it, or cannot be told, ends the workflow at its
+    first command.
+    """
     header, pairs = (
         ("left", "right", "mine", "other"),
         list(read_sts(project / "assets" / "pairs-dev.csv"))[:30],
@@ -120,9 +122,8 @@ def test_the_commands_of_the_readme(project):
     commands = [words for words in commands if not {"DATA", "other.json"} & set(words)]
     assert len(commands) > 12
     for words in commands:
-        words = [
-            "8" if word == "64" else word for word in words
-        ]  # the tiny teacher has no more than 16 dimensions
+        # The tiny teacher has no more than 16 dimensions
+        words = ["8" if word == "64" else word for word in words]
         done = typed(*words, folder=project)
         assert done.returncode == 0, (words, done.stdout + done.stderr)
 
@@ -167,7 +168,8 @@ def test_two_step_workflow(papers, tiny_bert):
         abs((value - before[key]).detach().numpy()).max()
         for key, value in after._model.named_parameters()
     ]
-    assert 0 < max(moved) < 1e-3  # it went on from there: two steps of at most 2e-5
+    # It went on from there: two steps of at most 2e-5
+    assert 0 < max(moved) < 1e-3
 
 
 def zipped(path, folder, files):
@@ -179,7 +181,9 @@ def zipped(path, folder, files):
 
 @pytest.mark.slow
 def test_nli_workflow(papers, tiny_bert, monkeypatch):
-    """From zips that are laid out as the official ones: both are trained on in one epoch, as one file."""
+    """From zips that are laid out as the official ones: both are trained on in one epoch, as one
+    file.
+    """
     train, dev = (
         (ROOT / "assets" / f"nli-{part}.jsonl").read_text().splitlines()
         for part in ("train", "dev")
@@ -248,7 +252,8 @@ def test_reranker_workflows(project, papers):
     assert metrics(papers, "reranker_two_step")["pairs"] == 160
 
 
-@pytest.mark.slow  # four trainings
+# Four trainings
+@pytest.mark.slow
 def test_ablation_workflow(papers, tiny_bert):
     succeed(papers, "ablation", encoder=tiny_bert, poolings="mean cls", steps=1, limit=32)
     folder = papers / "metrics" / "ablation"
@@ -292,7 +297,8 @@ def test_meta_embeddings_workflow(papers, tiny_bert):
         "gcca, unit length",
     ]
     methods, members = [*methods, "ae, raw (paper)", "ae, unit length"], ["mean", "max", "cls"]
-    assert list(found["table2"]) == [*members, *methods]  # no member is narrower than 8
+    # No member is narrower than 8
+    assert list(found["table2"]) == [*members, *methods]
     assert list(found["table3"]) == ["nobody", *members]
     assert all(list(row) == methods for row in found["table3"].values())
     assert len(found["table1"]) == 1 + 2 * (5 + 12)

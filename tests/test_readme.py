@@ -1,4 +1,6 @@
-"""The blocks of README and docs: Python runs from top to bottom, configs parse, shell lines name real commands."""
+"""The blocks of README and docs: Python runs from top to bottom, configs parse, shell lines name
+real commands.
+"""
 
 import re
 import shlex
@@ -21,15 +23,18 @@ PAGES = {
     page: page.read_text(encoding="utf8")
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 }
-PRINTING = {"README": 3, "faq": 100}  # pages of which so many blocks print what their comments say
+# Pages of which so many blocks print what their comments say
+PRINTING = {"README": 3, "faq": 100}
+# Which test_recipes.py runs on a tiny encoder; a component registers once
 RECIPES = (
     "data-frames",
     "few-shot",
-)  # which test_recipes.py runs on a tiny encoder; a component registers once
+)
 NEED_SPACY_TRANSFORMERS = ("spacy-transformers",)
 PRINT = re.compile(r"^\s*print\(.*?\)(?:  # (.*))?$", re.MULTILINE)
 GROUP = get_command(app)
-VALUE = re.compile(r"[\d(\[]|True|False")  # and no prose
+# And no prose
+VALUE = re.compile(r"[\d(\[]|True|False")
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +54,9 @@ def small_encoders(tiny_bert, tmp_path_factory):
 
 
 def load_or_make(load, name, **kwargs):
-    """Load a pipeline; in the place of one of spaCy that is not installed, make one that finds sentences."""
+    """Load a pipeline; in the place of one of spaCy that is not installed, make one that finds
+    sentences.
+    """
     if name != "en_core_web_sm":
         return load(name, **kwargs)
     nlp = spacy.blank("en")
@@ -70,10 +77,12 @@ def python_pages():
 @pytest.mark.filterwarnings("ignore:.*W109")
 def test_python_blocks(page, is_small, small_encoders, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    if is_small:  # folders are found before packages
+    # Folders are found before packages
+    if is_small:
         (tmp_path / "sentence-transformers").symlink_to(small_encoders)
         (tmp_path / "all-MiniLM-L6-v2").symlink_to(small_encoders / "all-MiniLM-L6-v2")
-    stand_in_for_missing(monkeypatch)  # of what no extra installs
+    # Of what no extra installs
+    stand_in_for_missing(monkeypatch)
     monkeypatch.setattr(spacy, "load", partial(load_or_make, spacy.load))
     assert blocks(PAGES[page], "python")
     namespace, found = {}, []
@@ -109,7 +118,9 @@ def test_files_in_the_docs_exist():
 
 
 def parse(words):
-    """Return the command of ours that a line names, its parameters' values, and what is left; nothing runs."""
+    """Return the command of ours that a line names, its parameters' values, and what is left;
+    nothing runs.
+    """
     name, command, rest = GROUP.resolve_command(GROUP.context_class(GROUP), words)
     values, left, _ = command.make_parser(
         command.context_class(command, info_name=name)
@@ -138,7 +149,8 @@ def test_shell_lines_name_real_commands_and_options():
                 if line.startswith("python -m spacy sbert ")
                 else []
             )
-            if words and "..." not in words:  # between backticks a command may lack its arguments
+            # Between backticks a command may lack its arguments
+            if words and "..." not in words:
                 parse(words[4:])
     for line, message in (
         ("nonsense PIPELINE", "No such command"),

@@ -1,4 +1,6 @@
-"""The recipes of docs/ on a tiny encoder: their blocks give the right values, and pin what the project pins."""
+"""The recipes of docs/ on a tiny encoder: their blocks give the right values, and pin what the
+project pins.
+"""
 
 import ast
 import asyncio
@@ -30,13 +32,16 @@ def text(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Iterator[Run]:
-    """Run blocks of a page, with a tiny encoder as the default one, as a module whose classes can be pickled."""
+    """Run blocks of a page, with a tiny encoder as the default one, as a module whose classes can
+    be pickled.
+    """
     model = f'"model": {{"name": {str(tiny_bert)!r}}}'
     tiny = {
         "all-MiniLM-L6-v2": str(tiny_bert),
         'add_pipe("sbert")': f'add_pipe("sbert", config={{{model}}})',
         'add_pipe("sbert", config={"loss"': f'add_pipe("sbert", config={{{model}, "loss"',
-        "few_shot_classes": "tiny_few_shot_classes",  # spaCy refuses a second component of one name
+        # spaCy refuses a second component of one name
+        "few_shot_classes": "tiny_few_shot_classes",
     }
 
     def run(name: str, blocks: list[str]) -> Namespace:
@@ -210,7 +215,10 @@ def test_few_shot_classes_load_in_another_process(few_shot, tmp_path):
     (tmp_path / f"{name}.py").write_text(
         component.replace("few_shot_classes", name), encoding="utf8"
     )
-    code = f"import {name}, spacy; print(spacy.load({str(Path('few-shot').resolve())!r})({TEXTS[0]!r}).cats)"
+    code = (
+        f"import {name}, spacy; "
+        f"print(spacy.load({str(Path('few-shot').resolve())!r})({TEXTS[0]!r}).cats)"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
     )

@@ -1,4 +1,6 @@
-"""Names are a contract: every entry point resolves, every registered thing has one, and codes of warnings stay."""
+"""Names are a contract: every entry point resolves, every registered thing has one, and codes of
+warnings stay.
+"""
 
 import ast
 import re

@@ -1,4 +1,6 @@
-"""Similarities by hand, correlations as SciPy's, principal components as NumPy's and scikit-learn's."""
+"""Similarities by hand, correlations as SciPy's, principal components as NumPy's and
+scikit-learn's.
+"""
 
 import numpy
 import pytest
@@ -24,7 +26,8 @@ from spacy_sbert.similarity import (
 RNG = numpy.random.default_rng(0)
 CASES = [
     (RNG.normal(size=500), RNG.normal(size=500)),
-    (RNG.integers(6, size=500) / 5, RNG.integers(6, size=500) / 5),  # many ties
+    # Many ties
+    (RNG.integers(6, size=500) / 5, RNG.integers(6, size=500) / 5),
     (numpy.array([1.0, 2.0]), numpy.array([4.0, 3.0])),
 ]
 SHAPES = [(50, 8), (5, 40), (3, 3), (1, 4), (7, 1)]
@@ -76,7 +79,8 @@ def test_undefined_correlations(correlation):
         torch.from_numpy(single),
     ):
         assert correlation(noise, [1, 2, 3]) is None and correlation([1, 2, 3], noise) is None
-    whole = [2.0**24, 2.0**24 + 2, 2.0**24 + 4]  # which float32 holds, but did not round
+    # Which float32 holds, but did not round
+    whole = [2.0**24, 2.0**24 + 2, 2.0**24 + 4]
     assert correlation(whole, [1, 2, 3]) == pytest.approx(1.0)
     assert correlation([1e300, 2.0, 1.0], [3, 2, 1]) is not None
     for predicted, gold, message in (
@@ -142,7 +146,8 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     util = pytest.importorskip("sentence_transformers.util")
-    rows = RNG.integers(-8, 9, size=(40, 12)).astype("float32") / 8  # exact in bfloat16, too
+    # Exact in bfloat16, too
+    rows = RNG.integers(-8, 9, size=(40, 12)).astype("float32") / 8
     rows[10:20] = rows[0] + RNG.integers(-1, 2, size=(10, 12)) / 8
     plain, given = torch.from_numpy(rows), FORMS[form](rows)
     assert numpy.allclose(cos_sim(given, given), util.cos_sim(plain, plain), atol=1e-6)
@@ -152,9 +157,8 @@ def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     scores, found = nearest(given, given, k=3)
     hits = util.semantic_search(plain, plain, top_k=3)
     assert numpy.allclose(scores, [[hit["score"] for hit in one] for one in hits], atol=1e-6)
-    assert (
-        found[:, 0] == [one[0]["corpus_id"] for one in hits]
-    ).mean() > 0.8  # of equal ones the order is free
+    # Of equal ones the order is free
+    assert (found[:, 0] == [one[0]["corpus_id"] for one in hits]).mean() > 0.8
     scores, _ = most_similar_pairs(given, k=20)
     mined = util.paraphrase_mining_embeddings(plain, top_k=40, max_pairs=1000)
     assert numpy.allclose(scores, [score for score, *_ in mined[:20]], atol=1e-6)

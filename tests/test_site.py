@@ -1,4 +1,6 @@
-"""The site is built from the pages without a warning, links and anchors included, and fetches nothing."""
+"""The site is built from the pages without a warning, links and anchors included, and fetches
+nothing.
+"""
 
 import os
 import re
@@ -13,7 +15,9 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of the site, built strictly, and what mkdocs wrote to standard error; its own notices are off."""
+    """The folder of the site, built strictly, and what mkdocs wrote to standard error; its own
+    notices are off.
+    """
     pytest.importorskip("material", reason="the site needs the extra docs")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]

@@ -55,7 +55,8 @@ class _OfNumbers(SentenceVectors):
         return tags
 
 
-LEFT_OUT = {"check_array_api_input"}  # of estimators that compute on arrays of other libraries
+# Of estimators that compute on arrays of other libraries
+LEFT_OUT = {"check_array_api_input"}
 
 
 def test_checks_of_scikit_learn(tiny_bert):
@@ -64,9 +65,11 @@ def test_checks_of_scikit_learn(tiny_bert):
     skipped = {one["check_name"] for one in results if one["status"] == "skipped"}
     assert failed == {}, skipped
     assert skipped <= LEFT_OUT and len(results) > 30
+    # Of texts scikit-learn has no checks of its own
     with pytest.warns(
-        SkipTestWarning, match="requires input"
-    ):  # of texts scikit-learn has no checks of its own
+        SkipTestWarning,
+        match="requires input",
+    ):
         check_estimator(SentenceVectors(str(tiny_bert)))
 
 
@@ -155,7 +158,10 @@ def test_grid_search_and_tables(step, expected):
 
 
 def test_needs_scikit_learn():
-    code = "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None; import spacy_sbert.sklearn"
+    code = (
+        "import sys; sys.modules['sklearn'] = sys.modules['sklearn.base'] = None; import "
+        "spacy_sbert.sklearn"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
     )

@@ -1,4 +1,6 @@
-"""What a user writes by the docs is clean for mypy, and the names at the top level have their types."""
+"""What a user writes by the docs is clean for mypy, and the names at the top level have their
+types.
+"""
 
 import ast
 import re
@@ -11,7 +13,8 @@ import spacy_sbert
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SETTINGS = "# mypy: allow-untyped-defs, ignore-missing-imports"  # as by default; a line of its own, above a title
+# As by default; a line of its own, above a title
+SETTINGS = "# mypy: allow-untyped-defs, ignore-missing-imports"
 USER = """
 import spacy
 from spacy_sbert import SentenceBert, find_meta, find_reranker, find_sbert
@@ -68,16 +71,17 @@ def python_of(text: str) -> str:
 
 
 def checked(folder: Path, sources: dict[str, str]) -> str:
-    """What mypy says of files by these names, with the project's settings and cache, which its own check fills."""
+    """What mypy says of files by these names, with the project's settings and cache, which its own
+    check fills.
+    """
     for name, source in sources.items():
         (folder / f"{name}.py").write_text(source, encoding="utf8")
     files = [str(folder / f"{name}.py") for name in sources]
     options = ["--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary", "--no-pretty"]
     found, failed, _ = api.run([*options, *files])
     assert failed == ""
-    return re.sub(
-        r"^.*[/\\](?=\w+\.py:)", "", found, flags=re.MULTILINE
-    )  # a cached message names an earlier folder
+    # A cached message names an earlier folder
+    return re.sub(r"^.*[/\\](?=\w+\.py:)", "", found, flags=re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -95,7 +99,8 @@ def test_what_a_user_writes_by_the_docs(tmp_path, monkeypatch):
     assert sorted(set(map(int, refused))) == list(range(10, TYPOS.count("\n") + 1))
     found = re.sub(r"^typos\.py:.*\n", "", found, flags=re.MULTILINE)
     assert sorted(re.findall(r"^\w+\.py:\d+: error: .*", found, re.MULTILINE)) == [
-        'wrong.py:3: error: Module "spacy_sbert" has no attribute "find_sbertt"; maybe "find_sbert"?  [attr-defined]',
+        'wrong.py:3: error: Module "spacy_sbert" has no attribute "find_sbertt"; maybe '
+        '"find_sbert"?  [attr-defined]',
         'wrong.py:5: error: "Callable[[Doc], Doc]" has no attribute "encode"  [attr-defined]',
     ]
     revealed = re.findall(r'Revealed type is "(?:\w+\.)*(\w+)', found)

@@ -10,11 +10,12 @@ from spacy.training.converters import iob_to_docs
 TOKENS = ("infersent", "paraphrase_average", "word_average")
 FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
 RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
+# tests/reranker, and the two tests of those without a transformer
 OTHERS = (
     *RERANKERS,
     *TOKENS,
     *FROM_TEACHERS,
-)  # tests/reranker, and the two tests of those without a transformer
+)
 CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
 TWO_STEPS = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
 

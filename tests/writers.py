@@ -1,4 +1,6 @@
-"""All that writes files: each as a call, and what is there when it is done; and calls in processes of their own."""
+"""All that writes files: each as a call, and what is there when it is done; and calls in processes
+of their own.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +26,8 @@ from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.readers import convert
 from spacy_sbert.search import BinaryVectors, VectorIndex
 
-SECONDS = 20  # that a call may take on a busy machine; what hangs takes for ever
+# That a call may take on a busy machine; what hangs takes for ever
+SECONDS = 20
 TEXTS = [
     "A man is eating.",
     "The cat sat.",
@@ -167,7 +170,9 @@ WRITERS += [keep_member_vectors, write_card, write_rows, write_results, write_pa
 
 
 def in_time(*works: Callable[[], Any]) -> Iterator[Any]:
-    """What calls say, one after the other in a process that ends: their text, or None, and errors with type."""
+    """What calls say, one after the other in a process that ends: their text, or None, and errors
+    with type.
+    """
     ours, theirs = get_context("fork").Pipe()
     pid = os.fork()
     if not pid:

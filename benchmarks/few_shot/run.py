@@ -1,4 +1,5 @@
-"""Accuracy of classes from a few labelled texts each: on the vectors as published, and after the batch-hard objective.
+"""Accuracy of classes from a few labelled texts each: on the vectors as published, and after the
+batch-hard objective.
 
 python benchmarks/few_shot/run.py DATA/intents/banking77_train.csv --seeds 1,2,3
 """
@@ -35,7 +36,9 @@ def split(rows: Rows, per_class: int, n_test: int, seed: int) -> tuple[Rows, Row
 
 
 def accuracy(nlp: spacy.Language, learn: Rows, test: Rows) -> float:
-    """Fit scikit-learn's logistic regression on the vectors, with its default settings but max_iter, and score it."""
+    """Fit scikit-learn's logistic regression on the vectors, with its default settings but
+    max_iter, and score it.
+    """
     sbert = find_sbert(nlp)
     classifier = LogisticRegression(max_iter=1000)
     classifier.fit(sbert.encode([text for text, _ in learn]), [label for _, label in learn])

@@ -1,8 +1,9 @@
 """How long SVD and GCCA take to fit once the members' vectors are on disk.
 
-Usage: python benchmarks/meta/fit_time.py [--n 100000] [--widths 384 384 384 384] [--rounds 3] [--output FILE.json]
-The vectors are made: a signal that all members share, and noise, in float32, memory-mapped as fit-meta leaves them. The
-time does not depend on what they say.
+Usage: python benchmarks/meta/fit_time.py [--n 100000] [--widths 384 384 384 384] [--rounds 3]
+    [--output FILE.json]
+The vectors are made: a signal that all members share, and noise, in float32, memory-mapped as
+fit-meta leaves them. The time does not depend on what they say.
 """
 
 import argparse

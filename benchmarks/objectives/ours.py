@@ -1,7 +1,8 @@
 """Train one objective with spacy-sbert, in spaCy's own training loop, and save what it reaches.
 
 Usage: python ours.py TASK SEED
-A result that is there already is kept. The data, the steps and the measures are those of peer.py: see tasks.py.
+A result that is there already is kept. The data, the steps and the measures are those of peer.py:
+see tasks.py.
 """
 
 import os
@@ -78,7 +79,8 @@ def fit(task: str, seed: int, folder: Path) -> Language:
         "training.optimizer.learn_rate.initial_rate": settings.learning_rate,
         "training.optimizer.learn_rate.warmup": settings.warmup,
         "training.max_epochs": 1,
-        "training.eval_frequency": 1_000_000,  # what counts is measured afterwards
+        # What counts is measured afterwards
+        "training.eval_frequency": 1_000_000,
         **{
             f"corpora.{corpus}.{key}": value
             for corpus in ("train", "dev")

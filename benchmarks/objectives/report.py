@@ -1,4 +1,5 @@
-"""Print the table of the comparisons from results/objectives.json: means over seeds, their spread, and the difference.
+"""Print the table of the comparisons from results/objectives.json: means over seeds, their spread,
+and the difference.
 
 Usage: python report.py
 """
@@ -35,7 +36,8 @@ def written(values: list[float]) -> str:
 def interval(
     ours: list[dict], theirs: list[dict], n_samples: int = 10_000
 ) -> tuple[float, float, float]:
-    """Difference of accuracies x 100 and its 95 % interval by a paired bootstrap over the test triplets.
+    """Difference of accuracies x 100 and its 95 % interval by a paired bootstrap over the test
+    triplets.
 
     For each triplet the fraction of a side's seeds that have it right is one observation.
     """
@@ -43,7 +45,8 @@ def interval(
         numpy.mean([[int(c) for c in result["right"]] for result in side], axis=0)
         for side in (ours, theirs)
     ]
-    difference = 100 * (right[0] - right[1])  # (triplets,)
+    # (triplets,)
+    difference = 100 * (right[0] - right[1])
     drawn = numpy.random.default_rng(0).integers(len(difference), size=(n_samples, len(difference)))
     low, high = numpy.quantile(difference[drawn].mean(axis=1), [0.025, 0.975])
     return float(difference.mean()), float(low), float(high)
@@ -51,7 +54,8 @@ def interval(
 
 def main() -> None:
     print(
-        "| objective, measure x 100 | spacy-sbert | sentence-transformers | difference |\n|---|---|---|---|"
+        "| objective, measure x 100 | spacy-sbert | sentence-transformers | difference "
+        "|\n|---|---|---|---|"
     )
     for task, measures in MEASURES.items():
         ours, theirs = results(task, "spacy-sbert"), results(task, "sentence-transformers")
@@ -64,7 +68,8 @@ def main() -> None:
     ours, theirs = results("triplet", "spacy-sbert"), results("triplet", "sentence-transformers")
     start = read_runs(RESULTS)["triplet-sentence-transformers-0"]
     print(
-        "\nDifference in the accuracy of triplets, 95 % interval of a paired bootstrap over the test triplets:"
+        "\nDifference in the accuracy of triplets, 95 % interval of a paired bootstrap over the "
+        "test triplets:"
     )
     print(
         "against sentence-transformers: {:+.2f} ({:+.2f} to {:+.2f})".format(

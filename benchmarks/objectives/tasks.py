@@ -1,12 +1,14 @@
 """The comparisons with sentence-transformers: their data, and how a trained encoder is measured.
 
-Both sides train on the rows that `training_rows` yields and are measured by `measure`, so that nothing but the
-training differs. Data: the folder that SPACY_SBERT_DATA names.
+Both sides train on the rows that `training_rows` yields and are measured by `measure`, so that
+nothing but the training differs. Data: the folder that SPACY_SBERT_DATA names.
 
-"classification" compares what each library gives as it is. There the heads learn at different speeds: transformers'
-Trainer zeroes the gradients of the model, and not those of a loss, so that sentence-transformers updates its classifier
-with the sum of all gradients so far; and configs/nli.cfg has a learn_rate_factor. "classification_equal_head" compares
-the libraries with the classifier's gradient zeroed after each step, and with the encoder's learning rate for the head.
+"classification" compares what each library gives as it is. There the heads learn at different
+speeds: transformers' Trainer zeroes the gradients of the model, and not those of a loss, so that
+    sentence-transformers updates its classifier
+with the sum of all gradients so far; and configs/nli.cfg has a learn_rate_factor.
+"classification_equal_head" compares the libraries with the classifier's gradient zeroed after each
+step, and with the encoder's learning rate for the head.
 """
 
 import csv

@@ -44,13 +44,15 @@ TABLE_6 = [
     "u,v,abs_diff",
     "u,v,abs_diff,product",
 ]
+# A bar alone would end a cell
 WRITTEN = {
     "u": "u",
     "v": "v",
     "abs_diff": "\\|u-v\\|",
     "product": "u*v",
-}  # a bar alone would end a cell
-NONE = "none"  # the concatenation of a loss that has none
+}
+# The concatenation of a loss that has none
+NONE = "none"
 
 
 def run(args: argparse.Namespace, pooling: str, concatenation: str, seed: int) -> Scores:
@@ -121,7 +123,8 @@ def main() -> None:
     settings = settings_of(args, "epochs", "steps", "head_factor")
     settings.update(config=digest(args.config), data=digest(*data, args.dev))
     runs = Runs(args.output, vars(args), table)
-    for seed in args.seeds:  # seed by seed: a table that is stopped has each row
+    # Seed by seed: a table that is stopped has each row
+    for seed in args.seeds:
         for each in product(args.pooling, concatenations):
             runs(*each, str(seed), settings=settings, make=partial(run, args, *each, seed))
     print(table(runs.found))

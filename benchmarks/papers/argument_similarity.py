@@ -1,19 +1,24 @@
-"""Train on pairs of arguments and score on held-out pairs and on held-out topics, and write the table of the means.
+"""Train on pairs of arguments and score on held-out pairs and on held-out topics, and write the
+table of the means.
 
 After Table 3 of Reimers and Gurevych 2019 (section 4.3; Misra et al. 2016), by four protocols:
 
-folds: cross-validation over the pairs. A pair that is scored is never trained on, in neither order; a sentence may
-    stand in pairs of both sides. The paper does not say how its ten folds were drawn.
-sentences: the same, but no sentence is on both sides: pairs that share one, directly or through others, are in the
-    same fold. Not by default: all pairs of the sample are connected so.
+folds: cross-validation over the pairs. A pair that is scored is never trained on, in neither order;
+    a sentence may stand in pairs of both sides. The paper does not say how its ten folds were
+    drawn.
+sentences: the same, but no sentence is on both sides: pairs that share one, directly or through
+    others, are in the same fold. Not by default: all pairs of the sample are connected so.
 topics: train on all topics but one and score on that one, for each; no sentence is on both sides.
 topic-folds: the same with folds of topics, --topic-folds of them, which takes fewer trainings.
 
-Rows: vectors without training and with it, support vector regression on those without, a cross-encoder, tf-idf and,
+Rows: vectors without training and with it, support vector regression on those without, a
+    cross-encoder, tf-idf and,
 with --static, averaged static vectors. Both
-correlations, averaged over folds or topics, with their standard deviation. What is finished is not made again.
+correlations, averaged over folds or topics, with their standard deviation. What is finished is not
+made again.
 
-    python benchmarks/papers/argument_similarity.py --data UKP_ASPECT.tsv --layout ukp --output metrics/aspect
+    python benchmarks/papers/argument_similarity.py --data UKP_ASPECT.tsv --layout ukp --output
+    metrics/aspect
 """
 
 import argparse
@@ -74,17 +79,20 @@ PROTOCOLS = {
     "topics": "leave one topic out ({count})",
     "topic-folds": "{count}-fold cross-validation over topics",
 }
-Predicted = tuple[
-    numpy.ndarray, float
-]  # of each test pair, float (n,), and the seconds of training
-SVR_SEED = 0  # of the inner folds that choose its settings
-MEASURES = ("pearson", "spearman")  # in the order of the paper
+# Of each test pair, float (n,), and the seconds of training
+Predicted = tuple[numpy.ndarray, float]
+# Of the inner folds that choose its settings
+SVR_SEED = 0
+# In the order of the paper
+MEASURES = ("pearson", "spearman")
 
 
 def make_splits(
     protocol: str, rows: Sequence[ArgumentRow], folds: int, only: Sequence[str] = ()
 ) -> list[Split]:
-    """The splits of one of PROTOCOLS: all, or only those of some names. folds (int): of pairs, sentences or topics."""
+    """The splits of one of PROTOCOLS: all, or only those of some names. folds (int): of pairs,
+    sentences or topics.
+    """
     members, topics = [row.members for row in rows], [row.topic for row in rows]
     make: dict[str, Callable[[], list[Split]]] = {
         "folds": lambda: split_folds(members, folds),
@@ -99,13 +107,16 @@ def make_splits(
     unknown = set(only) - {split.name for split in splits}
     if unknown:
         raise SystemExit(
-            f"--only {', '.join(unknown)}: expected some of {', '.join(split.name for split in splits)}"
+            f"--only {', '.join(unknown)}: expected some of "
+            f"{', '.join(split.name for split in splits)}"
         )
     return [split for split in splits if not only or split.name in only]
 
 
 def fixed_source(args: argparse.Namespace, row: str) -> Source:
-    """What gives vectors without learning from scores; tf-idf has its document frequencies of all texts."""
+    """What gives vectors without learning from scores; tf-idf has its document frequencies of all
+    texts.
+    """
     if row == "untrained":
         return PipelineSource(untrained(args.config, args))
     return make_baseline(row, nlp=spacy.load(args.static) if row == "static" else None)
@@ -156,7 +167,9 @@ def score_fixed(
 def regressed(
     source: Source, rows: Sequence[ArgumentRow], splits: Sequence[Split]
 ) -> numpy.ndarray:
-    """What support vector regression on |u-v| and u*v says of each pair that is held out, float (n,)."""
+    """What support vector regression on |u-v| and u*v says of each pair that is held out, float
+    (n,).
+    """
     features = concatenated(*vectors(source, rows), parts=SYMMETRIC)
     scores, predicted = numpy.array([row.score for row in rows]), numpy.full(len(rows), numpy.nan)
     for split in splits:
@@ -172,7 +185,8 @@ def fit_and_score(
 ) -> Scores:
     """Learn from a split, and score its test pairs."""
     train, test = list(split.train), [rows[i] for i in split.test]
-    random.Random(seed).shuffle(train)  # so that a limit leaves pairs of all topics
+    # So that a limit leaves pairs of all topics
+    random.Random(seed).shuffle(train)
     limited = [rows[i] for i in train[: args.limit or len(train)]]
     predicted, seconds = LEARNERS[row](args, row, limited, test, seed)
     return {**correlate(predicted, test), "seconds": seconds}
@@ -200,7 +214,8 @@ def fit_pipeline(
         return similarities(load(model), test), seconds
 
 
-# What learns from pairs: from the options, its row, training pairs, test pairs and a seed to what it predicts of these.
+# What learns from pairs: from the options, its row, training pairs, test pairs and a seed to what
+# it predicts of these.
 LEARNERS: dict[str, Callable[..., Predicted]] = {
     "bi-encoder": fit_pipeline,
     "cross-encoder": fit_pipeline,
@@ -242,7 +257,9 @@ def weights_of(args: argparse.Namespace, row: str) -> Settings:
 
 
 def table(scores: dict[tuple[str, ...], Scores]) -> str:
-    """Markdown, a line for each protocol and row: mean and standard deviation over splits, of the means over seeds."""
+    """Markdown, a line for each protocol and row: mean and standard deviation over splits, of the
+    means over seeds.
+    """
     found: dict[tuple[str, str], dict[str, list[Scores]]] = {}
     for (protocol, row, *rest), one in scores.items():
         splits = found.setdefault((protocol, row), {})

@@ -9,7 +9,8 @@ TOPIC_FOLDS = 4
 
 
 def split_sentences(members: Sequence[tuple[str, ...]], folds: int = N_FOLDS) -> list[Split]:
-    """Leave out each fold in turn; all pairs that share a sentence, directly or through others, are in one fold.
+    """Leave out each fold in turn; all pairs that share a sentence, directly or through others, are
+    in one fold.
 
     The largest of these groups comes first, each into the fold that has the fewest pairs yet.
 
@@ -32,10 +33,11 @@ def split_topic_folds(
 
     Of the other topics, pairs with a sentence that is scored are left out too.
 
-    members (n tuples of two strings), topics (n strings): the pairs, and what each is about. folds (int): how many.
+    members (n tuples of two strings), topics (n strings): the pairs, and what each is about. folds
+        (int): how many.
     RAISES (ValueError): if there are fewer than two folds, or more than topics.
-    SOURCE: Reimers et al. 2019, Classification and Clustering of Arguments with Contextualized Word Embeddings,
-        section 5 (four folds of seven topics).
+    SOURCE: Reimers et al. 2019, Classification and Clustering of Arguments with Contextualized Word
+        Embeddings, section 5 (four folds of seven topics).
     """
     order = list(dict.fromkeys(topics))
     _check_folds(folds, len(order), "topics")
@@ -53,7 +55,9 @@ def _check_folds(folds: int, most: int, what: str) -> None:
 
 
 def connected(members: Sequence[tuple[str, ...]]) -> list[list[int]]:
-    """Return the indices of pairs that share a sentence, directly or through others; each pair is in one group."""
+    """Return the indices of pairs that share a sentence, directly or through others; each pair is
+    in one group.
+    """
     group_of: dict[str, list[int]] = {}
     for i, pair in enumerate(members):
         met = {id(group_of[text]): group_of[text] for text in pair if text in group_of}

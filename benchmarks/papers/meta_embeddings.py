@@ -1,17 +1,18 @@
 """Fit every meta-embedding of an ensemble, and write the tables of Poerner et al. 2020.
 
-    python benchmarks/papers/meta_embeddings.py training/ensemble --corpus sentences.tsv.gz --column 2 --data data
-        --output metrics/meta
+    python benchmarks/papers/meta_embeddings.py training/ensemble --corpus sentences.tsv.gz --column
+        2 --data data --output metrics/meta
 
-table1.md: hyper-parameters, and whether members are brought to length 1, by Pearson and Spearman on STS benchmark dev.
-table2.md: members, members projected up to the methods' width (mean of 10 seeds) and methods, with the hyper-parameters
-that did best in table 1; a year by the unweighted mean of its sub-sets; the mean over the tasks, without that of table
-1; and how much better than the best member a method is by that mean, with a 95 % interval. table3.md: each method
-without one of the members. table4.md: each sub-set. scores.json holds everything, with the seconds of each fit.
+table1.md: hyper-parameters, and whether members are brought to length 1, by Pearson and Spearman on
+STS benchmark dev. table2.md: members, members projected up to the methods' width (mean of 10 seeds)
+and methods, with the hyper-parameters that did best in table 1; a year by the unweighted mean of
+its sub-sets; the mean over the tasks, without that of table 1; and how much better than the best
+member a method is by that mean, with a 95 % interval. table3.md: each method without one of the
+members. table4.md: each sub-set. scores.json holds everything, with the seconds of each fit.
 
-The members' vectors are made once and kept in the output folder, in `vectors`. What each setting scores is written to
-`runs` at once, also that it cannot be fitted, and why: a run that was stopped goes on from there. Other members, data,
-sentences or versions are other runs.
+The members' vectors are made once and kept in the output folder, in `vectors`. What each setting
+scores is written to `runs` at once, also that it cannot be fitted, and why: a run that was stopped
+goes on from there. Other members, data, sentences or versions are other runs.
 """
 
 import argparse
@@ -34,17 +35,24 @@ from spacy_sbert.meta.fit import MANIFEST, ShortSentences, Texts, read_sentences
 from spacy_sbert.meta.methods import LAYERS, LOSSES, METHODS, make_estimator
 
 TAUS = (1e-2, 1e-1, 1.0, 1e1, 1e2)
-Table = tuple[Sequence[str], list[list[str]], Sequence[str]]  # header, lines, notes
+# header, lines, notes
+Table = tuple[Sequence[str], list[list[str]], Sequence[str]]
 
-RAW = {"gcca", "ae"}  # methods to which the paper gives the members' vectors as they are
+# Methods to which the paper gives the members' vectors as they are
+RAW = {"gcca", "ae"}
 CORRELATION = "Pearson / Spearman x 100 of cosine."
-PAPER = "(paper): the members' vectors are as Poerner et al. 2020 give them to the method, for gcca and ae as they are."
+PAPER = (
+    "(paper): the members' vectors are as Poerner et al. 2020 give them to the method, for gcca "
+    "and ae as they are."
+)
 TUNED = "(tuned): the hyper-parameters are those that did best on it; no mean has it."
 NONE = "-: no score; scores.json says why."
 
 
 def sample(path: Path, column: int | None, n: int, seed: int) -> Texts:
-    """The sentences of a file, or n of them drawn at random, in their order; as often as it is called."""
+    """The sentences of a file, or n of them drawn at random, in their order; as often as it is
+    called.
+    """
     if not n:
         return lambda: read_sentences(path, column)
     total = sum(1 for _ in read_sentences(path, column))
@@ -54,9 +62,11 @@ def sample(path: Path, column: int | None, n: int, seed: int) -> Texts:
 
 
 class Ensemble:
-    """Members by their vectors of the corpus and of whatever is scored; every method is fitted here.
+    """Members by their vectors of the corpus and of whatever is scored; every method is fitted
+    here.
 
-    members (Members), data (Data): what is scored, and on what. views: the members' vectors of the corpus, as fit_meta
+    members (Members), data (Data): what is scored, and on what. views: the members' vectors of the
+        corpus, as fit_meta
     gives them. folder (Path): where each run is saved.
     """
 
@@ -78,8 +88,10 @@ class Ensemble:
         return self._saved(name, settings, lambda: self.data.score_projected(source, width))
 
     def method(self, settings: Scores, *, without: str | None = None, n: int = 0) -> Scores:
-        """What members score, all or all but one, combined by a method that is fitted on all sentences, or on n of them
-        spread over all; with the seconds and the notes of the fit, or the error, where there can be none."""
+        """What members score, all or all but one, combined by a method that is fitted on all
+        sentences, or on n of them
+        spread over all; with the seconds and the notes of the fit, or the error, where there can be
+        none."""
         chosen = [i for i, name in enumerate(self.members.names) if name != without]
         names, total = [self.members.names[i] for i in chosen], len(self.views[0])
         rows = numpy.linspace(0, total - 1, n).astype(int) if n else slice(None)
@@ -108,7 +120,8 @@ class Ensemble:
         if not file.exists():
             try:
                 scores = make()
-            except (MemoryError, RuntimeError) as error:  # it may end well another time
+            except (MemoryError, RuntimeError) as error:
+                # It may end well another time
                 return {"error": f"{type(error).__name__}: {error}"}
             file.parent.mkdir(parents=True, exist_ok=True)
             write_json(file, {"scores": scores, "settings": settings})
@@ -136,7 +149,9 @@ def grid_of(sizes: Sequence[int], training: Scores) -> list[Scores]:
 
 
 def search(ensemble: Ensemble, grid: Sequence[Scores], n: int) -> dict[str, Scores]:
-    """Table 1: what each of the hyper-parameters scores on STS benchmark dev; autoencoders on n sentences."""
+    """Table 1: what each of the hyper-parameters scores on STS benchmark dev; autoencoders on n
+    sentences.
+    """
     found: dict[str, Scores] = {}
     for settings in grid:
         one = ensemble.method(settings, n=n if settings["method"] == "ae" else 0)
@@ -151,7 +166,9 @@ def of_fit(found: Scores) -> Scores:
 
 
 def best_of(found: dict[str, Scores], method: str, normalize: bool) -> Scores | None:
-    """The settings that correlate best, by rank, with members brought to length 1 or not; none if none has a score."""
+    """The settings that correlate best, by rank, with members brought to length 1 or not; none if
+    none has a score.
+    """
     keys = {
         key: json.loads(key)
         for key, one in found.items()
@@ -168,7 +185,9 @@ def best_of(found: dict[str, Scores], method: str, normalize: bool) -> Scores | 
 def chosen_settings(
     found: dict[str, Scores], epochs: int, methods: Sequence[str]
 ) -> dict[str, Scores]:
-    """The settings of each row of table 2 that is a method, with the hyper-parameters that did best."""
+    """The settings of each row of table 2 that is a method, with the hyper-parameters that did
+    best.
+    """
     settings: dict[str, Scores] = {}
     for method, raw in product(methods, (True, False)):
         searched = any(json.loads(key)["method"] == method for key in found)
@@ -271,10 +290,15 @@ def _methods(found: Scores) -> Table:
         for name, row in rows.items()
     ]
     better = (
-        f"better: by how much the method's mean of Spearman is above that of the best member ({found['best_member']}), "
-        f"and the 95 % interval of {found['resamples']} paired resamples of the pairs within each sub-set."
+        "better: by how much the method's mean of Spearman is above that of the best member "
+        f"({found['best_member']}), "
+        f"and the 95 % interval of {found['resamples']} paired resamples of the pairs within each "
+        "sub-set."
     )
-    up = f"projected up: at random to {found['projected_to']} numbers, the mean of 10 seeds; members that are narrower."
+    up = (
+        f"projected up: at random to {found['projected_to']} numbers, the mean of 10 seeds; "
+        "members that are narrower."
+    )
     heads = [f"{task} (tuned)" if task in tuned_on else task for task in tasks]
     return ["", *heads, "mean", "better", "fit, s"], lines, [CORRELATION, PAPER, TUNED, up, better]
 
@@ -338,7 +362,8 @@ def arguments() -> argparse.Namespace:
         "--sizes",
         nargs="*",
         type=int,
-        help="of svd and gcca; the first is that of ae, and of members projected up; by default the widest",
+        help="of svd and gcca; the first is that of ae, and of members projected up; by default "
+        "the widest",
     )
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--epochs", type=int, default=500, help="of autoencoders")

@@ -1,4 +1,6 @@
-"""What the tables of meta-embeddings score: members and methods on the STS tasks, and how sure a difference is."""
+"""What the tables of meta-embeddings score: members and methods on the STS tasks, and how sure a
+difference is.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ from spacy_sbert.readers.datasets import read_sts
 from spacy_sbert.similarity import cosine, pearson, spearman
 
 RESAMPLES = 1000
-SEED = 1  # of the resamples
+# Of the resamples
+SEED = 1
 CORRELATIONS = {"pearson": pearson, "spearman": spearman}
 Scores = dict[str, Any]
 
@@ -37,7 +40,8 @@ class Members:
         self.nlp, self.pipe, self.folder = nlp, pipe, folder
         self.names = [member.name for member in pipe.members]
         self.place: dict[str, int] = {}
-        self.rows: list[numpy.ndarray] = []  # of each member, (texts so far, d_j)
+        # Of each member, (texts so far, d_j)
+        self.rows: list[numpy.ndarray] = []
 
     def __call__(self, texts: Sequence[str], chosen: Sequence[int]) -> list[numpy.ndarray]:
         """The vectors of some members, float32 (n, d_j) each."""
@@ -109,12 +113,16 @@ class Data:
         return {"files": self.files(), "dev": file_digest(self.dev), "any_count": self.any_count}
 
     def score(self, source: Combined) -> Scores:
-        """Correlations x 100: dev, and by task of the vectors as they are; and what was predicted in these."""
+        """Correlations x 100: dev, and by task of the vectors as they are; and what was predicted
+        in these.
+        """
         tasks, predictions = self._tasks(source, "own")
         return {"dev": self._on_dev(source), "tasks": tasks, "predictions": predictions}
 
     def score_projected(self, source: Combined, width: int) -> Scores:
-        """The same of vectors projected up to a width, the mean of ten seeds, without what was predicted."""
+        """The same of vectors projected up to a width, the mean of ten seeds, without what was
+        predicted.
+        """
         tasks, _ = self._tasks(source, f"up-{width}")
         return {"tasks": tasks}
 
@@ -152,7 +160,9 @@ def _of_task(scores: Mapping[str, Scores]) -> Scores:
 
 
 def average(tasks: Mapping[str, Scores], left_out: Sequence[str]) -> Scores:
-    """The unweighted mean over tasks, but for some; no number where one is not defined, or there is no task."""
+    """The unweighted mean over tasks, but for some; no number where one is not defined, or there is
+    no task.
+    """
     kept = [scores for task, scores in tasks.items() if task not in left_out]
     found = {name: mean(scores[name] for scores in kept) for name in CORRELATIONS}
     return {name: None if value == "-" else value for name, value in found.items()}
@@ -162,7 +172,8 @@ def resampled(predictions: Mapping[str, Scores], left_out: Sequence[str]) -> num
     """Spearman x 100 of resamples of the pairs within each sub-set, averaged as `average` does it.
 
     predictions: of each task, its predicted, gold and subset, n each. left_out: tasks.
-    RETURNS (float64 (1 + RESAMPLES,)): first of the pairs as they are. The same resamples, whatever was predicted.
+    RETURNS (float64 (1 + RESAMPLES,)): first of the pairs as they are. The same resamples, whatever
+        was predicted.
     """
     tasks = []
     for number, (task, found) in enumerate(predictions.items()):
@@ -179,10 +190,12 @@ def resampled(predictions: Mapping[str, Scores], left_out: Sequence[str]) -> num
 
 
 def difference(ours: numpy.ndarray, theirs: numpy.ndarray) -> Scores | None:
-    """How much better ours are, in Spearman x 100, and the ends of its 95 % interval; see resampled.
+    """How much better ours are, in Spearman x 100, and the ends of its 95 % interval; see
+    resampled.
 
     RETURNS (dict): difference, low and high; None where most resamples are not defined.
-    SOURCE: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13: the percentile interval.
+    SOURCE: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13: the percentile
+        interval.
     """
     ends = interval((ours - theirs)[1:])
     return (

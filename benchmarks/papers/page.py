@@ -1,10 +1,12 @@
-"""Put the saved tables into docs/papers.md, and draw them: benchmarks/papers/papers.html and a page for each section.
+"""Put the saved tables into docs/papers.md, and draw them: benchmarks/papers/papers.html and a page
+for each section.
 
     python benchmarks/papers/page.py            after the results have changed
     python benchmarks/papers/page.py --check    whether the page says what was saved
 
-In the page a table stands between `<!-- table FILE -->` and `<!-- end -->`, FILE below benchmarks/papers/results, and
-with `<!-- table FILE, plot COLUMN -->` the figures of that column are drawn, too: the first number of each cell.
+In the page a table stands between `<!-- table FILE -->` and `<!-- end -->`, FILE below
+benchmarks/papers/results, and with `<!-- table FILE, plot COLUMN -->` the figures of that column
+are drawn, too: the first number of each cell.
 """
 
 import argparse
@@ -19,18 +21,20 @@ from spacy_sbert.render.plots import Bar, Plot, bars
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "papers.md"
 RESULTS = HERE / "results"
-INDEX, FOLDER = "papers.html", "pages"  # the page that lists the others, and their folder
-CONTENTS = '<nav aria-label="Contents"><ul>'  # in every page
+# The page that lists the others, and their folder
+INDEX, FOLDER = "papers.html", "pages"
+# In every page
+CONTENTS = '<nav aria-label="Contents"><ul>'
 BLOCK = re.compile(
     r"<!-- table (?P<file>[^\s,]+)(?:, plot (?P<column>[^>]+?))? -->\n(?P<body>.*?)<!-- end -->",
     re.S,
 )
-TABLE = re.compile(
-    r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M
-)  # notes: until the next one
+# notes: until the next one
+TABLE = re.compile(r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M)
 HEADING = re.compile(r"^(#+) (.+)$", re.M)
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-CELLS = re.compile(r"(?<!\\)\|")  # a bar that is escaped ends no cell
+# A bar that is escaped ends no cell
+CELLS = re.compile(r"(?<!\\)\|")
 
 
 def filled(page: str) -> str:
@@ -44,8 +48,11 @@ def filled(page: str) -> str:
 
 
 def drawn(page: str) -> dict[str, str]:
-    """Return HTML pages by their paths from benchmarks/papers: one for each section with tables, and their index."""
-    sections: dict[str, dict[str, str]] = {}  # by paper, the path of each section's page
+    """Return HTML pages by their paths from benchmarks/papers: one for each section with tables,
+    and their index.
+    """
+    # By paper, the path of each section's page
+    sections: dict[str, dict[str, str]] = {}
     tables: dict[str, list[Table]] = {}
     plots: dict[str, list[Plot]] = {}
     for found in BLOCK.finditer(page):
@@ -93,7 +100,9 @@ def _index(sections: dict[str, dict[str, str]]) -> str:
 
 
 def _numbered(tables: list[Table]) -> list[Table]:
-    """Return the tables of a page, which have the same title, with their numbers if there are several."""
+    """Return the tables of a page, which have the same title, with their numbers if there are
+    several.
+    """
     if len(tables) == 1:
         return tables
     return [

@@ -1,8 +1,10 @@
 """Register the tasks that only docs/papers.md has, and those of the package for more settings.
 
-    python -m spacy sbert benchmark PIPELINE DATA --suite arguments --code benchmarks/papers/paper_tasks.py
+    python -m spacy sbert benchmark PIPELINE DATA --suite arguments --code
+    benchmarks/papers/paper_tasks.py
 
-Suites: arguments, learned, probing. Settings of sts, sick, triplets and transfer: normalizations, sizes, the MLP.
+Suites: arguments, learned, probing. Settings of sts, sick, triplets and transfer: normalizations,
+    sizes, the MLP.
 """
 
 import sys
@@ -10,7 +12,8 @@ from pathlib import Path
 
 from spacy_sbert.evaluation import register_tasks
 
-sys.path.append(str(Path(__file__).parent))  # `--code` imports this file alone
+# `--code` imports this file alone
+sys.path.append(str(Path(__file__).parent))
 
 from protocols import arguments, classification, learned_similarity, probing, variants
 

@@ -1,8 +1,11 @@
-"""Measure encoders in several ways, and write what the ways change: after Eger, Rückle and Gurevych 2019.
+"""Measure encoders in several ways, and write what the ways change: after Eger, Rückle and Gurevych
+2019.
 
-    python benchmarks/papers/pitfalls.py --encoders training/encoders --output benchmarks/papers/results/pitfalls
+    python benchmarks/papers/pitfalls.py --encoders training/encoders --output
+    benchmarks/papers/results/pitfalls
 
-Each encoder and baseline is measured in PARTS, a file each in the output folder, and not measured again. The tables:
+Each encoder and baseline is measured in PARTS, a file each in the output folder, and not measured
+again. The tables:
 
 sizes           Spearman's correlation on STS tasks of principal components and of random up-projections
 normalizations  the same, and accuracy on transfer tasks, of vectors that are scaled
@@ -27,7 +30,8 @@ from spacy_sbert.evaluation import Settings, evaluate_suites
 NORMALIZATIONS = ("none", "unit", "zscore", "zscore_unit")
 SIZES = ("own", "pca-32", "pca-64", "pca-128", "pca-256", "up-1024")
 SCALED = ("none", "zscore")
-PARTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # suites, and settings
+# suites, and settings
+PARTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "pairs": (("sts",), {"normalizations": NORMALIZATIONS, "sizes": SIZES, "seeds": (1, 2, 3)}),
     "learned": (("learned",), {"seeds": (1,)}),
     "classes": (
@@ -40,7 +44,8 @@ PARTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # suites, and sett
     ),
 }
 SIMILARITIES = ("cosine", "learned", "softmax", "svr")
-Found = Mapping[str, Mapping[str, Any]]  # results of parts, by encoder
+# Results of parts, by encoder
+Found = Mapping[str, Mapping[str, Any]]
 
 
 def measured(name: str, part: str, args: argparse.Namespace, data: Path) -> dict[str, Any]:
@@ -102,7 +107,9 @@ def tasks_of(parts: Mapping[str, Any], part: str) -> Mapping[str, Any]:
 
 
 def sizes(found: Found) -> str:
-    """A row an encoder: the mean over STS tasks, and over transfer tasks where they were measured at that size."""
+    """A row an encoder: the mean over STS tasks, and over transfer tasks where they were measured
+    at that size.
+    """
     rows = []
     for name, parts in found.items():
         pairs = of_suite(parts, "pairs", "sts")
@@ -143,7 +150,8 @@ def normalizations(found: Found) -> str:
 
 
 def classifiers(found: Found) -> str:
-    """A table each of transfer and probing tasks: accuracies and ranks; below, their rank correlation, and how many
+    """A table each of transfer and probing tasks: accuracies and ranks; below, their rank
+    correlation, and how many
     have another rank."""
     names = [name for name, parts in found.items() if "classes" in parts]
     suites = PARTS["classes"][0] if names else ()

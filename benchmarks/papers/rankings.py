@@ -1,10 +1,12 @@
-"""How models change ranks between settings, and how transfer and probing tasks rank them: after Eger et al. 2019.
+"""How models change ranks between settings, and how transfer and probing tasks rank them: after
+Eger et al. 2019.
 
     python benchmarks/papers/rankings.py a.json b.json c.json --output rankings.json
 
-Results are those of `spacy sbert benchmark --output`; a report is written beside the JSON and shown. Ranks are compared
-between sizes and normalizations, between both classifiers, and between the cosine and a learned similarity. From five
-models on, there are rank correlations of transfer and probing tasks.
+Results are those of `spacy sbert benchmark --output`; a report is written beside the JSON and
+shown. Ranks are compared between sizes and normalizations, between both classifiers, and between
+the cosine and a learned similarity. From five models on, there are rank correlations of transfer
+and probing tasks.
 """
 
 import argparse
@@ -24,11 +26,15 @@ from spacy_sbert.render.document import Document, Row, Table
 from spacy_sbert.similarity import spearman
 
 _MIN_MODELS = 5
+# Of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
 _OTHERS = (
     "SST-5",
     "SICK-E",
-)  # of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
-_METHOD = "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation of 1 or -1"
+)
+_METHOD = (
+    "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation "
+    "of 1 or -1"
+)
 _PAIRS = {"classifiers": ("lr", "mlp"), "similarities": ("cosine", "learned")}
 _KINDS = {
     "variants": "normalisation and size",
@@ -38,10 +44,12 @@ _KINDS = {
 
 
 def rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, Json]:
-    """Find out how models change ranks between variants, classifiers, and cosine and learned similarity.
+    """Find out how models change ranks between variants, classifiers, and cosine and learned
+    similarity.
 
-    Beside each shared task, the mean of a suite's tasks is ranked. For each of _KINDS: compared, how many pairs of
-    rankings; changes, those that differ: task, from, to, before and after, the ranks of the models.
+    Beside each shared task, the mean of a suite's tasks is ranked. For each of _KINDS: compared,
+    how many pairs of rankings; changes, those that differ: task, from, to, before and after, the
+    ranks of the models.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
     """
     by_kind: dict[str, Json] = {kind: {"compared": 0, "changes": []} for kind in _KINDS}
@@ -75,7 +83,9 @@ def rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, Js
 
 
 def ranks(values: Sequence[Figure]) -> list[int] | None:
-    """Return the ranks of figures, the highest first, equal ones sharing the best; None if one is missing."""
+    """Return the ranks of figures, the highest first, equal ones sharing the best; None if one is
+    missing.
+    """
     numbers = [value for value in values if isinstance(value, int | float)]
     if len(numbers) < len(values):
         return None
@@ -85,15 +95,17 @@ def ranks(values: Sequence[Figure]) -> list[int] | None:
 def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Json:
     """Correlate how models do on probing tasks with how they do on transfer tasks.
 
-    Spearman's rank correlation over models: each of the seven transfer tasks, and their mean, with each probing task,
-    and theirs. Its 95 % interval is tanh(artanh(rho) -+ 1.96 sqrt(1.06 / (n - 3))), n models.
+    Spearman's rank correlation over models: each of the seven transfer tasks, and their mean, with
+    each probing task, and theirs. Its 95 % interval is tanh(artanh(rho) -+ 1.96 sqrt(1.06 / (n -
+    3))), n models.
 
     results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have.
-    RETURNS (dict): models, how many; correlations, by transfer task and probing task, None if not defined; intervals,
-        in the same shape, None too for 1 and -1, of which the formula would be sure; interval, how they are made;
-        left_out, tasks of the suite that are not among the seven. Or reason, why there are none.
-    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3; Fieller, Hartley and Pearson
-        1957, Tests for rank correlation coefficients I.
+    RETURNS (dict): models, how many; correlations, by transfer task and probing task, None if not
+        defined; intervals, in the same shape, None too for 1 and -1, of which the formula would be
+        sure; interval, how they are made; left_out, tasks of the suite that are not among the
+        seven. Or reason, why there are none.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3; Fieller,
+        Hartley and Pearson 1957, Tests for rank correlation coefficients I.
     """
     suites, n = by_suite({name: results[0]["tasks"][name] for name in shared}), len(results)
     if n < _MIN_MODELS:
@@ -115,7 +127,8 @@ def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Json:
 
 
 def _fisher_interval(correlation: float | None, n: int) -> list[float] | None:
-    if correlation is None or abs(correlation) > 1 - 1e-9:  # 1 up to rounding
+    # 1 up to rounding
+    if correlation is None or abs(correlation) > 1 - 1e-9:
         return None
     z, half = math.atanh(correlation), stats.norm.ppf(0.975) * math.sqrt(1.06 / (n - 3))
     return [math.tanh(z - half), math.tanh(z + half)]
@@ -134,7 +147,8 @@ def _figures(
 ) -> list[Figure]:
     """Return the primary figure of each model, the mean if tasks are several.
 
-    variant: by default a model's first. beside (str): another classifier or similarity than the primary figure's.
+    variant: by default a model's first. beside (str): another classifier or similarity than the
+        primary figure's.
     """
 
     def primary(task: Json) -> Figure:
@@ -152,7 +166,10 @@ def _rank_table(names: Sequence[str], comparison: Json) -> Table:
             pairs = zip(change["before"], change["after"], strict=True)
             ranks = (str(old) if old == new else f"{old} to {new}" for old, new in pairs)
             rows.append((change["task"], change["from"], change["to"], *ranks))
-    caption = "Rank 1 is the best; models with equal figures share a rank. Rankings that stay the same are not listed."
+    caption = (
+        "Rank 1 is the best; models with equal figures share a rank. Rankings that stay the same "
+        "are not listed."
+    )
     return Table("Rank changes", ("Task", "From", "To", *names), rows, caption, texts=3)
 
 
@@ -170,7 +187,8 @@ def _correlation_table(found: Json) -> Table:
             )
         rows.append((name, *cells))
     caption = (
-        f"Spearman's rank correlation x 100 over {found['models']} models: transfer tasks down, probing across. In "
+        f"Spearman's rank correlation x 100 over {found['models']} models: transfer tasks down, "
+        "probing across. In "
         f"brackets: {found['interval']}."
     )
     caption += f" Left out: {', '.join(found['left_out'])}." if found["left_out"] else ""
@@ -185,7 +203,8 @@ def _correlation_table(found: Json) -> Table:
 def rankings(results: Sequence[Json], files: Sequence[str]) -> Json:
     """Compare how models are ranked.
 
-    results (Sequence of dict): two or more. files (Sequence of str): what tells models of one name apart.
+    results (Sequence of dict): two or more. files (Sequence of str): what tells models of one name
+        apart.
     RETURNS (dict): JSON: models, their names; rank_changes and transfer_probing, see there.
     """
     found = compare(results, resamples=1, files=files)

@@ -1,4 +1,6 @@
-"""Shared by the scripts that train many times: runs that are saved as they end, training, and tables of scores."""
+"""Shared by the scripts that train many times: runs that are saved as they end, training, and
+tables of scores.
+"""
 
 import argparse
 import hashlib
@@ -25,12 +27,14 @@ from spacy_sbert.files.serialization import device, versions
 ROOT = Path(__file__).parent.parent.parent
 CONFIGS, ASSETS = ROOT / "configs", ROOT / "assets"
 RERANKER = "sbert_reranker"
+# Of a cross-encoder, by its objective
 ACTIVATIONS = {
     "squared_error": "identity",
     "regression": "sigmoid",
-}  # of a cross-encoder, by its objective
+}
 CONFIDENCE = 0.95
-DIFFERENCE = ["difference x 100", "95 % interval", "t", "p"]  # the columns of paired_difference
+# The columns of paired_difference
+DIFFERENCE = ["difference x 100", "95 % interval", "t", "p"]
 Scores = dict[str, Any]
 Settings = dict[str, Any]
 Overrides = dict[str, Any]
@@ -76,10 +80,13 @@ def use_device(args: argparse.Namespace) -> None:
 
 
 class Runs:
-    """The scores of a script's runs by name. Each run is saved as soon as it ends, and not made again.
+    """The scores of a script's runs by name. Each run is saved as soon as it ends, and not made
+    again.
 
-    folder (Path): gets scores.json with every run ever made there, and table.md of the runs of this call.
-    settings (dict): the options of the script, for scores.json. table (Callable): makes Markdown of scores by name.
+    folder (Path): gets scores.json with every run ever made there, and table.md of the runs of this
+        call.
+    settings (dict): the options of the script, for scores.json. table (Callable): makes Markdown of
+        scores by name.
     """
 
     def __init__(self, folder: Path, settings: Settings, table: Table):
@@ -89,7 +96,8 @@ class Runs:
     def __call__(self, *name: str, settings: Settings, make: Callable[[], Scores]) -> Scores:
         """Return the saved scores of a run, or make and save them, and write the table.
 
-        name (str): tells the run from others, such as its row and seed. settings (dict): what its scores depend on.
+        name (str): tells the run from others, such as its row and seed. settings (dict): what its
+            scores depend on.
         """
         settings, key = named(settings, identified), re.sub(r"\W+", "-", "-".join(name))
         saved = self._saved()
@@ -101,7 +109,8 @@ class Runs:
             seconds = round(time.perf_counter() - start, 1)
             made = {"scores": scores, "settings": settings, "seconds": seconds}
             made |= {"device": device(), "versions": versions()}
-            saved = {**self._saved(), key: made}  # read again: another process may have added runs
+            # Read again: another process may have added runs
+            saved = {**self._saved(), key: made}
         write_json(self.folder / "scores.json", {"settings": self.settings, "runs": saved})
         self.found[name] = self._saved()[key]["scores"]
         write_text(self.folder / "table.md", self.table(self.found))
@@ -113,7 +122,9 @@ class Runs:
 
 
 def named(value: Any, describe: Callable[[Path], str] = lambda path: path.name) -> Any:
-    """Settings with the names of files and folders, and not where they lie; describe: what to say of each."""
+    """Settings with the names of files and folders, and not where they lie; describe: what to say
+    of each.
+    """
     if isinstance(value, dict):
         return {key: named(one, describe) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -124,7 +135,9 @@ def named(value: Any, describe: Callable[[Path], str] = lambda path: path.name) 
 
 @cache
 def identified(path: Path) -> str:
-    """The name of a file or folder and what it holds: another one of the same name is another setting."""
+    """The name of a file or folder and what it holds: another one of the same name is another
+    setting.
+    """
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     return f"{path.name} {digest(*files)}"
 
@@ -171,7 +184,8 @@ def trained(
 ) -> float:
     """Train, if that has not been done, and keep the last weights, which nothing was selected by.
 
-    folder (Path): gets the pipeline. settings (dict): what its weights depend on. overrides (dict): of the config.
+    folder (Path): gets the pipeline. settings (dict): what its weights depend on. overrides (dict):
+        of the config.
     RETURNS (float): the seconds that training took.
     """
     note = folder / "training.json"
@@ -199,7 +213,8 @@ def common_overrides(config: Path, args: argparse.Namespace) -> Overrides:
         **sample_paths(config),
         **model_overrides(config, args),
         "corpora.train.limit": args.limit,
-        "corpora.dev.limit": 1,  # spaCy wants to score something; nothing is selected by it
+        # spaCy wants to score something; nothing is selected by it
+        "corpora.dev.limit": 1,
         **{f"training.score_weights.{name}": None for name in weights},
         "training.eval_frequency": 1_000_000,
         "training.logger.progress_bar": False,
@@ -231,7 +246,8 @@ def cross_overrides(args: argparse.Namespace) -> Overrides:
 
 
 def model_overrides(config: Path, args: argparse.Namespace) -> Overrides:
-    """The encoder and the precision asked for; what goes on from a trained encoder has its name from there, and, if the
+    """The encoder and the precision asked for; what goes on from a trained encoder has its name
+    from there, and, if the
     whole pipe is sourced, its precision, too."""
     read = load_config(config)
     pipe = next(name for name in (RERANKER, "transformer", "sbert") if name in read["components"])
@@ -278,11 +294,14 @@ def in_one(values: Sequence[float | None]) -> str:
 
 
 def paired_difference(values: Sequence[float | None], others: Sequence[float | None]) -> list[str]:
-    """Student's t-test of paired runs: by how much the first are higher than the second of the same seeds.
+    """Student's t-test of paired runs: by how much the first are higher than the second of the same
+    seeds.
 
-    t = mean(d) / (stdev(d) / sqrt(n)), d_i = values_i - others_i, with n - 1 degrees of freedom; two-sided.
+    t = mean(d) / (stdev(d) / sqrt(n)), d_i = values_i - others_i, with n - 1 degrees of freedom;
+    two-sided.
 
-    RETURNS (list): the cells of DIFFERENCE; "-" where there are not two pairs that differ by different amounts.
+    RETURNS (list): the cells of DIFFERENCE; "-" where there are not two pairs that differ by
+        different amounts.
     """
     pairs = [
         (100 * a, 100 * b)

@@ -1,10 +1,12 @@
-"""Score encoders and baselines on suites of `spacy sbert benchmark`, and write one table of all of them.
+"""Score encoders and baselines on suites of `spacy sbert benchmark`, and write one table of all of
+them.
 
-    python benchmarks/papers/suites.py sts sick --encoders training/encoders --output benchmarks/papers/results/sts
+    python benchmarks/papers/suites.py sts sick --encoders training/encoders --output
+    benchmarks/papers/results/sts
 
-The figures, the time and the versions of each encoder are saved in scores.json, and not measured again. An
-encoder is a pipeline in a folder of its name (encoders.py). Baselines are those of docs/evaluation.md, with the static
-vectors of the pipeline `words`.
+The figures, the time and the versions of each encoder are saved in scores.json, and not measured
+again. An encoder is a pipeline in a folder of its name (encoders.py). Baselines are those of
+docs/evaluation.md, with the static vectors of the pipeline `words`.
 """
 
 import argparse
@@ -31,7 +33,8 @@ from saved_runs import run_once  # noqa: E402
 
 BASELINES = ("static", "sif", "power-means", "tf-idf", "random-projection")
 NEED_VECTORS = ("static", "sif", "power-means")
-# Columns of a table: the path of a figure in a task's scores, and what it is called; those that a task has are shown.
+# Columns of a table: the path of a figure in a task's scores, and what it is called; those that a
+# task has are shown.
 FIGURES = {
     "cosine.spearman.mean": "",
     "cosine.spearman.pooled": "all pairs",
@@ -86,7 +89,9 @@ def figure(scores: Any, path: str) -> float | None:
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:
-    """Markdown: a row an encoder, figures x 100 but for speeds, and the seconds of all that stands in a row."""
+    """Markdown: a row an encoder, figures x 100 but for speeds, and the seconds of all that stands
+    in a row.
+    """
     columns: dict[tuple[str, str], str] = {}
     for results in found.values():
         for task, one in results["tasks"].items():

@@ -1,13 +1,15 @@
-"""Train on graded pairs with many seeds, directly and after NLI pairs, and write the table of the mean scores.
+"""Train on graded pairs with many seeds, directly and after NLI pairs, and write the table of the
+mean scores.
 
-After Tables 1 and 2 of Reimers and Gurevych 2019. Vectors: the encoder as it is, trained on the STS benchmark, on NLI
-pairs, and on NLI pairs first and the STS benchmark then; the same of a cross-encoder, which gives no vectors and is not
-scored after NLI alone. --score are the files of Table 2; --suites, a folder of data sets, gives Table 1 from the same
-pipelines. The second step is compared with the first alone seed by seed, by a paired t-test. The last weights are
+After Tables 1 and 2 of Reimers and Gurevych 2019. Vectors: the encoder as it is, trained on the STS
+benchmark, on NLI pairs, and on NLI pairs first and the STS benchmark then; the same of a
+cross-encoder, which gives no vectors and is not scored after NLI alone. --score are the files of
+Table 2; --suites, a folder of data sets, gives Table 1 from the same pipelines. The second step is
+compared with the first alone seed by seed, by a paired t-test. The last weights are
 scored: no run and no step is selected by what it is scored on. What is finished is not made again.
 
-    python benchmarks/papers/supervised_sts.py --train sts-train.csv --score sts-dev.csv sts-test.csv --suites data
-        --nli snli_1.0_train.jsonl multinli_1.0_train.jsonl
+    python benchmarks/papers/supervised_sts.py --train sts-train.csv --score sts-dev.csv
+        sts-test.csv --suites data --nli snli_1.0_train.jsonl multinli_1.0_train.jsonl
 """
 
 import argparse
@@ -49,16 +51,20 @@ from spacy_sbert.evaluation import PipelineSource, evaluate, evaluate_suites
 
 MEASURES = ("spearman", "pearson")
 AGGREGATES = {"pooled": "all pairs", "mean": "mean of sub-sets"}
-OVERLAP = "What was trained on STS has seen pairs of STS12 to STS17, of which the STS benchmark was made.\n"
-Found = dict[str, dict[str, Scores]]  # by row and seed
+OVERLAP = (
+    "What was trained on STS has seen pairs of STS12 to STS17, of which the STS benchmark was "
+    "made.\n"
+)
+# By row and seed
+Found = dict[str, dict[str, Scores]]
 
 
 @dataclass(frozen=True)
 class Training:
     """A row of the table.
 
-    title: what it was trained on. data: "sts" or "nli". config: the option that names it. after: the row whose
-        weights it goes on from. is_row: whether it is scored.
+    title: what it was trained on. data: "sts" or "nli". config: the option that names it. after:
+        the row whose weights it goes on from. is_row: whether it is scored.
     """
 
     title: str
@@ -165,8 +171,8 @@ def table(scores: dict[tuple[str, ...], Scores]) -> str:
 def sts_table(found: Found, compared: Sequence[tuple[str, str]], learned: Collection[str]) -> str:
     """Markdown: correlations with each file, paired tests, and suites.
 
-    found (dict): the scores by title and seed. compared (list): titles of rows, and of those that they are compared
-        with. learned (list): titles of what was trained on graded pairs.
+    found (dict): the scores by title and seed. compared (list): titles of rows, and of those that
+        they are compared with. learned (list): titles of what was trained on graded pairs.
     """
     suites = _suites(found)
     note = f"\n{OVERLAP}" if suites and any(title in found for title in learned) else ""
@@ -195,7 +201,9 @@ def _files(found: Found) -> str:
 
 
 def _differences(found: Found, compared: Sequence[tuple[str, str]]) -> str:
-    """Paired t-tests of Spearman's correlation, over the seeds that two rows have in common; empty without any."""
+    """Paired t-tests of Spearman's correlation, over the seeds that two rows have in common; empty
+    without any.
+    """
     rows = []
     for one, other in compared:
         seeds = [seed for seed in found.get(one, {}) if seed in found.get(other, {})]
@@ -211,7 +219,9 @@ def _differences(found: Found, compared: Sequence[tuple[str, str]]) -> str:
 
 
 def _suites(found: Found) -> str:
-    """Spearman x 100 of each data set, of all its pairs and as the mean of its sub-sets; empty without any."""
+    """Spearman x 100 of each data set, of all its pairs and as the mean of its sub-sets; empty
+    without any.
+    """
     tasks = list(
         dict.fromkeys(
             task for runs in found.values() for one in runs.values() for task in one["suites"]
@@ -298,7 +308,8 @@ def main() -> None:
 
     if "untrained" in args.rows:
         run("untrained")
-    for seed in args.seeds:  # seed by seed: a table that is stopped has each row
+    # Seed by seed: a table that is stopped has each row
+    for seed in args.seeds:
         for name in args.rows:
             if name != "untrained" and seed in seeds_of(args, name):
                 run(name, seed)

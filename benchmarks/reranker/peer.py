@@ -1,7 +1,9 @@
 """Train a cross-encoder on the STS benchmark with sentence-transformers, and save what it reaches.
 
-Usage: python peer.py SEED LEARNING_RATE EPOCHS        (needs sentence-transformers 5.x, datasets, accelerate)
-One CPU thread with OMP_NUM_THREADS=1. Data: the folder that SPACY_SBERT_DATA names. A result that is there is kept.
+Usage: python peer.py SEED LEARNING_RATE EPOCHS (needs sentence-transformers 5.x, datasets,
+    accelerate)
+One CPU thread with OMP_NUM_THREADS=1. Data: the folder that SPACY_SBERT_DATA names. A result that
+is there is kept.
 """
 
 import csv

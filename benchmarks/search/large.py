@@ -1,11 +1,14 @@
-"""An index on disk of many vectors that stand in parts: memory and time to build it, and what it finds.
+"""An index on disk of many vectors that stand in parts: memory and time to build it, and what it
+finds.
 
-Usage: python benchmarks/search/large.py PIPELINE [SOURCE] --work FOLDER [--n 1000000] [--parts 10] [--output FOLDER]
-SOURCE: a folder with corpora/english_sentences.tsv.gz, as SPACY_SBERT_DATA names, which is the default. Of its distinct
-sentences 1000 are held out as queries; the others, and the first and the second half of each, in an order drawn at
-random, are written to the work folder, encoded there in float16, and indexed by a process of its own, whose peak of
-memory is compared with that before it began (Linux). Parts that are there already are not encoded again. Writes
-large.json and large.md to the output folder.
+Usage: python benchmarks/search/large.py PIPELINE [SOURCE] --work FOLDER [--n 1000000] [--parts 10]
+    [--output FOLDER]
+SOURCE: a folder with corpora/english_sentences.tsv.gz, as SPACY_SBERT_DATA names, which is the
+    default. Of its distinct
+sentences 1000 are held out as queries; the others, and the first and the second half of each, in an
+order drawn at random, are written to the work folder, encoded there in float16, and indexed by a
+process of its own, whose peak of memory is compared with that before it began (Linux). Parts that
+are there already are not encoded again. Writes large.json and large.md to the output folder.
 """
 
 import argparse
@@ -69,9 +72,11 @@ def memory(which: str) -> int:
 def build(vectors: str, folder: str, answer: Any) -> None:
     """Build an index, and say how long that took and how much memory."""
     stored = PartVectors(vectors)
-    stored[numpy.array([0])]  # imports
+    # Imports
+    stored[numpy.array([0])]
     faiss.IndexFlatIP(8).add(numpy.ones((1, 8), dtype="float32"))
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is VmRSS from here
+    # VmHWM is VmRSS from here
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before, start = memory("VmRSS"), time.perf_counter()
     build_ivfpq(stored, folder)
     answer.send(
@@ -100,7 +105,8 @@ def table(result: dict[str, Any]) -> str:
     ]
     for name, one in result["search"].items():
         lines.append(
-            f"| {name} | {one['recall_at_10']:.3f} | {one['first_found']:.3f} | {one['query_ms']:.2f} |"
+            f"| {name} | {one['recall_at_10']:.3f} | {one['first_found']:.3f} | "
+            f"{one['query_ms']:.2f} |"
         )
     return "\n".join(lines) + "\n"
 

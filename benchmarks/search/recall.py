@@ -1,10 +1,14 @@
-"""How much of what exact search finds indexes and quantised vectors find, how fast, and in how many bytes.
+"""How much of what exact search finds indexes and quantised vectors find, how fast, and in how many
+bytes.
 
-Usage: python benchmarks/search/recall.py [SOURCE] [--vectors FILE.npy] [--queries FILE.npy] [--output FOLDER]
-SOURCE: a text file, or a folder with corpora/english_sentences.tsv.gz, as SPACY_SBERT_DATA names, which is the default:
-distinct sentences are drawn at random and encoded by the default encoder (precision "auto"). With --vectors they are
-kept there; if the file is there already it is taken as it is, whatever made it, and no SOURCE is needed. Of the vectors
-1000 are drawn as queries and held out, unless --queries gives others. Writes recall.json and recall.md to the folder.
+Usage: python benchmarks/search/recall.py [SOURCE] [--vectors FILE.npy] [--queries FILE.npy]
+    [--output FOLDER]
+SOURCE: a text file, or a folder with corpora/english_sentences.tsv.gz, as SPACY_SBERT_DATA names,
+    which is the default:
+distinct sentences are drawn at random and encoded by the default encoder (precision "auto"). With
+--vectors they are kept there; if the file is there already it is taken as it is, whatever made it,
+and no SOURCE is needed. Of the vectors 1000 are drawn as queries and held out, unless --queries
+gives others. Writes recall.json and recall.md to the folder.
 """
 
 import argparse
@@ -31,10 +35,13 @@ from spacy_sbert.meta.fit import read_sentences
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, nearest, recall
 
 K = 10
-SAMPLE = 10_000  # vectors that the ranges of int8 are learned from
-SINGLE = 100  # queries that are searched one by one
+# Vectors that the ranges of int8 are learned from
+SAMPLE = 10_000
+# Queries that are searched one by one
+SINGLE = 100
 Search = Callable[[numpy.ndarray], tuple[numpy.ndarray, numpy.ndarray]]
-Built = tuple[Search, Callable[[], int]]  # what searches, and how many bytes it keeps
+# What searches, and how many bytes it keeps
+Built = tuple[Search, Callable[[], int]]
 Build = Callable[[numpy.ndarray], Built]
 
 
@@ -46,7 +53,8 @@ def encode(source: Path, n: int, seed: int) -> numpy.ndarray:
     sentences = list(dict.fromkeys(read_sentences(path, column)))
     if len(sentences) < n:
         raise SystemExit(
-            f"{path} has {len(sentences)} different sentences, expected {n}: give more, or a lower --n."
+            f"{path} has {len(sentences)} different sentences, expected {n}: give more, or a "
+            "lower --n."
         )
     drawn = numpy.random.default_rng(seed).choice(len(sentences), n, replace=False)
     sbert = spacy.blank("en").add_pipe("sbert", config={"model": {"precision": "auto"}})
@@ -60,7 +68,8 @@ def load(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray]:
         vectors = numpy.load(args.vectors, allow_pickle=False)
     elif args.source is None:
         raise SystemExit(
-            "Give a text file or a folder, or set SPACY_SBERT_DATA, or give --vectors that are there."
+            "Give a text file or a folder, or set SPACY_SBERT_DATA, or give --vectors that are "
+            "there."
         )
     else:
         vectors = encode(args.source, args.n + held_out, args.seed)
@@ -157,7 +166,10 @@ def table(result: dict[str, Any]) -> str:
     ]
     lines += ["|---|---|---|---|---|---|---|"]
     for name, way in result["ways"].items():
-        times = f"{way['build_seconds']:.1f} | {way['query_ms_alone']:.2f} | {way['query_ms_together']:.2f}"
+        times = (
+            f"{way['build_seconds']:.1f} | {way['query_ms_alone']:.2f} | "
+            f"{way['query_ms_together']:.2f}"
+        )
         scores = f"{way['recall_at_10']:.3f} | {way['first_found']:.3f}"
         lines.append(f"| {name} | {times} | {way['bytes'] / 1e6:.1f} | {scores} |")
     return "\n".join(lines).replace("of 1000", f"of {result['queries']}", 1) + "\n"

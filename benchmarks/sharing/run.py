@@ -2,15 +2,18 @@
 
     python benchmarks/sharing/run.py --data DATA --output FOLDER
 
-It needs both (constraints-spacy-transformers.txt), and DATA with sts/STSBenchmark, senteval/TREC and wikisec. Runs in
-processes of their own, in turn, each on one thread; seconds are those of the processor.
+It needs both (constraints-spacy-transformers.txt), and DATA with sts/STSBenchmark, senteval/TREC
+and wikisec. Runs in processes of their own, in turn, each on one thread; seconds are those of the
+processor.
 
-joint: ner and textcat_multilabel on one transformer, trained on the same batches, three seeds, for "ours"
-    (sbert_transformer) and "stock" (spacy-transformers.TransformerModel.v3 with doc_spans): F of ner, macro AUC of the
-    classes, milliseconds of a step (median), peak memory. Data: "sample" is assets/entities-*.iob, with the presence of
-    a person as the class; "names" are 800 sentences of Wikipedia in lower case, whose names are to be found, and as
-    many questions of TREC with their classes.
-pipe: nlp.pipe of ner and sbert over STSb's dev sentences and their concatenations of 1 to 8, texts a second.
+joint: ner and textcat_multilabel on one transformer, trained on the same batches, three seeds, for
+    "ours" (sbert_transformer) and "stock" (spacy-transformers.TransformerModel.v3 with doc_spans):
+    F of ner, macro AUC of the classes, milliseconds of a step (median), peak memory. Data: "sample"
+    is assets/entities-*.iob, with the presence of a person as the class; "names" are 800 sentences
+    of Wikipedia in lower case, whose names are to be found, and as many questions of TREC with
+    their classes.
+pipe: nlp.pipe of ner and sbert over STSb's dev sentences and their concatenations of 1 to 8, texts
+    a second.
 """
 
 import argparse
@@ -89,9 +92,8 @@ def add_textcat(nlp: Any, architecture: str) -> None:
         "tok2vec": tok2vec,
         **reduce,
     }
-    nlp.add_pipe(
-        "textcat_multilabel", config={"model": model}
-    )  # which leaves out examples without classes
+    # Which leaves out examples without classes
+    nlp.add_pipe("textcat_multilabel", config={"model": model})
 
 
 # Data
@@ -120,7 +122,9 @@ def of_sample(nlp: Any, part: str) -> Iterator[Any]:
 
 
 def of_names(nlp: Any, data: Path, part: str) -> Iterator[Any]:
-    """Lowercased sentences of Wikipedia, whose names had capitals, and questions of TREC with classes, in turn."""
+    """Lowercased sentences of Wikipedia, whose names had capitals, and questions of TREC with
+    classes, in turn.
+    """
     from spacy.tokens import Doc, Span
     from spacy.training import Example
 

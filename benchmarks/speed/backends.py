@@ -1,8 +1,9 @@
 """ONNX Runtime and OpenVINO in place of PyTorch, against `encode`.
 
-Usage: python benchmarks/speed/backends.py --data FOLDER --output FILE.json [--n 2000] [--rounds 5] [--only VARIANT ...]
-All but "encode" get the same batches: texts sorted by length, padded, 2048 wordpieces at most. "huggingface"
-is the model itself on them. Needs onnx, onnxruntime and openvino.
+Usage: python benchmarks/speed/backends.py --data FOLDER --output FILE.json [--n 2000] [--rounds 5]
+    [--only VARIANT ...]
+All but "encode" get the same batches: texts sorted by length, padded, 2048 wordpieces at most.
+"huggingface" is the model itself on them. Needs onnx, onnxruntime and openvino.
 """
 
 import tempfile
@@ -101,7 +102,8 @@ def of_onnx(quantized: bool, threads: int) -> Encode:
     optimize_model(str(plain), **options).save_model_to_file(str(file))
     if quantized:
         fused, file = file, plain.with_name("int8.onnx")
-        known = {"DefaultTensorType": TensorProto.FLOAT}  # of the outputs of fused nodes
+        # Of the outputs of fused nodes
+        known = {"DefaultTensorType": TensorProto.FLOAT}
         quantize_dynamic(fused, file, weight_type=QuantType.QInt8, extra_options=known)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads

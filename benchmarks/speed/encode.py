@@ -1,12 +1,14 @@
-"""How fast texts become vectors, against sentence-transformers, spacy-transformers and a padded run.
+"""How fast texts become vectors, against sentence-transformers, spacy-transformers and a padded
+run.
 
-Usage: python benchmarks/speed/encode.py --data FOLDER --output FILE.json [--comparison sentences] [--n 4000]
-    [--rounds 5] [--gpu-id -1] [--only VARIANT ...] [--encoder NAME]
-sentences: of the STS benchmark, shuffled, with the quality on STS benchmark dev. mixed: texts of 5 to 250 wordpieces,
-such sentences joined. shared and shared_sentences: the same through a transformer that `sbert` shares, against
-spacy-transformers' own. alone: such sentences, one in each call.
-"pipe" is nlp.pipe with Docs and hooks; "rows" the same with token_vectors = false; "encode" is without Docs.
-Needs sentence-transformers 5.x.
+Usage: python benchmarks/speed/encode.py --data FOLDER --output FILE.json [--comparison sentences]
+    [--n 4000] [--rounds 5] [--gpu-id -1] [--only VARIANT ...] [--encoder NAME]
+sentences: of the STS benchmark, shuffled, with the quality on STS benchmark dev. mixed: texts of 5
+    to 250 wordpieces,
+such sentences joined. shared and shared_sentences: the same through a transformer that `sbert`
+shares, against spacy-transformers' own. alone: such sentences, one in each call.
+"pipe" is nlp.pipe with Docs and hooks; "rows" the same with token_vectors = false; "encode" is
+without Docs. Needs sentence-transformers 5.x.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +32,8 @@ from variants import (
 from spacy_sbert.architectures import DEFAULT_NAME
 
 PEER = {
-    "peer-float32-32": partial(sentence_transformer, "float32", 32),  # its default
+    # Its default
+    "peer-float32-32": partial(sentence_transformer, "float32", 32),
     "peer-bfloat16-32": partial(sentence_transformer, "bfloat16", 32),
 }
 OURS = {
@@ -52,8 +55,9 @@ SHARED = {
 class Comparison:
     """Variants on the same texts.
 
-    read: from the folder of data and a number to so many texts. n: how many by default. variants: the first is the
-        one that vectors are compared with. pairs: of STS benchmark dev, for correlations.
+    read: from the folder of data and a number to so many texts. n: how many by default. variants:
+        the first is the one that vectors are compared with. pairs: of STS benchmark dev, for
+        correlations.
     """
 
     read: Callable[[Path, int], list[str]]

@@ -1,9 +1,11 @@
-"""The time to the first vector, ours and sentence-transformers in turn: whole processes, imports and loading included.
+"""The time to the first vector, ours and sentence-transformers in turn: whole processes, imports
+and loading included.
 
-Usage: python benchmarks/speed/first_vector.py --data FOLDER --output FILE.json [--rounds 7] [--threads N] [--gpu-id -1]
-Each process loads all-MiniLM-L6-v2 and encodes one sentence: ours by `encode`, by a Doc, and from a saved pipeline; no
-data set is read. A warm-up round, which is not counted, leaves files in the disk cache. "processor" are the seconds of
-all cores, which other processes disturb less.
+Usage: python benchmarks/speed/first_vector.py --data FOLDER --output FILE.json [--rounds 7]
+    [--threads N] [--gpu-id -1]
+Each process loads all-MiniLM-L6-v2 and encodes one sentence: ours by `encode`, by a Doc, and from a
+saved pipeline; no data set is read. A warm-up round, which is not counted, leaves files in the disk
+cache. "processor" are the seconds of all cores, which other processes disturb less.
 """
 
 import os
@@ -66,7 +68,9 @@ def start(program: str, n_threads: int, processor: list[float]) -> None:
 
 
 def measure(args: Namespace, codes: dict[str, str]) -> dict[str, Any]:
-    """Of each program the seconds that pass, and those of the processor; and how many times as few as the peer's."""
+    """Of each program the seconds that pass, and those of the processor; and how many times as few
+    as the peer's.
+    """
     processor: dict[str, list[float]] = {name: [] for name in codes}
     works = {
         name: partial(start, code, args.threads, processor[name]) for name, code in codes.items()
@@ -89,7 +93,8 @@ def main() -> None:
     for kind, its in found.items():
         for name, (middle, low, high) in its["ratios"].items():
             print(
-                f"{name}, {kind}: {middle:.2f}x as fast as sentence-transformers ({low:.2f} to {high:.2f})"
+                f"{name}, {kind}: {middle:.2f}x as fast as sentence-transformers ({low:.2f} to "
+                f"{high:.2f})"
             )
     save(args.output, begin, {"sentence": SENTENCE, "rounds": args.rounds}, found)
 

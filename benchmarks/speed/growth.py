@@ -1,8 +1,11 @@
-"""How the cost grows: with the number of sentences, with their length, and with the budget of a batch.
+"""How the cost grows: with the number of sentences, with their length, and with the budget of a
+batch.
 
 Usage: python benchmarks/speed/growth.py --data FOLDER --output FILE.json [--rounds 3] [--gpu-id -1]
-    [--sentences 1000 3000 10000 30000 100000] [--wordpieces 5 10 25 50 100 175 250] [--budgets 512 ... 8192]
-Ours in float32 and bfloat16, `nlp.pipe` with Docs and hooks. Beside the JSON file it writes a plot of each, FILE-*.svg.
+    [--sentences 1000 3000 10000 30000 100000] [--wordpieces 5 10 25 50 100 175 250] [--budgets 512
+    ... 8192]
+Ours in float32 and bfloat16, `nlp.pipe` with Docs and hooks. Beside the JSON file it writes a plot
+of each, FILE-*.svg.
 """
 
 import re
@@ -21,13 +24,16 @@ from spacy_sbert.render import plots
 from spacy_sbert.render.document import render
 
 PRECISIONS = ("float32", "bfloat16")
-WARM_UP = 1000  # texts at most
+# Texts at most
+WARM_UP = 1000
 Points = dict[str, dict[int, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """How a growth is shown: title, names of the axes, and from the value and its timing to a place."""
+    """How a growth is shown: title, names of the axes, and from the value and its timing to a
+    place.
+    """
 
     title: str
     names: tuple[str, str]
@@ -75,20 +81,25 @@ def grow(
     }
 
 
-_APART = 30  # pixels between numbers below an axis
-_COLORS = 6  # of curves, in plots.css
+# Pixels between numbers below an axis
+_APART = 30
+# Of curves, in plots.css
+_COLORS = 6
 
 
 def curves(
     lines: Mapping[str, list[tuple[float, float]]], names: tuple[str, str], title: str, about: str
 ) -> Markup:
-    """Lines through points over a logarithmic axis, and a legend. names: of both axes. about: for screen readers."""
+    """Lines through points over a logarithmic axis, and a legend. names: of both axes. about: for
+    screen readers.
+    """
     sizes = sorted({x for points in lines.values() for x, _ in points})
     values = [y for points in lines.values() for _, y in points]
     left, right = plots._LEFT, plots._RIGHT
     across = plots.Axis(sizes[0], sizes[-1], left + 14, right - 14, log=True)
     up = plots.Axis.spanning(min(values), max(values), plots._BASE, plots._TOP, wanted=5)
-    apart: list[float] = []  # the sizes whose numbers do not overlap an earlier number
+    # The sizes whose numbers do not overlap an earlier number
+    apart: list[float] = []
     for size in sizes:
         if not apart or across(size) - across(apart[-1]) >= _APART:
             apart.append(size)
@@ -115,7 +126,10 @@ def draw(plot: Plot, points: Points) -> str:
     drawn = curves(lines, plot.names, plot.title, f"{plot.names[1]} over {plot.names[0]}")
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0]
     rules = f"svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
-    head = f'<style>{render("render/plots.css")}{rules}</style><rect class="page" width="100%" height="100%"/>'
+    head = (
+        f'<style>{render("render/plots.css")}{rules}</style><rect class="page" width="100%" '
+        'height="100%"/>'
+    )
     start, body = drawn.split(">", 1)
     return f'{start} class="spacy-sbert" xmlns="http://www.w3.org/2000/svg">{head}{body}\n'
 

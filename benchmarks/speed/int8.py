@@ -1,6 +1,8 @@
-"""precision = "int8" against float32 and bfloat16: how near its vectors are, what they score, and how quick they are.
+"""precision = "int8" against float32 and bfloat16: how near its vectors are, what they score, and
+how quick they are.
 
-Usage: python benchmarks/speed/int8.py --data FOLDER [--name ENCODER] [--n 4000] [--rounds 5] [--without-sts]
+Usage: python benchmarks/speed/int8.py --data FOLDER [--name ENCODER] [--n 4000] [--rounds 5]
+    [--without-sts]
 On a CPU with AMX, ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 has it work without, as int8 does.
 """
 
@@ -18,7 +20,8 @@ from texts import dev_pairs, dev_spearman, sts_sentences
 from spacy_sbert import SentenceBert
 
 PRECISIONS = ("float32", "bfloat16", "int8")
-CALIBRATED_ON = 400  # sentences
+# Sentences
+CALIBRATED_ON = 400
 Pairs = tuple[list[str], list[str], list[float]]
 
 
@@ -97,7 +100,8 @@ def main() -> None:
         ]
         print(f"| {name} | {' | '.join(cells)} | {len(texts) / taken[name]:.0f} |", flush=True)
     print(
-        f"int8 to bfloat16: {taken['bfloat16'] / taken['int8']:.2f}, to float32: {taken['float32'] / taken['int8']:.2f}"
+        f"int8 to bfloat16: {taken['bfloat16'] / taken['int8']:.2f}, to float32: "
+        f"{taken['float32'] / taken['int8']:.2f}"
     )
     print(repr(pipes["int8"]))
 

@@ -1,4 +1,6 @@
-"""How the speed benchmarks measure: variants in turn, round by round; medians, ratios, and on what machine."""
+"""How the speed benchmarks measure: variants in turn, round by round; medians, ratios, and on what
+machine.
+"""
 
 import argparse
 import gc
@@ -24,10 +26,11 @@ from spacy_sbert.files.serialization import versions
 
 Encode = Callable[[list[str]], numpy.ndarray]
 PEERS = ("sentence-transformers", "datasets", "accelerate")
+# Instructions that multiply bfloat16, which its speed depends on
 FLAGS = (
     "amx_bf16",
     "avx512_bf16",
-)  # instructions that multiply bfloat16, which its speed depends on
+)
 
 
 def arguments(description: str | None, rounds: int | None = 5) -> argparse.ArgumentParser:
@@ -49,7 +52,9 @@ def arguments(description: str | None, rounds: int | None = 5) -> argparse.Argum
 
 @dataclass(frozen=True)
 class Processor:
-    """The seconds that the processor has spent so far: on anything, and on this process; since when the clock runs."""
+    """The seconds that the processor has spent so far: on anything, and on this process; since when
+    the clock runs.
+    """
 
     busy: float
     own: float
@@ -72,7 +77,9 @@ class Processor:
         return cls(busy, sum(times[:4]), times.elapsed)
 
     def others(self) -> float | None:
-        """The part of all cores that other processes have taken since; None where that is not known."""
+        """The part of all cores that other processes have taken since; None where that is not
+        known.
+        """
         here = Processor.read()
         taken = (here.busy - self.busy - here.own + self.own) / (
             (here.clock - self.clock) * (os.cpu_count() or 1)
@@ -103,7 +110,8 @@ def alternate(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for number in range(1, rounds + 1):
         for name, work in works.items():
-            gc.collect()  # what the last one left is not paid for by this one
+            # What the last one left is not paid for by this one
+            gc.collect()
             start = now()
             work()
             seconds[name].append(now() - start)
@@ -128,7 +136,9 @@ def timing(seconds: Sequence[float], items: int) -> dict[str, Any]:
 
 
 def ratio(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[float, float, float]:
-    """How many times as fast one timing is as another: the ratio of medians, the lowest and highest of a round."""
+    """How many times as fast one timing is as another: the ratio of medians, the lowest and highest
+    of a round.
+    """
     in_rounds = [b / a for a, b in zip(ours["seconds"], theirs["seconds"], strict=True)]
     return theirs["median"] / ours["median"], min(in_rounds), max(in_rounds)
 
@@ -138,7 +148,8 @@ def compare(
 ) -> tuple[dict[str, Encode], dict[str, Any]]:
     """Time variants on the same texts, after a pass of each over all of them.
 
-    makers: what loads each variant. reference: the variant with whose vectors those of all are compared.
+    makers: what loads each variant. reference: the variant with whose vectors those of all are
+        compared.
     RETURNS (dict, dict): the variants, and of each its timing and how far its vectors agree.
     """
     variants = {name: make() for name, make in makers.items()}
@@ -155,7 +166,9 @@ def compare(
 
 
 def agreement(vectors: numpy.ndarray, reference: numpy.ndarray) -> dict[str, float]:
-    """The largest difference of two sets of vectors in any number, and the lowest cosine; both (n, width)."""
+    """The largest difference of two sets of vectors in any number, and the lowest cosine; both (n,
+    width).
+    """
     u, v = vectors.astype("float64"), reference.astype("float64")
     cosines = (u * v).sum(1) / (numpy.linalg.norm(u, axis=1) * numpy.linalg.norm(v, axis=1))
     return {"largest_difference": float(abs(u - v).max()), "lowest_cosine": float(cosines.min())}
@@ -177,7 +190,9 @@ def environment() -> dict[str, Any]:
 def save(
     path: Path, start: Processor, settings: Mapping[str, Any], measured: Mapping[str, Any]
 ) -> None:
-    """Write what was measured as JSON, with its settings, the environment, and what others took of the processor."""
+    """Write what was measured as JSON, with its settings, the environment, and what others took of
+    the processor.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     result = {
         "settings": dict(settings),

@@ -1,9 +1,10 @@
 """Whether memory stays flat while sentences stream through `nlp.pipe`.
 
-Usage: python benchmarks/speed/memory.py --data FOLDER --output FILE.json [--n 100000] [--every 10000] [--gpu-id -1]
-    [--precision bfloat16]
-Questions of Quora's duplicates, more than half of them different, in a process of its own, whose resident memory is
-measured; and in another one the same without `sbert`, for what spaCy's own vocabulary and tokenizer keep of new words.
+Usage: python benchmarks/speed/memory.py --data FOLDER --output FILE.json [--n 100000] [--every
+    10000] [--gpu-id -1] [--precision bfloat16]
+Questions of Quora's duplicates, more than half of them different, in a process of its own, whose
+resident memory is measured; and in another one the same without `sbert`, for what spaCy's own
+vocabulary and tokenizer keep of new words.
 """
 
 import json
@@ -24,12 +25,15 @@ SBERT, SPACY = "sbert", "spacy"
 def memory() -> tuple[float, float]:
     """Resident memory now and the most so far, MB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="utf8").split()[1])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB
+    # KiB
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(pages * resource.getpagesize() / 1e6, 1), round(peak * 1024 / 1e6, 1)
 
 
 def stream(args: Namespace) -> None:
-    """Print the number of sentences done and the memory, before the first of them and at every so many."""
+    """Print the number of sentences done and the memory, before the first of them and at every so
+    many.
+    """
     texts = questions(args.data, args.n)
     nlp = own(args.precision) if args.child == SBERT else spacy.blank("en")
     print(json.dumps([0, *memory()]), flush=True)

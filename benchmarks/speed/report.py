@@ -1,4 +1,5 @@
-"""Print the table of all speed benchmarks, what was measured beside what was asked for, and write it as Markdown.
+"""Print the table of all speed benchmarks, what was measured beside what was asked for, and write
+it as Markdown.
 
 Usage: python benchmarks/speed/report.py [FOLDER_OF_RESULTS]     (by default results/ beside this file)
 Benchmarks that have not been run, and rows whose variants have not been, are left out.
@@ -14,7 +15,8 @@ from typing import Any
 from measure import markdown, ratio
 
 Result = Mapping[str, Any]
-Found = tuple[str, bool]  # what was measured, in words, and whether it is what was asked for
+# What was measured, in words, and whether it is what was asked for
+Found = tuple[str, bool]
 ENCODING = ("sentences", "mixed", "shared", "shared_sentences", "alone")
 FILES = (*ENCODING, "train", "step", "search", "memory", "growth", "first_vector")
 UNITS = {
@@ -24,7 +26,8 @@ UNITS = {
     "shared_sentences": "sentences",
     "train": "pairs",
 }
-FLAT = 0.02  # by how much memory after the first sample may grow
+# By how much memory after the first sample may grow
+FLAT = 0.02
 FULL, BEST = ("peer-float32-32",), ("peer-bfloat16-32", "peer-bfloat16-128")
 BARE = ", `token_vectors = false`"
 STOCK = "spacy-transformers float32"
@@ -36,8 +39,8 @@ PEER, REDUCED = "sentence-transformers float32", "sentence-transformers bfloat16
 class Row:
     """A figure with its target.
 
-    file: whose results it is of. what, against, target: in words. find: the figure, of the results; a KeyError where it
-        was not measured.
+    file: whose results it is of. what, against, target: in words. find: the figure, of the results;
+        a KeyError where it was not measured.
     """
 
     file: str
@@ -50,7 +53,9 @@ class Row:
 def faster(
     ours: str, theirs: tuple[str, ...], least: float | None = None, with_amx: float | None = None
 ) -> Callable[[Result], Found]:
-    """How many times as fast a variant is as the fastest of others; with_amx: the target on a processor with AMX."""
+    """How many times as fast a variant is as the fastest of others; with_amx: the target on a
+    processor with AMX.
+    """
 
     def find(result: Result) -> Found:
         timings = result["timings"]
@@ -97,7 +102,9 @@ def spearman(name: str, other: str, most: float) -> Callable[[Result], Found]:
 
 
 def memory(result: Result) -> Found:
-    """Resident memory and its peak so far at the first sample after the start, and the most of later ones."""
+    """Resident memory and its peak so far at the first sample after the start, and the most of
+    later ones.
+    """
     (_, start, _), (first, at_first, peak), *later = result["samples"]
     most, (last, _, highest) = max(one[1] for one in later), later[-1]
     words = f"{start:.0f} MB at the start; {at_first:.0f} after {first}, peak {peak:.0f}; "

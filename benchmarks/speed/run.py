@@ -1,8 +1,11 @@
-"""Measure ours and the peers in turn, one benchmark after the other, and write JSON files, plots and a Markdown table.
+"""Measure ours and the peers in turn, one benchmark after the other, and write JSON files, plots
+and a Markdown table.
 
-Usage: python benchmarks/speed/run.py --data FOLDER [--output FOLDER] [--gpu-id -1] [--quick] [--only BENCHMARK ...]
---quick tries every benchmark out on a few sentences; its figures mean nothing, and go to a temporary folder. The whole
-takes one to two hours on two cores. Needs sentence-transformers 5.x, datasets and accelerate.
+Usage: python benchmarks/speed/run.py --data FOLDER [--output FOLDER] [--gpu-id -1] [--quick]
+    [--only BENCHMARK ...]
+--quick tries every benchmark out on a few sentences; its figures mean nothing, and go to a
+temporary folder. The whole takes one to two hours on two cores. Needs sentence-transformers 5.x,
+datasets and accelerate.
 """
 
 import argparse
@@ -32,10 +35,12 @@ BENCHMARKS = {
         "",
         "--rounds 1 --sentences 32 64 --wordpieces 5 50 --budgets 512 2048 --total 500 --n 64",
     ),
-    "search": ("search.py", "", "--n 500 --searched 2000 --rounds 1"),  # on a CPU
+    # On a CPU
+    "search": ("search.py", "", "--n 500 --searched 2000 --rounds 1"),
     "first_vector": ("first_vector.py", "", "--rounds 1"),
 }
-ON_GPU = {"growth": "--budgets 2048 8192 32768 131072"}  # in place of the usual arguments
+# In place of the usual arguments
+ON_GPU = {"growth": "--budgets 2048 8192 32768 131072"}
 
 
 def command(name: str, args: argparse.Namespace) -> list[str]:

@@ -1,12 +1,17 @@
-"""How fast the most similar pair of 10,000 sentences is found, how fast they are clustered, and what others take.
+"""How fast the most similar pair of 10,000 sentences is found, how fast they are clustered, and
+what others take.
 
-Usage: python benchmarks/speed/search.py [TEXT_FILE_OR_FOLDER] [--n 10000] [--searched 100000] [--rounds 5]
-    [--output FILE.json]
-A text file has one sentence a line. A folder has the data of STS below sts/, as SPACY_SBERT_DATA does, which is the
-default: sentences of the STS benchmark and of STS12 to STS16. The first n different ones are encoded, which is not part
-of the other times. Clusters, communities and the nearest of one query, among random vectors (--searched of them, seed
-0), are also found by other libraries, in turn: round by round, after a first pass. Prints the result, and writes it.
-SOURCE: Reimers and Gurevych 2019, section 1: 10,000 sentences take BERT 65 hours, and sentence vectors 5 seconds.
+Usage: python benchmarks/speed/search.py [TEXT_FILE_OR_FOLDER] [--n 10000] [--searched 100000]
+    [--rounds 5] [--output FILE.json]
+A text file has one sentence a line. A folder has the data of STS below sts/, as SPACY_SBERT_DATA
+does, which is the
+default: sentences of the STS benchmark and of STS12 to STS16. The first n different ones are
+    encoded, which is not part
+of the other times. Clusters, communities and the nearest of one query, among random vectors
+(--searched of them, seed 0), are also found by other libraries, in turn: round by round, after a
+first pass. Prints the result, and writes it.
+SOURCE: Reimers and Gurevych 2019, section 1: 10,000 sentences take BERT 65 hours, and sentence
+    vectors 5 seconds.
 """
 
 import argparse
@@ -37,12 +42,15 @@ from spacy_sbert.files.serialization import versions
 from spacy_sbert.search import communities, hierarchical_clusters, most_similar_pairs, nearest
 
 REPETITIONS = 5
-THRESHOLD = 0.4  # of cosine distance, at which the number of clusters is reported
-COMMUNITY = 0.75  # the least cosine similarity to the centre of a community
+# Of cosine distance, at which the number of clusters is reported
+THRESHOLD = 0.4
+# The least cosine similarity to the centre of a community
+COMMUNITY = 0.75
+# How many nearest are found of each query, and how many queries come, one after the other
 K, QUERIES = (
     10,
     20,
-)  # how many nearest are found of each query, and how many queries come, one after the other
+)
 Way = Callable[[], Any]
 COLUMNS = {"STSBenchmark/sts-*.csv": slice(5, 7), "STS*/STS.input.*.txt": slice(0, 2)}
 
@@ -64,7 +72,8 @@ def first_distinct(source: Path, n: int) -> list[str]:
     found = list(islice(dict.fromkeys(filter(None, stripped)), n))
     if len(found) < n:
         raise SystemExit(
-            f"{source} has {len(found)} different sentences, expected {n}: give more data, or a lower --n."
+            f"{source} has {len(found)} different sentences, expected {n}: give more data, or a "
+            "lower --n."
         )
     return found
 
@@ -87,7 +96,9 @@ def timed(work: Callable[[], Any], repetitions: int = 1) -> tuple[Any, list[floa
 
 
 def nearest_ways(n: int, width: int) -> dict[str, Way]:
-    """What finds the nearest vectors of queries that come alone, among vectors of any length: int (QUERIES, K)."""
+    """What finds the nearest vectors of queries that come alone, among vectors of any length: int
+    (QUERIES, K).
+    """
     random = numpy.random.default_rng(0)
     vectors = random.standard_normal((n, width), dtype="float32")
     queries = random.standard_normal((QUERIES, 1, width), dtype="float32")

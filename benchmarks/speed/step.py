@@ -1,8 +1,9 @@
-"""Where a training step's time goes: the encoder's passes, its update, tokenising, and all that spaCy and Thinc do.
+"""Where a training step's time goes: the encoder's passes, its update, tokenising, and all that
+spaCy and Thinc do.
 
 Usage: python benchmarks/speed/step.py --data FOLDER --output FILE.json [--steps 100] [--gpu-id -1]
-Regression on STS benchmark train, batches of 16 pairs, as in train.py. The first 20 steps are not counted. "rest" is
-reading, batching, copies of Docs, alignment, Spans, pooling and the loss.
+Regression on STS benchmark train, batches of 16 pairs, as in train.py. The first 20 steps are not
+counted. "rest" is reading, batching, copies of Docs, alignment, Spans, pooling and the loss.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""The texts of the speed benchmarks: sentences of the STS benchmark, texts of given lengths, and questions."""
+"""The texts of the speed benchmarks: sentences of the STS benchmark, texts of given lengths, and
+questions.
+"""
 
 import gzip
 import random
@@ -15,7 +17,8 @@ from spacy_sbert.readers.datasets import read_sts
 from spacy_sbert.similarity import spearman
 
 SEED = 0
-SHORTEST, LONGEST = 5, 250  # wordpieces of texts of mixed lengths, without special tokens
+# Wordpieces of texts of mixed lengths, without special tokens
+SHORTEST, LONGEST = 5, 250
 
 
 def sts_file(data: Path, split: str) -> Path:
@@ -79,7 +82,9 @@ def dev_pairs(data: Path, n: int | None = None) -> tuple[list[str], list[str], l
 
 
 def dev_spearman(u: numpy.ndarray, v: numpy.ndarray, gold: Sequence[float]) -> float:
-    """Spearman's correlation x 100 of the cosines of paired vectors, (n, width) each, with their scores."""
+    """Spearman's correlation x 100 of the cosines of paired vectors, (n, width) each, with their
+    scores.
+    """
     cosines = (u * v).sum(1) / (numpy.linalg.norm(u, axis=1) * numpy.linalg.norm(v, axis=1))
     found = spearman(cosines, gold)
     return float("nan") if found is None else 100 * found

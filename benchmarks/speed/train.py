@@ -1,15 +1,18 @@
 """How fast pairs are trained on, against sentence-transformers' trainer, and what both reach.
 
-Usage: python benchmarks/speed/train.py --data FOLDER --output FILE.json [--steps 120 | --epoch] [--gpu-id -1]
-Regression on STS benchmark train (configs/sts.cfg): batches of 16, learning rate 2e-5 at most. The sides take turns: a
-segment of steps of sentence-transformers, as many of each of ours, the next segment. Loading and evaluation are in no
-segment, and the first segment of each is not counted. --epoch trains on all pairs once, and scores STS benchmark dev.
-Needs sentence-transformers 5.x, datasets and accelerate.
+Usage: python benchmarks/speed/train.py --data FOLDER --output FILE.json [--steps 120 | --epoch]
+    [--gpu-id -1]
+Regression on STS benchmark train (configs/sts.cfg): batches of 16, learning rate 2e-5 at most. The
+sides take turns: a segment of steps of sentence-transformers, as many of each of ours, the next
+segment. Loading and evaluation are in no segment, and the first segment of each is not counted.
+--epoch trains on all pairs once, and scores STS benchmark dev. Needs sentence-transformers 5.x,
+datasets and accelerate.
 """
 
 import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # the trainer asks the hub about the model it is given
+# The trainer asks the hub about the model it is given
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 import argparse
 import tempfile
@@ -50,7 +53,8 @@ BATCH_SIZE, LEARN_RATE, WARMUP = 16, 2e-5, 0.1
 class Turns(TrainerCallback):
     """Lets others train after each segment of the trainer's steps, and keeps the time of all.
 
-    others: for each, an iterator that trains a step and gives the number of its pairs. segment: steps.
+    others: for each, an iterator that trains a step and gives the number of its pairs. segment:
+        steps.
     """
 
     def __init__(self, others: Mapping[str, Iterator[int]], segment: int, n_pairs: int):
@@ -73,7 +77,9 @@ class Turns(TrainerCallback):
             self.record(name, sum(islice(steps, self.steps - done)))
 
     def record(self, name: str, pairs: int) -> None:
-        """Keep the seconds since the last record, as if a segment always had the same number of pairs."""
+        """Keep the seconds since the last record, as if a segment always had the same number of
+        pairs.
+        """
         seconds = now() - self.start
         self.seconds[name].append(seconds * self.segment * BATCH_SIZE / pairs)
         print(f"{name}: {pairs / seconds:.1f} pairs/s", flush=True)
@@ -81,9 +87,11 @@ class Turns(TrainerCallback):
 
 
 def own(args: argparse.Namespace, precision: str, n_steps: int) -> tuple[Language, Iterator[int]]:
-    """Our pipeline, and its training as `spacy train` does it, a step at a time, without evaluation.
+    """Our pipeline, and its training as `spacy train` does it, a step at a time, without
+    evaluation.
 
-    RETURNS (Language, Iterator[int]): the pipeline; each next() of the iterator trains a step and gives its pairs.
+    RETURNS (Language, Iterator[int]): the pipeline; each next() of the iterator trains a step and
+        gives its pairs.
     """
     overrides = {
         "paths.train": str(sts_file(args.data, "train")),

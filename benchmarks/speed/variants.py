@@ -55,7 +55,9 @@ def one_by_one(make: Callable[..., Encode], **settings: Any) -> Encode:
 
 
 def shared(kind: str, token_vectors: bool = True, name: str = DEFAULT_NAME) -> Encode:
-    """The vectors of a `sbert` that shares a `transformer`: of spacy-transformers ("stock"), or ours in a precision."""
+    """The vectors of a `sbert` that shares a `transformer`: of spacy-transformers ("stock"), or
+    ours in a precision.
+    """
     nlp = spacy.blank("en")
     if kind == STOCK:
         spans = {"@span_getters": "spacy-transformers.doc_spans.v1"}
@@ -70,7 +72,8 @@ def shared(kind: str, token_vectors: bool = True, name: str = DEFAULT_NAME) -> E
             "name": name,
             "precision": kind,
         }
-    batches = {} if kind == STOCK else {"max_batch_items": 32768}  # see docs/spacy-transformers.md
+    # See docs/spacy-transformers.md
+    batches = {} if kind == STOCK else {"max_batch_items": 32768}
     nlp.add_pipe("transformer", config={**batches, "model": {**model, "get_spans": spans}})
     nlp.add_pipe("sbert", config={"model": LISTENING, "token_vectors": token_vectors})
     nlp.initialize()
@@ -102,7 +105,9 @@ def sentence_transformer(precision: str, batch_size: int, name: str = DEFAULT_NA
 
 
 def padded(batch_size: int, name: str = DEFAULT_NAME) -> Encode:
-    """The Hugging Face model in float32 over batches in the order of the texts, padded to the longest of each."""
+    """The Hugging Face model in float32 over batches in the order of the texts, padded to the
+    longest of each.
+    """
     folder, device = resolve(name), get_torch_default_device()
     tokenizer, model = (
         AutoTokenizer.from_pretrained(folder),

@@ -40,17 +40,20 @@ class Job(BaseModel):
         job, before = cls(made_of=made_of), target.read_json(JOB, cls)
         if before is None or (restart and before != job):
             target.write_json(JOB, job)
-            before = target.read_json(
-                JOB, cls
-            )  # another process may have begun another at the same moment
+            # Another process may have begun another at the same moment
+            before = target.read_json(JOB, cls)
         (before or cls(made_of={})).check(made_of, target)
         return job
 
     def check(self, made_of: MadeOf, target: RemoteFolder) -> None:
-        """Refuse to mix vectors. RAISES (ValueError): if those of a folder are made of something else."""
+        """Refuse to mix vectors.
+
+        RAISES (ValueError): if those of a folder are made of something else.
+        """
         if differing := differences(self.made_of, made_of):
             raise ValueError(
-                f"{target.name} holds vectors that were made otherwise: {differing}. Use another folder, or make all "
+                f"{target.name} holds vectors that were made otherwise: {differing}. Use another "
+                "folder, or make all "
                 "again with --restart."
             )
 
@@ -94,9 +97,12 @@ class ShardResult(BaseModel):
 class WorkerConfig:
     """Settings of a worker, which go to other processes.
 
-    source, target (RemoteFolder): folders. suffix (str): of the files of vectors. encoding (Encoding): the options.
-    pipeline, name, precision (str): see load_pipe. n_process (int), gpu_ids (tuple): see encode_file.
-    scratch (str): a folder of the worker's machine for the shard in work, None for that of temporary files.
+    source, target (RemoteFolder): folders. suffix (str): of the files of vectors. encoding
+        (Encoding): the options.
+    pipeline, name, precision (str): see load_pipe. n_process (int), gpu_ids (tuple): see
+        encode_file.
+    scratch (str): a folder of the worker's machine for the shard in work, None for that of
+        temporary files.
     """
 
     source: RemoteFolder
@@ -111,7 +117,10 @@ class WorkerConfig:
     scratch: str | Path | None = None
 
     def finished(self, shard: Shard, job: Job) -> ShardManifest | None:
-        """Return the manifest of a finished shard, None for others. RAISES (ValueError): if its file was changed."""
+        """Return the manifest of a finished shard, None for others.
+
+        RAISES (ValueError): if its file was changed.
+        """
         manifest = self.target.read_json(f"{shard.name}{self.suffix}.json", ShardManifest)
         if (
             manifest is None
@@ -121,8 +130,10 @@ class WorkerConfig:
             return None
         if manifest.part != shard:
             raise ValueError(
-                f"{shard.path} was changed since its vectors were made (it has {shard.size} bytes, then "
-                f"{manifest.part.size}). Take another folder for the new data, or make all again with --restart."
+                f"{shard.path} was changed since its vectors were made (it has {shard.size} "
+                "bytes, then "
+                f"{manifest.part.size}). Take another folder for the new data, or make all again "
+                "with --restart."
             )
         return manifest
 
@@ -133,7 +144,8 @@ class ShardEncoder:
     def __init__(self, config: WorkerConfig):
         if config.scratch is not None and not Path(config.scratch).is_dir():
             raise ValueError(
-                f"There is no folder scratch = {config.scratch} on this machine. Make it, or omit it."
+                f"There is no folder scratch = {config.scratch} on this machine. Make it, or omit "
+                "it."
             )
         self.config = config
         self.pipe = load_pipe(
@@ -161,9 +173,8 @@ class ShardEncoder:
     def _encode(self, shard: Shard, job: Job) -> ShardManifest:
         config = self.config
         with self._fetched(shard) as local, warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message=r"\[sbert-truncated\]"
-            )  # one warning counts all shards
+            # One warning counts all shards
+            warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")
             output = local.with_name(f"{local.name}{config.suffix}")
             options = {
                 **asdict(config.encoding),
@@ -184,7 +195,10 @@ class ShardEncoder:
 
     @contextmanager
     def _fetched(self, shard: Shard) -> Iterator[Path]:
-        """Copy the texts of a shard to this machine. Error messages name the file they come from."""
+        """Copy the texts of a shard to this machine.
+
+        Error messages name the file they come from.
+        """
         scratch = tempfile.TemporaryDirectory(
             prefix="sbert-", dir=self.config.scratch, ignore_cleanup_errors=True
         )
@@ -210,9 +224,8 @@ class ShardEncoder:
         columns = {self.config.encoding.column, self.config.encoding.id_column}
         stream = self.config.source.open().open_input_file(shard.path)
         with ParquetFile(stream, page_checksum_verification=True) as file:
-            known = [
-                name for name in file.schema_arrow.names if name in columns
-            ]  # encode_file reports missing ones
+            # encode_file reports missing ones
+            known = [name for name in file.schema_arrow.names if name in columns]
             write_table(file.read_row_group(shard.row_group, columns=known), local)
 
 
@@ -220,8 +233,8 @@ class ShardEncoder:
 class DatasetReport:
     """Counts of a data set.
 
-    parts (int): shards of this job. done (int): how many of them were there before. failed (dict): from the names of
-        those that have no vectors to the error messages.
+    parts (int): shards of this job. done (int): how many of them were there before. failed (dict):
+        from the names of those that have no vectors to the error messages.
     rows, zero, cut: of all shards but the failed, see BulkReport.
     """
 
@@ -250,27 +263,30 @@ def encode_dataset(
     restart: bool = False,
     engine: Callable[[WorkerConfig, Sequence[Shard], bool], Iterator[ShardResult]] | None = None,
     progress: bool = False,
-    **options: Any,  # noqa: ANN401 (of different types)
+    **options: Any,
 ) -> DatasetReport:
     """Write the vectors of all files of texts in a folder to another folder, a file for each, as encode_file does.
 
-    A shard is a file, or a row group of a large .parquet file. Its manifest, NAME.npy.json, is written when its
-    vectors are there: a second call encodes only those without one. job.json says what all vectors are made of,
-    index.json, at the end, which shards there are.
+    A shard is a file, or a row group of a large .parquet file. Its manifest, NAME.npy.json, is
+    written when its vectors are there: a second call encodes only those without one. job.json says
+    what all vectors are made of, index.json, at the end, which shards there are.
 
-    source, target (str): folders, or addresses that Arrow knows: s3://bucket/folder, gs://..., hdfs://...
-    pipeline, name, precision: see load_pipe. output (str): ".npy" or ".parquet", the format of the vectors.
-    n_process, gpu_ids, options: see encode_file; column, header, id_column, with_text, dtype, window, max_batch_items,
-        prompt_name, prompt, truncate_dim.
+    source, target (str): folders, or addresses that Arrow knows: s3://bucket/folder, gs://...,
+        hdfs://...
+    pipeline, name, precision: see load_pipe. output (str): ".npy" or ".parquet", the format of the
+        vectors.
+    n_process, gpu_ids, options: see encode_file; column, header, id_column, with_text, dtype,
+        window, max_batch_items, prompt_name, prompt, truncate_dim.
     large (int): bytes above which the row groups of a .parquet file are shards.
-    shard (str): "2/8" for the second of eight jobs, which together encode all: the shards 2, 10, 18, ...
+    shard (str): "2/8" for the second of eight jobs, which together encode all: the shards 2, 10,
+        18, ...
     scratch (Path): a folder for the shard in work; by default the machine's for temporary files.
-    restart (bool): whether to make all vectors again. engine (Cluster): the Ray cluster that does it; None for this
-        process. progress (bool): whether to show a progress bar.
+    restart (bool): whether to make all vectors again. engine (Cluster): the Ray cluster that does
+        it; None for this process. progress (bool): whether to show a progress bar.
     RETURNS (DatasetReport): counts, and error messages of shards that have no vectors.
-    RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target is in the source, or
-        has vectors of another encoder, device or option. (OSError): if the pipeline is not found. (ImportError):
-        without pyarrow.
+    RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target is
+        in the source, or has vectors of another encoder, device or option. (OSError): if the
+        pipeline is not found. (ImportError): without pyarrow.
     """
     encoding = Encoding(**options)
     encoding.check_format(Path(f"vectors{output}"))
@@ -324,7 +340,8 @@ def _write_index(config: WorkerConfig, shards: Sequence[Shard]) -> None:
     """Write the index if all shards are finished, and remove it otherwise."""
     manifests, job = list[ShardManifest](), config.target.read_json(JOB, Job)
     for shard in shards:
-        with suppress(ValueError):  # its file was changed, as its result says
+        # Its file was changed, as its result says
+        with suppress(ValueError):
             if job is not None and (manifest := config.finished(shard, job)) is not None:
                 manifests.append(manifest)
     if len(manifests) == len(shards):

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import SubTreeFileSystem
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
-SPLIT_ABOVE = 2**28  # bytes above which a .parquet file is encoded by its row groups
+# Bytes above which a .parquet file is encoded by its row groups
+SPLIT_ABOVE = 2**28
 
 
 class Shard(BaseModel, frozen=True):
@@ -51,7 +52,8 @@ def _is_hidden(path: PurePath) -> bool:
 class RemoteFolder:
     """Folder of this machine or of a store. Other processes receive its address only.
 
-    address (str): a path, or an address that pyarrow.fs knows: s3://bucket/folder, gs://..., hdfs://...
+    address (str): a path, or an address that pyarrow.fs knows: s3://bucket/folder, gs://...,
+        hdfs://...
     """
 
     address: str = field(repr=False)
@@ -62,7 +64,10 @@ class RemoteFolder:
         return re.sub("://[^/]*@", "://", self.address)
 
     def open(self) -> "SubTreeFileSystem":
-        """Return the file system of the folder. RAISES (ImportError, ValueError): without pyarrow, or an address."""
+        """Return the file system of the folder.
+
+        RAISES (ImportError, ValueError): without pyarrow, or an address.
+        """
         pyarrow = import_extra("pyarrow", f"Writing {self.name} needs pyarrow", "parquet")
         from pyarrow.fs import FileSystem, SubTreeFileSystem  # noqa: PLC0415 (an extra)
 
@@ -74,19 +79,22 @@ class RemoteFolder:
         return SubTreeFileSystem(path, files)
 
     def _unreadable(self, error: Exception) -> ValueError:
-        reason = (
-            str(error).replace(self.address, self.name).partition("\n")[0]
-        )  # without Java's stack trace
+        # Without Java's stack trace
+        reason = str(error).replace(self.address, self.name).partition("\n")[0]
         return ValueError(
-            f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or an address such as "
+            f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or "
+            "an address such as "
             "s3://bucket/folder, with the rights to read it."
         )
 
     def shards(self, large: int = SPLIT_ABOVE) -> list[Shard]:
-        """Return the shards of a data set, in the order of their paths. Names that begin with . or _ are left out.
+        """Return the shards of a data set, in the order of their paths.
+
+        Names that begin with . or _ are left out.
 
         large (int): bytes above which each row group of a .parquet file is a shard.
-        RAISES (ValueError): if there is no such folder, no shard in it, or a file of an unknown format.
+        RAISES (ValueError): if there is no such folder, no shard in it, or a file of an unknown
+            format.
         """
         files, known = self.open(), ", ".join((*TABLES, TEXT))
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 (an extra)
@@ -102,7 +110,8 @@ class RemoteFolder:
                 continue
             if format_suffix(path) not in (*TABLES, TEXT):
                 raise ValueError(
-                    f"{self.name}/{path} is no file of texts: expected names that end in one of {known}, all but "
+                    f"{self.name}/{path} is no file of texts: expected names that end in one of "
+                    f"{known}, all but "
                     ".parquet also .gz. Move it away, or begin its name with a dot."
                 )
             whole = Shard(path=info.path, size=info.size, modified=info.mtime_ns or 0)
@@ -134,7 +143,8 @@ class RemoteFolder:
             below = PurePath(inside)
             if below.is_relative_to(folder) and not _is_hidden(below.relative_to(folder)):
                 raise ValueError(
-                    f"The target {target.name} is in the source {self.name}, whose files are read as texts. Give a "
+                    f"The target {target.name} is in the source {self.name}, whose files are read "
+                    "as texts. Give a "
                     "folder outside of it, or one whose name begins with a dot."
                 )
 

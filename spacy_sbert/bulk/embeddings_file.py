@@ -12,14 +12,16 @@ from ..files.tables import TextColumns, read_text_rows
 from ..progress import progress_of
 from .stored_vectors import StoredVectors, TableReader
 
-MadeOf = dict[str, str | bool | int | None]  # what vectors depend on, by the name that messages use
+# What vectors depend on, by the name that messages use
+MadeOf = dict[str, str | bool | int | None]
 ENCODER_DIGEST = "encoder (SHA-256)"
 
 
 class ScannedTexts(BaseModel):
     """Result of reading all texts of a file.
 
-    rows (int): how many there are. blank (list of int): the rows without text. digest (str): the SHA-256 of the other
+    rows (int): how many there are. blank (list of int): the rows without text. digest (str): the
+        SHA-256 of the other
     texts. id_type (str): "int64" or "string"; None if no ids are read.
     """
 
@@ -30,7 +32,10 @@ class ScannedTexts(BaseModel):
 
     @classmethod
     def scan(cls, path: Path, columns: TextColumns, *, progress: bool = False) -> "ScannedTexts":
-        """Read all texts of a file once. RAISES (ValueError): for a bad row, or ids of several types."""
+        """Read all texts of a file once.
+
+        RAISES (ValueError): for a bad row, or ids of several types.
+        """
         blank: list[int] = []
         id_types: set[Literal["int64", "string"] | None] = set()
         count = 0
@@ -52,7 +57,8 @@ class ScannedTexts(BaseModel):
         digest = digest_of_stream(texts())
         if len(id_types) > 1:
             raise ValueError(
-                f"{path}: the column '{columns.id}' has strings and whole numbers. Make them of one type."
+                f"{path}: the column '{columns.id}' has strings and whole numbers. Make them of "
+                "one type."
             )
         return cls(rows=count, blank=blank, digest=digest, id_type=next(iter(id_types), None))
 
@@ -60,7 +66,8 @@ class ScannedTexts(BaseModel):
 class FileRecord(BaseModel):
     """Contents of the record, which has the name of the file of vectors and .json; and of run.json.
 
-    made_of (dict): input, encoder and options. width (int): of the vectors. texts (ScannedTexts): what was encoded.
+    made_of (dict): input, encoder and options. width (int): of the vectors. texts (ScannedTexts):
+        what was encoded.
     digest (str): the SHA-256 of the file of vectors, "" until it is whole.
     """
 
@@ -80,10 +87,11 @@ class FileVectors(StoredVectors):
     """The vectors that encode_file wrote. They index as an array does.
 
     path (Path): .npy or .parquet.
-    name (str): the path. shape (tuple): (n, width). encoder (tuple): name and SHA-256 of the encoder.
+    name (str): the path. shape (tuple): (n, width). encoder (tuple): name and SHA-256 of the
+        encoder.
     digest (str): of the file.
-    RAISES (ValueError): if there is no record beside the file, or the file was changed. (OSError): if there is no such
-        file.
+    RAISES (ValueError): if there is no record beside the file, or the file was changed. (OSError):
+        if there is no such file.
     """
 
     def __init__(self, path: Path | str):
@@ -107,19 +115,23 @@ class FileVectors(StoredVectors):
         self.encoder = str(made_of["encoder"]), str(made_of[ENCODER_DIGEST])
 
     def __repr__(self) -> str:
-        return f"FileVectors({self.name}: {self.shape[0]} vectors of {self.shape[1]} numbers by {self.encoder[0]})"
+        return (
+            f"FileVectors({self.name}: {self.shape[0]} vectors of {self.shape[1]} numbers by "
+            f"{self.encoder[0]})"
+        )
 
     def of_texts(self, corpus: Path, columns: TextColumns) -> numpy.ndarray:
         """Return the vectors of a file's texts without its blank ones, float32 (n, width).
 
-        corpus (Path), columns (TextColumns): the file that was encoded, or one with the same texts in the same order,
-            such as the command `cluster` writes.
+        corpus (Path), columns (TextColumns): the file that was encoded, or one with the same texts
+            in the same order, such as the command `cluster` writes.
         RAISES (ValueError): if it has other texts.
         """
         texts, theirs = self._record.texts, ScannedTexts.scan(corpus, columns)
         if theirs.digest != texts.digest:
             raise ValueError(
-                f"The {len(self)} vectors in {self.path} are of other texts than the {theirs.rows} of {corpus}. Give "
+                f"The {len(self)} vectors in {self.path} are of other texts than the "
+                f"{theirs.rows} of {corpus}. Give "
                 "the file and the column that were encoded, or encode these."
             )
         return numpy.delete(self[:], texts.blank, axis=0)
@@ -128,7 +140,8 @@ class FileVectors(StoredVectors):
         if (state := self._file_state()) != self._state:
             if file_digest(self.path) != self.digest:
                 raise ValueError(
-                    f"{self.path} was changed since it was opened. Open it again: FileVectors(path)."
+                    f"{self.path} was changed since it was opened. Open it again: "
+                    "FileVectors(path)."
                 )
             self._state = state
         if self.path.suffix.lower() == ".npy":
@@ -137,8 +150,9 @@ class FileVectors(StoredVectors):
 
     def _file_state(self) -> tuple[int, int, int]:
         stat = self.path.stat()
+        # Programs may set the first, not the second
         return (
             stat.st_mtime_ns,
             stat.st_ctime_ns,
             stat.st_ino,
-        )  # programs may set the first, not the second
+        )

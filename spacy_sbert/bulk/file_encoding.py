@@ -1,4 +1,7 @@
-"""Encode a file of texts into a file of vectors. Finished windows are kept, so an interrupted run resumes."""
+"""Encode a file of texts into a file of vectors.
+
+Finished windows are kept, so an interrupted run resumes.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +46,10 @@ _PACKAGES = ("spacy-sbert", "spacy", "thinc", "torch", "transformers", "tokenize
 
 @dataclass(frozen=True)
 class Encoding:
-    """Options of encode_file that its output depends on. RAISES (ValueError): for another type or range."""
+    """Options of encode_file that its output depends on.
+
+    RAISES (ValueError): for another type or range.
+    """
 
     column: str = "text"
     header: bool = True
@@ -64,7 +70,8 @@ class Encoding:
         suffix = output.suffix.lower()
         if suffix not in (".npy", ".parquet"):
             raise ValueError(
-                f"Cannot write the output {output}: expected a name that ends in one of .npy, .parquet."
+                f"Cannot write the output {output}: expected a name that ends in one of .npy, "
+                ".parquet."
             )
         if suffix == ".npy" and (self.with_text or self.id_column is not None):
             raise ValueError(
@@ -111,8 +118,10 @@ def differences(before: Mapping[str, object], now: Mapping[str, object]) -> str:
 class BulkReport:
     """Counts of a file.
 
-    rows: of the input and of the output. width: of a vector. resumed: rows that an interrupted run had done.
-    zero: rows without wordpieces, whose vectors are zero. cut: rows longer than the encoder's limit.
+    rows: of the input and of the output. width: of a vector. resumed: rows that an interrupted run
+        had done.
+    zero: rows without wordpieces, whose vectors are zero. cut: rows longer than the encoder's
+        limit.
     """
 
     rows: int
@@ -146,26 +155,31 @@ def encode_file(
 ) -> BulkReport:
     """Write the vectors of a file's texts, those of SentenceBert.encode, a row for each, to another file.
 
-    Finished windows are kept in the folder OUT.partial. After an interruption of any kind the same call resumes, and
-    the file is the same, bit for bit. OUT.json beside it says what it is made of, see FileVectors.
+    Finished windows are kept in the folder OUT.partial. After an interruption of any kind the same
+    call resumes, and the file is the same, bit for bit. OUT.json beside it says what it is made of,
+    see FileVectors.
 
-    sbert (SentenceBert): the pipe. input_path (Path): .txt, .jsonl, .csv (quoted), .tsv, each of them .gz or not, or
-        .parquet. It is read more than once, the first time to find bad rows.
+    sbert (SentenceBert): the pipe. input_path (Path): .txt, .jsonl, .csv (quoted), .tsv, each of
+        them .gz or not, or .parquet. It is read more than once, the first time to find bad rows.
     output_path (Path): .npy, or .parquet with the columns row or id, text if asked for, vector.
-    column (str): of the text. header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
-    id_column (str): strings or whole numbers that name the rows of a .parquet output. with_text (bool): whether it has
-        the texts, too. dtype (str): "float32" or "float16".
-    window (int): texts that are encoded together, and how often work is saved. As many texts, and a few times as many
-        with several processes, are in memory.
-    max_batch_items (int): the most wordpieces in a forward pass; 0 as the encoder says, or what suits the device.
+    column (str): of the text. header (bool): whether .csv and .tsv have one; if not, columns are
+        named "0", "1", ...
+    id_column (str): strings or whole numbers that name the rows of a .parquet output. with_text
+        (bool): whether it has the texts, too. dtype (str): "float32" or "float16".
+    window (int): texts that are encoded together, and how often work is saved. As many texts, and a
+        few times as many with several processes, are in memory.
+    max_batch_items (int): the most wordpieces in a forward pass; 0 as the encoder says, or what
+        suits the device.
     n_process, gpu_ids: see SentenceBert.encode. They may be others when the run resumes.
-    progress (bool): whether to show a progress bar. overwrite (bool): whether an output that is there is replaced, when
-        all is done. restart (bool): whether to start over, whatever OUT.partial holds.
+    progress (bool): whether to show a progress bar. overwrite (bool): whether an output that is
+        there is replaced, when all is done. restart (bool): whether to start over, whatever
+        OUT.partial holds.
     prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
     RETURNS (BulkReport): counts.
-    RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
-        another input, encoder or option; for what is not a file, or a link. (OSError): if a file cannot be read or
-        written, or is there already. (RuntimeError): if another process writes the same output.
+    RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an
+        interrupted run of another input, encoder or option; for what is not a file, or a link.
+        (OSError): if a file cannot be read or written, or is there already. (RuntimeError): if
+        another process writes the same output.
     """
     encoding = Encoding(
         column,
@@ -236,7 +250,8 @@ class _PartialRun:
         is_done = not self._run.is_file()
         self._lock.release(remove=is_done)
         if is_done:
-            with suppress(OSError):  # it has a file of the user
+            # It has a file of the user
+            with suppress(OSError):
                 self.folder.rmdir()
 
     def encode(
@@ -288,7 +303,10 @@ class _PartialRun:
         return BulkReport(n, self.record.width, resumed, zero, cut)
 
     def _resume(self, made_of: MadeOf) -> bool:
-        """Return whether there is an interrupted run. RAISES (ValueError): if it was made otherwise, or is damaged."""
+        """Return whether there is an interrupted run.
+
+        RAISES (ValueError): if it was made otherwise, or is damaged.
+        """
         if not self._run.is_file():
             return False
         check_output(self._run)
@@ -296,11 +314,13 @@ class _PartialRun:
             self.record = parse_checksummed(FileRecord, self._run.read_bytes())
         except ValueError as error:
             raise ValueError(
-                f"Cannot resume the run of {self._run}: it is damaged ({error}). Start over with --restart."
+                f"Cannot resume the run of {self._run}: it is damaged ({error}). Start over with "
+                "--restart."
             ) from error
         if differing := differences(self.record.made_of, made_of):
             raise ValueError(
-                f"{self.folder} holds an interrupted run that was begun otherwise: {differing}. Resume with its input "
+                f"{self.folder} holds an interrupted run that was begun otherwise: {differing}. "
+                "Resume with its input "
                 "and options, or start over with --restart."
             )
         return True
@@ -327,15 +347,20 @@ class _PartialRun:
             yield arrays["vectors"], int(arrays["cut"])
 
     def write(self, number: int, window: Encoded) -> Encoded:
-        """Write a finished window, and return it with vectors of the dtype of the output; finite ones only."""
+        """Write a finished window, and return it with vectors of the dtype of the output.
+
+        Finite ones only.
+        """
         dtype, (rows, n_cut) = self.encoding.dtype, window
-        with numpy.errstate(over="ignore"):  # infinite numbers are found below
+        # Infinite numbers are found below
+        with numpy.errstate(over="ignore"):
             vectors = numpy.ascontiguousarray(rows, dtype=dtype)
         finite = numpy.isfinite(vectors).all(axis=1)
         if not finite.all():
             row = number * self.encoding.window + int(finite.argmin())
             raise ValueError(
-                f"The vector of row {row} (from 0) is not finite in {dtype}. Write float32, or use --precision float32."
+                f"The vector of row {row} (from 0) is not finite in {dtype}. Write float32, or "
+                "use --precision float32."
             )
         with atomic_write(self._path(number), temporary=self._new) as file:
             numpy.savez(file, vectors=vectors, cut=numpy.array(n_cut, dtype="int64"))
@@ -368,7 +393,8 @@ class _PartialRun:
         """Raise ValueError if the input was changed since the run began, or lacks rows that it had."""
         if not is_whole or self._file_state() != self._state:
             raise ValueError(
-                f"{self.source} was changed while it was read. Change it back and run the same command again, or start "
+                f"{self.source} was changed while it was read. Change it back and run the same "
+                "command again, or start "
                 "over with --restart."
             )
 
@@ -418,7 +444,10 @@ def _write_parquet(
     record: FileRecord,
     encoding: Encoding,
 ) -> None:
-    """Write a table: row number or id, text if asked for, and vector, a list of fixed size; a row group per block."""
+    """Write a table: row number or id, text if asked for, and vector, a list of fixed size.
+
+    A row group per block.
+    """
     import pyarrow  # noqa: PLC0415 (an extra)
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 (an extra)
 

@@ -15,7 +15,8 @@ from ..pipeline.listeners import is_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
 from ..validation import NonNegative, check, short_repr
 
-_VECTORS, _RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"  # factories
+# Factories
+_VECTORS, _RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"
 
 
 def load_pipe(
@@ -27,14 +28,15 @@ def load_pipe(
 ) -> SentenceBert:
     """Load a pipeline, and find its pipe.
 
-    pipeline (str): a folder or an installed package; or the name or folder of an encoder on this machine, for a blank
-        pipeline with it; None for one with the default encoder.
+    pipeline (str): a folder or an installed package; or the name or folder of an encoder on this
+        machine, for a blank pipeline with it; None for one with the default encoder.
     name (str): of the pipe; by default the last.
-    precision (str): "float32", "bfloat16", "float16", "int8", "auto" or "reference"; None as its config says.
+    precision (str): "float32", "bfloat16", "float16", "int8", "auto" or "reference"; None as its
+        config says.
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
-    RAISES (ValueError): if there is no such pipe, or no such precision, or no name where vectors are combined from
-        several pipes. (OSError): if there is neither such a pipeline nor such an encoder.
-        (TypeError): if it is neither a name nor a folder.
+    RAISES (ValueError): if there is no such pipe, or no such precision, or no name where vectors
+        are combined from several pipes. (OSError): if there is neither such a pipeline nor such an
+        encoder. (TypeError): if it is neither a name nor a folder.
     """
     check("precision", precision, Precision | None)
     pipe = find_pipe(_blank(name) if pipeline is None else load_pipeline(pipeline, name), name)
@@ -44,13 +46,18 @@ def load_pipe(
 
 
 def find_pipe(nlp: Language, name: str | None = None) -> SentenceBert:
-    """Return the `sbert` pipe that encodes texts: the one of this name, or the last; see load_pipe for errors."""
+    """Return the `sbert` pipe that encodes texts: the one of this name, or the last.
+
+    See load_pipe for errors.
+    """
     combined = _of_factories(nlp, "sbert_meta")
     if name is None and combined:
         members = ", ".join(_of_factories(nlp, "sbert")) or "none"
         raise ValueError(
-            f"The vectors of this pipeline are combined by '{combined[-1]}' from those of: {members}. Give the name of "
-            "one of them (--pipe, name=), or call spacy_sbert.find_meta(nlp).encode(texts) for the combined vectors."
+            f"The vectors of this pipeline are combined by '{combined[-1]}' from those of: "
+            f"{members}. Give the name of "
+            "one of them (--pipe, name=), or call spacy_sbert.find_meta(nlp).encode(texts) for "
+            "the combined vectors."
         )
     return find_sbert(nlp, name)
 
@@ -62,21 +69,24 @@ def _of_factories(nlp: Language, *factories: str) -> list[str]:
 def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
     """Make `doc.vector`, `similarity` and scores those of one pipe, until the pipeline is loaded again.
 
-    name (str): an `sbert` or `sbert_meta` pipe. also_scores (bool): whether it may be an `sbert_reranker`.
+    name (str): an `sbert` or `sbert_meta` pipe. also_scores (bool): whether it may be an
+        `sbert_reranker`.
     RAISES (ValueError): if there is no such pipe.
     """
     kinds = (*_VECTORS, _RERANKER) if also_scores else _VECTORS
     if name not in (known := _of_factories(nlp, *kinds)):
         expected = ", ".join(known) or "none"
         raise ValueError(
-            f"The pipeline has no {' or '.join(kinds)} pipe named '{name}'. Pipes of this kind: {expected}."
+            f"The pipeline has no {' or '.join(kinds)} pipe named '{name}'. Pipes of this kind: "
+            f"{expected}."
         )
     for other in _of_factories(nlp, *_VECTORS):
         cast(Any, nlp.get_pipe(other)).set_hooks = other == name
         nlp.get_pipe_config(other)["set_hooks"] = other == name
     for other in _of_factories(nlp, _RERANKER):
         if other != name:
-            nlp.disable_pipe(other)  # its scores go by the same names
+            # Its scores go by the same names
+            nlp.disable_pipe(other)
 
 
 def _blank(name: str | None, encoder: str | None = None) -> Language:
@@ -88,11 +98,16 @@ def _blank(name: str | None, encoder: str | None = None) -> Language:
 
 
 def load_pipeline(pipeline: str | Path, name: str | None = None) -> Language:
-    """Load a folder or an installed package, or make a blank pipeline with an encoder; see load_pipe."""
+    """Load a folder or an installed package, or make a blank pipeline with an encoder.
+
+    See load_pipe.
+    """
     if not isinstance(pipeline, str | Path):
         raise TypeError(
-            f"Cannot load {short_repr(pipeline)}: expected the name of an encoder or package, or the folder of a "
-            "pipeline. Of a pipeline that is loaded, find_sbert(nlp) is the pipe; or save it: nlp.to_disk(folder)."
+            f"Cannot load {short_repr(pipeline)}: expected the name of an encoder or package, or "
+            "the folder of a "
+            "pipeline. Of a pipeline that is loaded, find_sbert(nlp) is the pipe; or save it: "
+            "nlp.to_disk(folder)."
         )
     pipeline = str(pipeline)
     try:

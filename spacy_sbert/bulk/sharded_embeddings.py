@@ -17,13 +17,16 @@ from .stored_vectors import ArrayReader, StoredVectors, TableReader, by_start
 
 
 class PartVectors(StoredVectors):
-    """Vectors that encode_dataset wrote, in the order of the names of the parts. They index as an array does.
+    """Vectors that encode_dataset wrote, in the order of the names of the parts.
+
+    They index as an array does.
 
     folder (str): the target of encode_dataset, or its address.
     name (str): where it is, without a user's key. shape (tuple): (n, width).
     encoder (tuple): name and SHA-256 of what made them. digest (str): of all of them.
     parts (list of ShardManifest): the files.
-    RAISES (ValueError): if there is no such folder, or not all of its parts are done. (ImportError): without pyarrow.
+    RAISES (ValueError): if there is no such folder, or not all of its parts are done.
+        (ImportError): without pyarrow.
     """
 
     def __init__(self, folder: str | Path):
@@ -34,13 +37,13 @@ class PartVectors(StoredVectors):
         index, job = self.place.read_json(INDEX, Index), self.place.read_json(JOB, Job)
         self.parts = [] if index is None else index.parts
         self._written = self.place.modified(INDEX)
-        self._compared: dict[
-            str, int
-        ] = {}  # when the files were modified whose bytes were compared
+        # When the files were modified whose bytes were compared
+        self._compared: dict[str, int] = {}
         self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
         if job is None or not self._starts[-1]:
             raise ValueError(
-                f"{self.name} is no folder of vectors that is whole: index.json is missing, or has no row. Encode a "
+                f"{self.name} is no folder of vectors that is whole: index.json is missing, or "
+                "has no row. Encode a "
                 "folder of texts to it."
             )
         self.shape = int(self._starts[-1]), self.parts[-1].made.width
@@ -49,10 +52,16 @@ class PartVectors(StoredVectors):
 
     def __repr__(self) -> str:
         (rows, width), (encoder, _), parts = self.shape, self.encoder, len(self.parts)
-        return f"PartVectors({self.name}: {rows} vectors of {width} numbers by {encoder}, {parts} parts)"
+        return (
+            f"PartVectors({self.name}: {rows} vectors of {width} numbers by {encoder}, {parts} "
+            "parts)"
+        )
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
-        """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096; checked files."""
+        """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
+
+        Checked files.
+        """
         for part, first, end in zip(self.parts, self._starts[:-1], self._starts[1:], strict=True):
             if end <= start:
                 continue
@@ -72,8 +81,8 @@ class PartVectors(StoredVectors):
     def where(self, rows: ArrayLike) -> list[tuple[str, int, Any, Any]]:
         """Return where some vectors are stored, with their ids and texts. rows (int64 (n,)): an index of rows.
 
-        RETURNS (list of (file, row, id, text)): the file below the folder, the row in it (from 0), and id and text,
-            None if they are not stored.
+        RETURNS (list of (file, row, id, text)): the file below the folder, the row in it (from 0),
+            and id and text, None if they are not stored.
         """
         wanted = self.rows_at(rows).reshape(-1)
         places: dict[int, tuple[str, int, Any, Any]] = {}
@@ -90,10 +99,14 @@ class PartVectors(StoredVectors):
     def _reader(
         self, part: ShardManifest, *, whole: bool = False
     ) -> Iterator[ArrayReader | TableReader]:
-        """Open a part. whole (bool): whether its bytes are compared with what was written; newer ones always are."""
+        """Open a part. whole (bool): whether its bytes are compared with what was written.
+
+        Newer ones always are.
+        """
         try:
             modified = self.place.modified(part.vectors)
-            is_newer = modified > self._written  # the index was written last
+            # The index was written last
+            is_newer = modified > self._written
             whole = whole or (is_newer and self._compared.get(part.vectors) != modified)
             with self.place.open().open_input_file(part.vectors) as file:
                 if (
@@ -112,5 +125,6 @@ class PartVectors(StoredVectors):
                 yield reader
         except (KeyError, OSError, ValueError) as error:
             raise ValueError(
-                f"{part.vectors} in {self.name} is not the file that was written ({error}). Remove it and encode again."
+                f"{part.vectors} in {self.name} is not the file that was written ({error}). "
+                "Remove it and encode again."
             ) from error

@@ -37,20 +37,24 @@ class StoredVectors(ABC):
         for start in range(0, len(self), BLOCK_ROWS):
             yield from self[start : start + BLOCK_ROWS]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:  # noqa: ANN401 (as NumPy calls it)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:
         if copy is False:
             raise ValueError(
                 f"Cannot give {self.name} as an array without a copy: its vectors are in files."
             )
         return self[:] if dtype is None else self[:].astype(dtype)
 
-    def __getitem__(self, index: Any) -> numpy.ndarray:  # noqa: ANN401 (whatever NumPy takes)
-        """Return what an array of the vectors would, float32. RAISES (IndexError): where it would raise one."""
+    def __getitem__(self, index: Any) -> numpy.ndarray:
+        """Return what an array of the vectors would, float32.
+
+        RAISES (IndexError): where it would raise one.
+        """
         if not isinstance(index, tuple):
             try:
                 rows = numpy.asarray(numpy.arange(len(self))[index])
             except (IndexError, ValueError):
-                pass  # a mask of all numbers, or an error that is raised below
+                # A mask of all numbers, or an error that is raised below
+                pass
             else:
                 return self._read(rows)
         # Of each number that is asked for: its row and its column.
@@ -61,16 +65,17 @@ class StoredVectors(ABC):
         wanted, places = numpy.unique(rows, return_inverse=True)
         return self._read(wanted)[places.reshape(rows.shape), columns]
 
-    def rows_at(self, index: Any) -> numpy.ndarray:  # noqa: ANN401 (whatever NumPy takes)
+    def rows_at(self, index: Any) -> numpy.ndarray:
         """Return the numbers of the rows that an index of the first axis means, int64, not negative."""
         return self._indexed(numpy.arange(len(self)), index)
 
-    def _indexed(self, numbers: numpy.ndarray, index: Any) -> numpy.ndarray:  # noqa: ANN401 (whatever NumPy takes)
+    def _indexed(self, numbers: numpy.ndarray, index: Any) -> numpy.ndarray:
         try:
             return numpy.asarray(numbers[index])
         except (IndexError, ValueError) as error:
             raise IndexError(
-                f"Cannot take {short_repr(index)} of {self.name}, vectors of shape {self.shape}: {error}."
+                f"Cannot take {short_repr(index)} of {self.name}, vectors of shape {self.shape}: "
+                f"{error}."
             ) from error
 
     def _read(self, rows: numpy.ndarray) -> numpy.ndarray:

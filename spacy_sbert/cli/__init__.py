@@ -1,4 +1,7 @@
-"""`python -m spacy sbert ...`: thin commands over plain functions. Imported by every spaCy command, so kept light."""
+"""`python -m spacy sbert ...`: thin commands over plain functions.
+
+Imported by every spaCy command, so kept light.
+"""
 
 from spacy.cli._util import app as spacy_app
 

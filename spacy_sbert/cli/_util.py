@@ -32,7 +32,7 @@ def _begin() -> None:
             stream.reconfigure(errors="replace")
 
 
-def command(name: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # noqa: ANN401 (of Typer.command)
+def command(name: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a command. Each field of a parameter that is a dataclass is an option of its own."""
     return lambda function: app.command(name, **settings)(flattened(function))
 
@@ -68,7 +68,9 @@ def fail(title: str, text: str = "") -> NoReturn:
 
 @contextmanager
 def exit_on_error(title: str, *also: type[Exception]) -> Iterator[None]:
-    """End the command if the block raises an error that explains itself; its message is printed below the title.
+    """End the command if the block raises an error that explains itself.
+
+    Its message is printed below the title.
 
     also: kinds of errors beside ImportError, OSError and ValueError.
     """
@@ -77,13 +79,20 @@ def exit_on_error(title: str, *also: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         text = str(error)
-        if "[E893]" in text:  # of spaCy, which lists every registered function
-            text = f"{text.partition('Available names')[0].strip()} Give the file of your own function with --code."
+        # Of spaCy, which lists every registered function
+        if "[E893]" in text:
+            text = (
+                f"{text.partition('Available names')[0].strip()} Give the file of your own "
+                "function with --code."
+            )
         fail(title, text)
 
 
 def check_new(path: Path | None, *inputs: Path | None, overwrite: bool) -> None:
-    """End the command, before any work, if the output is a file, or a folder with files in it; or one of the inputs."""
+    """End the command, before any work, if the output is a file, or a folder with files in it.
+
+    Or one of the inputs.
+    """
     for source in inputs:
         if path is not None and source is not None:
             with exit_on_error(f"Cannot write {path}"):
@@ -92,7 +101,8 @@ def check_new(path: Path | None, *inputs: Path | None, overwrite: bool) -> None:
         return
     if not path.is_dir() or any(path.iterdir()):
         fail(
-            f"{path} is there already. Give the output another name, or replace it with --overwrite."
+            f"{path} is there already. Give the output another name, or replace it with "
+            "--overwrite."
         )
 
 
@@ -106,7 +116,10 @@ def named_output(value: str) -> Path:
 
 
 def named_file(value: str) -> Path:
-    """Return the path of a file to write. RAISES (BadParameter): if it has no name, or is a folder."""
+    """Return the path of a file to write.
+
+    RAISES (BadParameter): if it has no name, or is a folder.
+    """
     path = named_output(value)
     if path.is_dir():
         raise BadParameter(Errors.NOT_TO_WRITE.format(path=path, kind="a folder"))

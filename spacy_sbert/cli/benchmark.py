@@ -16,11 +16,18 @@ from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
-_SUITES = "The tasks: sts, sick, triplets, nli, transfer, speed, with commas between, or others that --code registers."
+_SUITES = (
+    "The tasks: sts, sick, triplets, nli, transfer, speed, with commas between, or others that "
+    "--code registers."
+)
 _OTHERS = "Others than this if the tasks of --code know them."
-_BASELINES = "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, random-projection."
+_BASELINES = (
+    "Score one instead: static, sif, power-means, tf-idf, untuned-mean, untuned-cls, "
+    "random-projection."
+)
 _CACHE = "Keeps vectors and results; by default beside --output."
-_NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
+# What spaCy calls a pipeline before somebody names it
+_NAMELESS = "pipeline"
 
 
 @command("benchmark")
@@ -59,8 +66,9 @@ def _benchmark_cli(
 ) -> None:
     """Score a pipeline on the standard data sets.
 
-    With --output also a Markdown and an HTML report are written beside the JSON, and vectors and finished tasks are
-    kept for the next run: the same command goes on after an interruption, and brings its results up to date.
+    With --output also a Markdown and an HTML report are written beside the JSON, and vectors and
+    finished tasks are kept for the next run: the same command goes on after an interruption, and
+    brings its results up to date.
     """
     _check_output(output, overwrite=overwrite, renewed=True)
 
@@ -73,7 +81,8 @@ def _benchmark_cli(
     save = None if output is None else lambda results: write_json(output, checksummed_json(results))
     if cache is None and output is not None:
         cache = output.with_suffix(".cache")
-    import_code(loading.code)  # which may register tasks
+    # Which may register tasks
+    import_code(loading.code)
     with exit_on_error(f"Cannot evaluate on {folder}"):
         settings = Settings(
             normalizations=_names_in(normalization),
@@ -133,8 +142,8 @@ def _compare_cli(
 ) -> None:
     """Put the results of several models side by side.
 
-    Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
-    the JSON.
+    Every other one is tested against the first. With --output also a Markdown and an HTML report
+    are written beside the JSON.
     """
     _check_output(output, *results, overwrite=overwrite)
     with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
@@ -178,7 +187,8 @@ def _check_output(
         return
     if output.suffix != ".json":
         fail(
-            f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it"
+            f"Cannot save to {output}: expected a name that ends in .json; reports are written "
+            "beside it"
         )
     if not (renewed and output.is_file()):
         for path in (output, output.with_suffix(".md"), output.with_suffix(".html")):
@@ -190,7 +200,8 @@ def _check_output(
             read_results(output)
         except ValueError:
             fail(
-                f"{output} is there already, and holds no results. Give another name, or --overwrite."
+                f"{output} is there already, and holds no results. Give another name, or "
+                "--overwrite."
             )
 
 

@@ -84,7 +84,8 @@ class _OfFolders:
             return None
         if code is not None:
             raise ValueError(
-                "Workers on Ray do not import --code. Install a package of the pipeline that has it."
+                "Workers on Ray do not import --code. Install a package of the pipeline that has "
+                "it."
             )
         from ..ray import Cluster
 
@@ -122,7 +123,8 @@ def _encode_cli(
 ) -> None:
     """Write the vectors of a file or folder of texts.
 
-    After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does the same.
+    After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does
+    the same.
     """
     paths = [path for path in (input_path, output_path, more) if path is not None]
     if len(paths) == 3:
@@ -131,7 +133,8 @@ def _encode_cli(
         pipeline, *paths = paths
     if len(paths) < 2:
         raise BadParameter(
-            "There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT OUTPUT`."
+            "There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT "
+            "OUTPUT`."
         )
     source, target = paths
     is_folder = "://" in source or Path(source).is_dir()
@@ -174,7 +177,8 @@ def _check_file(source: Path, columns: Columns, of_folders: _OfFolders) -> None:
     if given := without_none(**vars(of_folders)):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
         fail(
-            f"{source} is a file, and {options} is for folders of files. Leave it out, or name a folder."
+            f"{source} is a file, and {options} is for folders of files. Leave it out, or name a "
+            "folder."
         )
     if not source.exists():
         fail(
@@ -185,7 +189,10 @@ def _check_file(source: Path, columns: Columns, of_folders: _OfFolders) -> None:
 
 
 def _gpus(gpu_id: int, gpu_ids: str) -> list[int]:
-    """Return the GPUs to work on; none for the CPU. RAISES (ValueError): if they are given twice, or no numbers."""
+    """Return the GPUs to work on; none for the CPU.
+
+    RAISES (ValueError): if they are given twice, or no numbers.
+    """
     if gpu_id >= 0 and gpu_ids:
         raise ValueError("--gpu-id and --gpu-ids were both given: expected one of them.")
     try:
@@ -216,7 +223,7 @@ def _encode_file(
         msg.info(f"{report.zero} are zero: their texts are empty")
 
 
-def _encode_folder(source: str, target: str, **options: Any) -> int:  # noqa: ANN401 (of different types)
+def _encode_folder(source: str, target: str, **options: Any) -> int:
     """Encode the files of a folder, and return how many failed."""
     from ..bulk import encode_dataset
 

@@ -57,12 +57,12 @@ def _convert_cli(
     from ..readers import convert
 
     check_new(output_path, input_path, overwrite=overwrite)
-    logger.setLevel(logging.INFO)  # says what was skipped
+    # Says what was skipped
+    logger.setLevel(logging.INFO)
     with exit_on_error(f"Cannot convert {input_path}"):
         given = layout.settings()
-        is_named = layout.members and not (
-            layout.score or layout.label
-        )  # texts that are named alone need no gold
+        # Texts that are named alone need no gold
+        is_named = layout.members and not (layout.score or layout.label)
         reading = given if is_named else reading_of(input_path, given, shown=not quiet)
         _check_range(input_path, given, reading)
         _warn_of_odd_rows(input_path, reading, limit)
@@ -76,7 +76,8 @@ def _convert_cli(
             **reading,
         )
     msg.good(
-        f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)"
+        f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} "
+        "steps)"
     )
 
 
@@ -85,15 +86,20 @@ def _check_range(path: Path, given: Mapping[str, Any], reading: dict[str, Any]) 
     low, high = reading.get("min_score", 0.0), reading.get("max_score", 1.0)
     if (low, high) != (0.0, 1.0) and not {"min_score", "max_score"} & given.keys():
         raise ValueError(
-            f"The scores of {path} (column '{reading['score']}') are in the range {low:g} to {high:g}. Give the range "
-            f"of the whole data set, from which 0 to 1 is made: --min-score {low:g} --max-score {high:g}."
+            f"The scores of {path} (column '{reading['score']}') are in the range {low:g} to "
+            f"{high:g}. Give the range "
+            f"of the whole data set, from which 0 to 1 is made: --min-score {low:g} --max-score "
+            f"{high:g}."
         )
     for edge in {"min_score", "max_score"} - given.keys():
         reading.pop(edge, None)
 
 
 def _warn_of_odd_rows(path: Path, reading: Mapping[str, Any], limit: int = 0) -> None:
-    """Warn of signs that the rows of a file are not what they were meant to be; of .spacy files there are none."""
+    """Warn of signs that the rows of a file are not what they were meant to be.
+
+    Of .spacy files there are none.
+    """
     from ..readers.corpora import PairCorpus
     from ..readers.table_checks import scan_rows
 
@@ -113,11 +119,13 @@ def _evaluate_cli(
 ) -> None:
     """Score a pipeline on pairs, triplets or texts with labels.
 
-    On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
+    On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see
+    `compare`.
     """
     if data_path.is_dir():
         fail(
-            f"{data_path} is a folder: give a file of examples, or see 'python -m spacy sbert benchmark'."
+            f"{data_path} is a folder: give a file of examples, or see 'python -m spacy sbert "
+            "benchmark'."
         )
     given, shown = layout.settings(), not loading.quiet
     check_new(output, data_path, overwrite=overwrite)
@@ -137,7 +145,8 @@ def _evaluate_cli(
             and not {*_GOLDS} & reading.keys()
         ):
             fail(
-                f"{data_path} has no gold beside ({', '.join(members)}): name its column by --score or --label."
+                f"{data_path} has no gold beside ({', '.join(members)}): name its column by "
+                "--score or --label."
             )
         _warn_of_odd_rows(data_path, reading)
         scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
@@ -170,10 +179,12 @@ def reading_of(
 ) -> dict[str, Any]:
     """Return how a file is read, and print in one line what was chosen.
 
-    A table is read by the columns that the pipeline was scored by in training if it has them, else by their names; its
-    header, range of scores and missing labels are its own. Other layouts are read as the options say.
+    A table is read by the columns that the pipeline was scored by in training if it has them, else
+    by their names; its header, range of scores and missing labels are its own. Other layouts are
+    read as the options say.
 
-    layout (Mapping): the settings of a Layout. scored_as (Mapping): the reader in the pipeline's config, if any.
+    layout (Mapping): the settings of a Layout. scored_as (Mapping): the reader in the pipeline's
+        config, if any.
     RETURNS (dict): settings of PairCorpus. RAISES (ValueError): as find_table.
     """
     from ..readers.formats import TABLE, is_own_table
@@ -184,7 +195,8 @@ def reading_of(
     if not is_own_table(path, format, named, header=layout["header"]):
         if format == AUTO and format_suffix(path) in (".csv", ".tsv"):
             msg.info(
-                "Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns"
+                "Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven "
+                "columns"
             )
         return dict(layout)
     known = {name: value for name, value in layout.items() if name != "format"}
@@ -205,7 +217,10 @@ def reading_of(
 
 
 def _columns_of(path: Path, scored_as: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the named columns of a reader of tables, as find_table takes them; none if this table has others."""
+    """Return the named columns of a reader of tables, as find_table takes them.
+
+    None if this table has others.
+    """
     if (
         scored_as.get("format") != "table"
         or not scored_as.get("members")

@@ -48,8 +48,9 @@ def _fit_meta_cli(
 ) -> None:
     """Fit a meta-embedding of several encoders.
 
-    The pipeline has two encoders or more, and is saved with it: with a new pipe sbert_meta, or of the name --pipe.
-    Without --method, --size and --option one that the pipeline has is fitted as its config says.
+    The pipeline has two encoders or more, and is saved with it: with a new pipe sbert_meta, or of
+    the name --pipe. Without --method, --size and --option one that the pipeline has is fitted as
+    its config says.
     """
     check_new(output, corpus, cache, overwrite=overwrite)
 
@@ -87,7 +88,8 @@ def _parse(text: str) -> tuple[str, Any]:
     try:
         return key, srsly.json_loads(value)
     except ValueError:
-        return key, value  # a word, such as cosine
+        # A word, such as cosine
+        return key, value
 
 
 def _set_method(

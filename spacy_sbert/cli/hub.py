@@ -104,7 +104,8 @@ def _import_cli(
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][pipe]["model"].get("precision") == REFERENCE:
         msg.info(
-            "It encodes as sentence-transformers does. With --precision float32 it is about twice as fast."
+            "It encodes as sentence-transformers does. With --precision float32 it is about twice "
+            "as fast."
         )
 
 
@@ -120,8 +121,8 @@ def _convert_transformer_cli(
 ) -> None:
     """Convert a pipeline from spacy-transformers.
 
-    Its transformer becomes an sbert_transformer, with the same weights and predictions. Only the conversion needs
-    spacy-transformers.
+    Its transformer becomes an sbert_transformer, with the same weights and predictions. Only the
+    conversion needs spacy-transformers.
     """
     import_code(code)
     with exit_on_error(f"Cannot convert {pipeline}"), ticking("Converting", shown=not quiet):
@@ -175,8 +176,8 @@ def _card_cli(
 ) -> None:
     """Write the README.md of a pipeline's package.
 
-    `spacy package` puts it into the package. A README.md that was written or changed by hand is kept, unless you give
-    --overwrite.
+    `spacy package` puts it into the package. A README.md that was written or changed by hand is
+    kept, unless you give --overwrite.
     """
     facts, file = packaged.describe(pipeline), pipeline / "README.md"
 
@@ -202,7 +203,8 @@ def _hub_card_cli(
 ) -> None:
     """Tag a model on the Hugging Face hub.
 
-    The card of a model that `spacy huggingface-hub push` uploaded gets sentence similarity, base model and scores.
+    The card of a model that `spacy huggingface-hub push` uploaded gets sentence similarity, base
+    model and scores.
     """
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 

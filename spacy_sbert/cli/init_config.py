@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ..readers.infer_schema import OwnTable
     from ..readers.table_checks import Finding
 
-_KINDS = {  # of a table: its rows, and the objective
+# Of a table: its rows, and the objective
+_KINDS = {
     "graded": ("pairs with scores", "the cosine of a pair should be its score"),
     "binary": (
         "pairs with scores of 0 and 1",
@@ -61,8 +62,8 @@ def _init_config_cli(
 ) -> None:
     """Write a config that trains on tables of your own.
 
-    Both tables are read whole, so that what is wrong in them shows now and not while training; what can be learned
-    from them is chosen, and 'spacy sbert train' takes the config.
+    Both tables are read whole, so that what is wrong in them shows now and not while training; what
+    can be learned from them is chosen, and 'spacy sbert train' takes the config.
     """
     check_new(output, train_path, dev_path, overwrite=overwrite)
     for option in [option for option in ("score", "label") if getattr(layout, option) == ""]:
@@ -85,9 +86,8 @@ def _init_config_cli(
                 epochs=epochs,
             )
             text = config.to_str(interpolate=False)
-            write_text(
-                output, text.replace("$$", r"\u0024")
-            )  # `$` as spaCy reads it, interpolated or not
+            # `$` as spaCy reads it, interpolated or not
+            write_text(output, text.replace("$$", r"\u0024"))
     _summarize(output, config, train, dev)
 
 
@@ -136,16 +136,19 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
 
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
         fail(
-            f"{dev_path} has no gold to score by. Give a dev table with a column 'score' of 0 and 1."
+            f"{dev_path} has no gold to score by. Give a dev table with a column 'score' of 0 and "
+            "1."
         )
     for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
         if reason := table.undefined():
             fail(
-                f"Nothing can be {what} {path}: {reason}. Give a table with several values, or without this column."
+                f"Nothing can be {what} {path}: {reason}. Give a table with several values, or "
+                "without this column."
             )
     if train.kind == "binary" and dev.kind != "binary":
         fail(
-            f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of 0 and 1."
+            f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of "
+            "0 and 1."
         )
     known, labels = train.labels(), dev.labels()
     unknown = (
@@ -155,7 +158,8 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
     )
     if unknown and len(unknown) == len(labels):
         fail(
-            f"{dev_path} has the labels {listed_labels(unknown)}, {train_path} has {listed_labels(known)}."
+            f"{dev_path} has the labels {listed_labels(unknown)}, {train_path} has "
+            f"{listed_labels(known)}."
         )
     if unknown:
         named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}

@@ -18,21 +18,28 @@ from ..progress import ticking
 from ..validation import Name, check
 from ._util import check_corpus, exit_on_error, fail, named_file, use_gpu
 
-_FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
+# To import the readers would take too long
+_FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"
 AUTO = "auto"
 TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet."
 CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
 VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
-COLUMN = "text"  # by default
-MOST = 10**9  # examples or epochs
-_FIRST_ROWS = 1000  # which show whether other columns hold texts
+# By default
+COLUMN = "text"
+# Examples or epochs
+MOST = 10**9
+# Which show whether other columns hold texts
+_FIRST_ROWS = 1000
 _HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
 _MEMBERS = "The columns of a table's texts, with commas between: first,second."
 
 
 def not_empty(value: str | None) -> str | None:
-    """Check the name that an option gives. RAISES (BadParameter): if it is empty, or holds half a character."""
+    """Check the name that an option gives.
+
+    RAISES (BadParameter): if it is empty, or holds half a character.
+    """
     try:
         check("name", value, Name | None)
     except ValueError as error:
@@ -81,7 +88,8 @@ class Loading:
     ) -> Language:
         """Load a folder, an installed package or an encoder by its name; errors end the command.
 
-        answering (bool): whether Docs answer with the vectors of the pipe. also_scores (bool): see answer_with.
+        answering (bool): whether Docs answer with the vectors of the pipe. also_scores (bool): see
+            answer_with.
         """
         if isinstance(self, LoadingOnGpu):
             use_gpu(self.gpu_id)
@@ -126,7 +134,8 @@ class Columns:
         ]
         if options and format_suffix(path) == ".txt":
             fail(
-                f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or rename it .csv."
+                f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or "
+                "rename it .csv."
             )
         if self.column is None:
             warn_of_unread_texts(path)
@@ -140,7 +149,8 @@ def warn_of_unread_texts(path: Path) -> None:
     from ..readers.infer_schema import find_nameless_texts, find_texts
 
     unread: list[str] = []
-    with suppress(ValueError, OSError, ImportError):  # which the command itself reports
+    # Which the command itself reports
+    with suppress(ValueError, OSError, ImportError):
         names = column_names(path)
         if COLUMN in names:
             others = [name for name in names if name.strip() and name != COLUMN]
@@ -174,7 +184,8 @@ class TableLayout:
                 names = next(csv.reader([self.members], skipinitialspace=True, strict=True), [])
             except csv.Error as error:
                 raise BadParameter(
-                    f"Cannot read --members {self.members} ({error}): expected names such as '\"q,r\",text2'."
+                    f"Cannot read --members {self.members} ({error}): expected names such as "
+                    "'\"q,r\",text2'."
                 ) from error
             given["members"] = tuple(name.strip() for name in names if name.strip())
         return given

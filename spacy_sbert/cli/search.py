@@ -34,13 +34,17 @@ if TYPE_CHECKING:
     from ..pipeline.sbert import SentenceBert
     from ..search.corpus_search import Corpus as Texts
 
-_LONGEST = 100  # characters of a text that is shown
+# Characters of a text that is shown
+_LONGEST = 100
 _SEARCHED = f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`."
 _Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.", parser=named_output)]
 _RESULTS = "A .tsv or .jsonl file for the results."
 _INDEX = "The folder of an index, built if it is new."
 _METHODS = "The method: communities, hierarchical or kmeans."
-_THRESHOLD = "The least cosine in communities, by default 0.75; or the largest 1 - cosine in hierarchical clusters."
+_THRESHOLD = (
+    "The least cosine in communities, by default 0.75; or the largest 1 - cosine in hierarchical "
+    "clusters."
+)
 _LISTS = "The number of lists of near vectors; by default half the root of that of vectors."
 
 
@@ -74,9 +78,9 @@ def _search_cli(
 ) -> None:
     """Find the texts that are most similar to a query.
 
-    The search is exact, or goes through a saved index. Loading takes seconds and a query milliseconds, so give many
-    queries at once: as arguments, or as a file with --queries. If the vectors of an index were moved, --vectors names
-    their place.
+    The search is exact, or goes through a saved index. Loading takes seconds and a query
+    milliseconds, so give many queries at once: as arguments, or as a file with --queries. If the
+    vectors of an index were moved, --vectors names their place.
     """
     stored = None if vectors is None else Path(vectors)
     _check_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
@@ -150,11 +154,13 @@ def _check_folder(corpus: Path, **given: object) -> bool:
             manifest = Manifest.read(corpus)
         what, is_stored = f"an index of the kind {manifest.kind}", manifest.vectors is not None
         if is_stored:
-            given.pop("vectors")  # which may have been moved
+            # Which may have been moved
+            given.pop("vectors")
     if wrong := without_none(**given):
         option = f"--{next(iter(wrong)).replace('_', '-')}"
         fail(
-            f"{option} is of a file of texts, and {corpus} is a folder with {what}. Leave it out, or give the texts."
+            f"{option} is of a file of texts, and {corpus} is a folder with {what}. Leave it out, "
+            "or give the texts."
         )
     return is_stored
 
@@ -201,8 +207,9 @@ def _mine_cli(
 ) -> None:
     """Write the most similar pairs of texts.
 
-    They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on, and --groups
-    --min-score 0.9 one row for each text that has a duplicate, with the number of its group.
+    They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a
+    score on, and --groups --min-score 0.9 one row for each text that has a duplicate, with the
+    number of its group.
     """
     _check_paths(corpus, columns, output, vectors, overwrite=overwrite)
     if groups and (min_score is None or k is not None):
@@ -263,8 +270,8 @@ def _cluster_cli(
 ) -> None:
     """Write the cluster of each text.
 
-    It is a number from 0, or -1 for texts in none, and has a name, the words that tell its texts from others. The other
-    columns of a table are kept.
+    It is a number from 0, or -1 for texts in none, and has a name, the words that tell its texts
+    from others. The other columns of a table are kept.
     """
     _check_paths(corpus, columns, output, vectors, overwrite=overwrite)
 
@@ -286,7 +293,8 @@ def _cluster_cli(
     _write_clusters(output, rows, _names(nlp, rows, shown=not loading.quiet), read)
     alone = clusters.count(NO_CLUSTER)
     msg.info(
-        f"{len({*clusters} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in none"
+        f"{len({*clusters} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in "
+        "none"
     )
     if blank := read.rows[-1] + 1 - len(rows):
         msg.warn(
@@ -301,7 +309,10 @@ def _cluster_cli(
 
 
 def _names(nlp: Language, rows: Sequence[tuple[int, int, str]], *, shown: bool) -> dict[int, str]:
-    """Return the name of each cluster: the terms that a map shows; an empty one for texts in no cluster."""
+    """Return the name of each cluster: the terms that a map shows.
+
+    An empty one for texts in no cluster.
+    """
     from ..search.corpus_search import NO_CLUSTER
     from ..visual.scatter import class_terms, words_of
 
@@ -358,7 +369,8 @@ def _index_cli(
 
     if Path(vectors).is_file():
         fail(
-            f"{vectors} is a file: expected a folder of vectors. `search --vectors --index` builds one of a file."
+            f"{vectors} is a file: expected a folder of vectors. `search --vectors --index` "
+            "builds one of a file."
         )
     with exit_on_error(f"Cannot build an index of {vectors}", RuntimeError):
         stored = PartVectors(vectors)

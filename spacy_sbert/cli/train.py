@@ -15,13 +15,15 @@ from ..errors import Warnings, missing_packages
 from ._util import command, exit_on_error, fail, named_output, use_gpu
 from .options import CODE, Gpu
 
-_EVAL_FREQUENCY = 200  # spaCy's default
+# spaCy's default
+_EVAL_FREQUENCY = 200
 _OUTPUT = "The folder for model-best and model-last."
 
 
 @command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
-    context: Context,  # the settings of the config that are given as options
+    # The settings of the config that are given as options
+    context: Context,
     config: Annotated[
         Path, Argument(help="The config to train with.", exists=True, dir_okay=False)
     ],
@@ -42,13 +44,14 @@ def _train_cli(
 ) -> None:
     """Train a pipeline.
 
-    It trains as 'spacy train' does, with clear messages, and can resume after an interruption. It also trains on all
-    processes that torchrun has started:
+    It trains as 'spacy train' does, with clear messages, and can resume after an interruption. It
+    also trains on all processes that torchrun has started:
 
     torchrun --nproc-per-node 2 -m spacy sbert train configs/ranking.cfg --output training/ranking
 
-    Settings of the config are options here, too: --training.max_epochs 2. With --gpu-id 0 each process takes a GPU of
-    its own, from number 0 on. One log and one folder for all. Without torchrun there is one process.
+    Settings of the config are options here, too: --training.max_epochs 2. With --gpu-id 0 each
+    process takes a GPU of its own, from number 0 on. One log and one folder for all. Without
+    torchrun there is one process.
     """
     from ..distributed.checkpoint import find_checkpoint, latest
     from ..distributed.torch_distributed import RankLost, launched
@@ -60,7 +63,8 @@ def _train_cli(
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     if unknown := [option for option in options if "." not in option]:
         fail(
-            f"There is no option {unknown[0]}: expected one of --help, or such as --training.max_epochs 4."
+            f"There is no option {unknown[0]}: expected one of --help, or such as "
+            "--training.max_epochs 4."
         )
     overrides = parse_config_overrides(context.args)
     frequency = _EVAL_FREQUENCY
@@ -71,9 +75,8 @@ def _train_cli(
         )
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         try:
-            with (
-                nullcontext() if verbose else exit_on_error(f"Cannot train by {config}")
-            ):  # --verbose shows where
+            # --verbose shows where
+            with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):
                 with show_validation_error(config):
                     settings = load_config(config, overrides, interpolate=False)
                     check_config(settings, load_config(config, interpolate=False))
@@ -107,12 +110,16 @@ def _train_cli(
 
 
 def _how_to_resume(last: Path | None, every: int, frequency: int) -> str:
-    """Return what to do after an interruption. last: the last checkpoint; every, frequency: steps of two settings."""
+    """Return what to do after an interruption. last: the last checkpoint.
+
+    every, frequency: steps of two settings.
+    """
     if last is not None:
         return f"The same command with --resume continues from {last}."
     if every:
         return f"There is no checkpoint to resume from yet: the first comes after step {every}."
     return (
-        f"There is no checkpoint to resume from: with --checkpoint-every {frequency} there is one for each evaluation "
+        f"There is no checkpoint to resume from: with --checkpoint-every {frequency} there is one "
+        "for each evaluation "
         f"(eval_frequency = {frequency})."
     )

@@ -90,12 +90,13 @@ def _visualize_cli(
 ) -> None:
     """Draw a heat map, a map or tokens of texts.
 
-    A heat map shows the similarity of every two texts, a map has a point for each, and "tokens" compares the tokens of
-    two texts. The picture is one HTML file.
+    A heat map shows the similarity of every two texts, a map has a point for each, and "tokens"
+    compares the tokens of two texts. The picture is one HTML file.
     """
     if sentences and (column or labels or limit or vectors or not header):
         fail(
-            "--sentences draws one whole text: leave --column, --no-header, --labels, --limit and --vectors out"
+            "--sentences draws one whole text: leave --column, --no-header, --labels, --limit and "
+            "--vectors out"
         )
     if clusters and (labels or style != "map"):
         fail(
@@ -162,9 +163,11 @@ def _with_vectors(
     from ..bulk.loading import find_pipe
 
     pipe = find_pipe(nlp, name)
-    vectors = check_vectors(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
+    # Of all texts, if they are limited
+    vectors = check_vectors(pipe, *stored)[: len(texts)]
     for text, vector in zip(texts, vectors, strict=True):
-        words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand
+        # The language's own tokenizer is not at hand
+        words = re.findall(r"\w+|\W+", text)
         doc = Doc(pipe.vocab, words, [False] * len(words))
         doc.user_hooks["has_vector"] = lambda _: True
         doc.user_hooks["vector"] = lambda _, vector=vector: vector
@@ -181,7 +184,8 @@ def read_texts(
 ) -> tuple[list[str], list[str] | None]:
     """Read texts, and their labels if a column is named for them.
 
-    path (Path): one text a line, blank lines left out; or a table, of which column and label are names.
+    path (Path): one text a line, blank lines left out; or a table, of which column and label are
+        names.
     limit (int): how many to read, 0 for all. header (bool), RAISES (ValueError): as read_table.
     """
     end = limit or None

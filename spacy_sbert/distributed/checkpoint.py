@@ -21,25 +21,31 @@ from ..files.serialization import add_checksum, digest_of_stream, naming, verify
 from .torch_distributed import TorchDistributed, torch_shims
 
 DIR_CHECKPOINT = "checkpoint"
-_MOMENTS = ("mom1", "mom2", "averages")  # of an optimizer: dicts by parameter
-_NAME = re.compile(r"\.?step-(\d+)(-\w+)*")  # with a dot what a process that was killed has left
+# Of an optimizer: dicts by parameter
+_MOMENTS = ("mom1", "mom2", "averages")
+# With a dot what a process that was killed has left
+_NAME = re.compile(r"\.?step-(\d+)(-\w+)*")
 _STATE, _PIPELINE = "state.pt", "pipeline"
+# Of a config, which determine the steps
 _SECTIONS = (
     "nlp",
     "components",
     "corpora",
     "training",
     "initialize",
-)  # of a config, which determine the steps
-_SHOWN = 3  # settings that a message names
+)
+# Settings that a message names
+_SHOWN = 3
 
 
 @dataclass
 class TrainingState:
     """Progress of a training.
 
-    step (int): batches taken. epoch (int): of the last of them. results: the score and the step of each evaluation.
-    losses: since the last one. words (int): seen so far. seconds (float): taken. content (int): a checksum of the
+    step (int): batches taken. epoch (int): of the last of them. results: the score and the step of
+        each evaluation.
+    losses: since the last one. words (int): seen so far. seconds (float): taken. content (int): a
+        checksum of the
     batches.
     """
 
@@ -62,7 +68,10 @@ def latest(output: Path | None) -> Path | None:
 def find_checkpoint(
     output: Path | None, ranks: TorchDistributed, *, every: int, resume: bool
 ) -> Path | None:
-    """Make the output folder, and return the checkpoint from which a training resumes; None to begin."""
+    """Make the output folder, and return the checkpoint from which a training resumes.
+
+    None to begin.
+    """
     if output is None and (every or resume):
         raise ValueError("--checkpoint-every and --resume need a folder: give --output.")
     if output is not None:
@@ -71,11 +80,13 @@ def find_checkpoint(
     checkpoint = latest(output)
     if not ranks.agree([b"" if checkpoint is None else checkpoint.name.encode()]):
         raise ValueError(
-            f"The {ranks.size} processes find different checkpoints in {output}. Give a folder that all of them share."
+            f"The {ranks.size} processes find different checkpoints in {output}. Give a folder "
+            "that all of them share."
         )
     if checkpoint is not None and not resume:
         raise ValueError(
-            f"{checkpoint.parent} holds a checkpoint of an interrupted training. Resume it by --resume, or remove it "
+            f"{checkpoint.parent} holds a checkpoint of an interrupted training. Resume it by "
+            "--resume, or remove it "
             "to start from the beginning."
         )
     return checkpoint
@@ -98,9 +109,8 @@ def digest_of_examples(examples: Iterable[Example]) -> str:
         for example in examples:
             yield content_of([example])
             for group in example.reference.spans.values():
-                yield numpy.asarray(
-                    group.attrs.get("vector", ()), dtype="float32"
-                ).tobytes()  # of a teacher
+                # Of a teacher
+                yield numpy.asarray(group.attrs.get("vector", ()), dtype="float32").tobytes()
 
     return digest_of_stream(parts())
 
@@ -121,7 +131,9 @@ def save_checkpoint(
     ranks: TorchDistributed,
     corpora: Mapping[str, str],
 ) -> None:
-    """Save the state of a training after a step, and then remove the old one. All ranks call it, and rank 0 writes.
+    """Save the state of a training after a step, and then remove the old one.
+
+    All ranks call it, and rank 0 writes.
 
     corpora (dict): digests of what is trained and scored on, by names for messages.
     """
@@ -155,8 +167,8 @@ def load_checkpoint(
 ) -> tuple[TrainingState, Callable[[], None]]:
     """Restore the state of a pipeline and its optimizer.
 
-    nlp (Language): initialized from the same config. optimizer (Optimizer): a new one. corpora (dict): see
-        save_checkpoint.
+    nlp (Language): initialized from the same config. optimizer (Optimizer): a new one. corpora
+        (dict): see save_checkpoint.
     RETURNS (TrainingState, Callable): the progress, and what restores the random states.
     RAISES (ValueError): if a file is damaged, or config, corpora or ranks differ.
     """
@@ -166,10 +178,12 @@ def load_checkpoint(
                 io.BytesIO(verify_checksum((path / _STATE).read_bytes())), weights_only=True
             )
         _check_settings(content["settings"], _settings(nlp))
-        saved = content.get("corpora", {})  # earlier versions did not save them
+        # Earlier versions did not save them
+        saved = content.get("corpora", {})
         if changed := [name for name, digest in saved.items() if corpora.get(name) != digest]:
             raise ValueError(
-                f"The texts or the gold of {' and '.join(changed)} have changed since it was made, so scores before "
+                f"The texts or the gold of {' and '.join(changed)} have changed since it was "
+                "made, so scores before "
                 "and after cannot be compared. Give the same files."
             )
         if len(content["random"]) != ranks.size:
@@ -203,11 +217,12 @@ def _check_settings(saved: Mapping[str, str], current: Mapping[str, str]) -> Non
     ]
     listed = ", ".join(names[:_SHOWN]) + (" and others" if len(names) > _SHOWN else "")
     raise ValueError(
-        f"It was made with other settings in {', '.join(changed)} ({listed}; the logger may differ)."
+        f"It was made with other settings in {', '.join(changed)} ({listed}; the logger may "
+        "differ)."
     )
 
 
-def _changed(saved: Any, current: Any, path: str = "") -> list[str]:  # noqa: ANN401 (any value of a config)
+def _changed(saved: Any, current: Any, path: str = "") -> list[str]:
     """Return the names of the settings that differ in two blocks of a config."""
     if not (isinstance(saved, dict) and isinstance(current, dict)):
         return [] if saved == current else [path]
@@ -256,7 +271,10 @@ def _models(nlp: Language) -> list[Model]:
 
 
 def _keys(nlp: Language) -> list[tuple[int, str]]:
-    """Return the optimizer's keys of all parameters, in the same order in every process; the ids in them differ."""
+    """Return the optimizer's keys of all parameters, in the same order in every process.
+
+    The ids in them differ.
+    """
     models = _models(nlp)
     keys = [
         (shim.id, name)

@@ -15,9 +15,8 @@ from thinc.api import Model, PyTorchGradScaler, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import distributed
 
-_TIMEOUT = timedelta(
-    days=7
-)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
+# While rank 0 evaluates; torchrun ends a job of which a rank has died at once
+_TIMEOUT = timedelta(days=7)
 _Parameter = tuple[torch.Tensor, torch.Tensor | None, Callable[[torch.Tensor], None]]
 
 
@@ -26,13 +25,17 @@ class RankLost(RuntimeError):
 
 
 class TorchDistributed:
-    """One of several processes that train together, each on every size-th example of a batch; see batch_loss.
+    """One of several processes that train together, each on every size-th example of a batch.
 
-    The vectors of all are gathered, so that each computes the loss of the whole batch, and uses the gradient of its own
-    rows. Without torch.distributed there is one rank, which sends nothing.
+    See batch_loss.
 
-    gpu_id (int): the GPU of this rank, -1 for the CPU. rank, size (int): its number, and how many there are.
-    is_first (bool): whether this rank writes files and logs. device (torch.device): of tensors that are sent.
+    The vectors of all are gathered, so that each computes the loss of the whole batch, and uses the
+    gradient of its own rows. Without torch.distributed there is one rank, which sends nothing.
+
+    gpu_id (int): the GPU of this rank, -1 for the CPU. rank, size (int): its number, and how many
+        there are.
+    is_first (bool): whether this rank writes files and logs. device (torch.device): of tensors that
+        are sent.
     """
 
     def __init__(self, gpu_id: int = -1) -> None:
@@ -47,7 +50,8 @@ class TorchDistributed:
         self.batch: Sequence[Example] = ()
 
     def __reduce__(self) -> tuple[type, tuple]:
-        return type(None), ()  # a copy trains alone
+        # A copy trains alone
+        return type(None), ()
 
     def share(self, batch: Sequence[Example]) -> Sequence[Example]:
         """Share the next update with a batch among the ranks; return the examples of this rank."""
@@ -57,14 +61,14 @@ class TorchDistributed:
     def gather(self, vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
         """Return the vectors of all examples of the batch that is shared, example by example.
 
-        vectors (float32 (rows, width)): of this rank. counts: how many rows each example of the batch has.
+        vectors (float32 (rows, width)): of this rank. counts: how many rows each example of the
+            batch has.
         """
         sent = xp2torch(vectors).to(self.device)
         whole = sent.new_zeros(sum(counts), sent.shape[1])
         whole[self._own_rows(counts)] = sent
-        return cast(
-            Floats2d, torch2xp(self.all_reduce(whole))
-        )  # exact: all but one rank add zeros to a row
+        # exact: all but one rank add zeros to a row
+        return cast(Floats2d, torch2xp(self.all_reduce(whole)))
 
     def own(self, d_vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
         """Return the rows of this rank: the backprop of gather."""
@@ -79,7 +83,7 @@ class TorchDistributed:
         """Return the sum over ranks, bit for bit the same on all."""
         return self._send(distributed.all_reduce, values)
 
-    def gather_objects(self, value: Any) -> list[Any]:  # noqa: ANN401 (any object)
+    def gather_objects(self, value: Any) -> list[Any]:
         """Return the object of each rank."""
         return self._send(distributed.all_gather_object, [value] * self.size, value)
 
@@ -90,15 +94,17 @@ class TorchDistributed:
             checksum = crc32(part, checksum)
         return len(set(self.gather_objects(checksum))) == 1
 
-    def _send(self, collective: Callable, values: Any, *args: object) -> Any:  # noqa: ANN401 (of torch)
+    def _send(self, collective: Callable, values: Any, *args: object) -> Any:
         """Call a collective if there are several ranks, and return its first argument, which it fills."""
         try:
             if self.size > 1:
                 collective(values, *args)
-        except RuntimeError as error:  # of gloo and nccl, which do not name this rank
+        except RuntimeError as error:
+            # Of gloo and nccl, which do not name this rank
             reason = str(error).splitlines()[0].partition(". ")[0]
             raise RankLost(
-                f"Rank {self.rank} of {self.size} lost the other ranks ({reason}): one of them has ended, or cannot be "
+                f"Rank {self.rank} of {self.size} lost the other ranks ({reason}): one of them "
+                "has ended, or cannot be "
                 "reached. See its own message; what was saved before is complete."
             ) from error
         return values
@@ -106,8 +112,8 @@ class TorchDistributed:
     def sum_gradients(self, models: Sequence[Model]) -> None:
         """Give every rank the sum of the gradients of all, in one message.
 
-        A parameter that has a gradient on some rank gets one on all; if the gradient of one overflowed in float16, none
-        takes a step.
+        A parameter that has a gradient on some rank gets one on all; if the gradient of one
+        overflowed in float16, none takes a step.
         """
         parameters, scalers = (
             list(_parameters_of(models)),
@@ -147,19 +153,23 @@ class TorchDistributed:
 
 @contextmanager
 def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
-    """Join the ranks that torchrun has started, if it has; yield this process, and leave them at the end.
+    """Join the ranks that torchrun has started, if it has.
 
-    gpu_id (int): the first GPU of each machine to train on, -1 for the CPU: the rank of local number i takes the i-th
-        from there.
+    Yield this process, and leave them at the end.
+
+    gpu_id (int): the first GPU of each machine to train on, -1 for the CPU: the rank of local
+        number i takes the i-th from there.
     """
     if "RANK" not in os.environ or not distributed.is_available():
         yield TorchDistributed(gpu_id)
         return
     if gpu_id >= 0:
         gpu_id += int(os.environ["LOCAL_RANK"])
-        torch.cuda.set_device(gpu_id)  # where collectives of objects are
-    # Imported after init_process_group (transformers does), its functions keep the process group as a default, so that
-    # threads of gloo outlive destroy_process_group and may abort while Python ends. So it is imported before.
+        # Where collectives of objects are
+        torch.cuda.set_device(gpu_id)
+    # Imported after init_process_group (transformers does), its functions keep the process group as
+    # a default, so that threads of gloo outlive destroy_process_group and may abort while Python
+    # ends. So it is imported before.
     from torch.distributed.nn import functional  # noqa: F401, PLC0415 (see above)
 
     distributed.init_process_group("nccl" if gpu_id >= 0 else "gloo", timeout=_TIMEOUT)

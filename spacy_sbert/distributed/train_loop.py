@@ -68,21 +68,23 @@ def train(
 ) -> TrainingEnd:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
-    Only rank 0 evaluates, writes and logs. A pipeline replaces the one that was saved before when it is complete.
+    Only rank 0 evaluates, writes and logs. A pipeline replaces the one that was saved before when
+    it is complete.
 
-    nlp (Language): initialized by spacy.training.initialize.init_nlp, from the same config on all ranks.
-    output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
-    checkpoint_every (int): the steps between two checkpoints, 0 for none. checkpoint (Path): where to resume, see
-        find_checkpoint; None to begin.
+    nlp (Language): initialized by spacy.training.initialize.init_nlp, from the same config on all
+        ranks.
+    output (Path): the folder for model-best, model-last and checkpoints, which are removed at the
+        end.
+    checkpoint_every (int): the steps between two checkpoints, 0 for none. checkpoint (Path): where
+        to resume, see find_checkpoint; None to begin.
     RETURNS (TrainingEnd): how it ended, and with which score.
-    RAISES (ValueError): if the ranks cannot train it, the checkpoint cannot be resumed, or training diverges.
-        (RankLost): if one of them has ended.
+    RAISES (ValueError): if the ranks cannot train it, the checkpoint cannot be resumed, or training
+        diverges. (RankLost): if one of them has ended.
     """
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
-    if (
-        config["training"]["logger"].get("@loggers") != "spacy-sbert.ProgressLogger.v1"
-    ):  # which checks by itself
+    # Which checks by itself
+    if config["training"]["logger"].get("@loggers") != "spacy-sbert.ProgressLogger.v1":
         check_dev_corpus(nlp)
     train_corpus, dev_corpus = resolve_dot_names(
         config, [training["train_corpus"], training["dev_corpus"]]
@@ -117,7 +119,8 @@ def train(
                 log, finish = training["logger"](nlp, sys.stdout, sys.stderr)
         if checkpoint is None:
             loop.clean_output_dir(written)
-        is_usable = True  # False once training has diverged
+        # False once training has diverged
+        is_usable = True
         try:
             if checkpoint is not None:
                 _skip(batches, state)
@@ -142,11 +145,13 @@ def train(
             raise DivergedError(message) from error
         finally:
             finish()
-            is_newer = checkpoint is None or state.step > begun  # else model-last may be newer
+            # Else model-last may be newer
+            is_newer = checkpoint is None or state.step > begun
             if written is not None and is_newer and is_usable and _not_finite(nlp) is None:
                 _save(nlp, written, training, is_best=False)
     if written is not None:
-        remove_checkpoints(written)  # the training is over
+        # The training is over
+        remove_checkpoints(written)
     return _end_of(state, training)
 
 
@@ -171,7 +176,10 @@ def _end_of(state: TrainingState, training: dict[str, Any]) -> TrainingEnd:
 
 
 def _not_finite(nlp: Language) -> str | None:
-    """Return a component with weights that are not finite, and one of them; None if there is none."""
+    """Return a component with weights that are not finite, and one of them.
+
+    None if there is none.
+    """
     for name, pipe in nlp.components:
         model = getattr(pipe, "model", None)
         if isinstance(model, Model) and (weight := weights_not_finite(model)):
@@ -196,8 +204,12 @@ def _in_memory(nlp: Language, corpus: Reader) -> list[Example]:
 def _corpora_digests(
     nlp: Language, held: Sequence[Example] | None, dev_corpus: Reader
 ) -> dict[str, str]:
-    """Return digests of the corpora by their names in messages. held: the training corpus; None for a stream."""
-    state = random.getstate()  # a reader that shuffles must not change the order of the training
+    """Return digests of the corpora by their names in messages. held: the training corpus.
+
+    None for a stream.
+    """
+    # A reader that shuffles must not change the order of the training
+    state = random.getstate()
     digests = {"the dev corpus": digest_of_examples(dev_corpus(nlp))}
     random.setstate(state)
     if held is not None:
@@ -210,7 +222,8 @@ def _batches(
 ) -> _Batches:
     """Yield the number of the epoch, and a batch, as spacy.training.loop.create_train_batches does.
 
-    The order of a corpus in memory only depends on the seed, so that the batches before a checkpoint can be skipped.
+    The order of a corpus in memory only depends on the seed, so that the batches before a
+    checkpoint can be skipped.
 
     held: the corpus in memory, which is shuffled; None for a stream.
     """
@@ -225,14 +238,18 @@ def _batches(
 
 
 def _skip(batches: _Batches, state: TrainingState) -> None:
-    """Skip the batches before a checkpoint; raise ValueError if they are not those that it was made with."""
+    """Skip the batches before a checkpoint.
+
+    Raise ValueError if they are not those that it was made with.
+    """
     content = 0
     for _ in range(state.step):
         _, batch = next(batches, (0, []))
         content = crc32(content_of(batch), content)
     if content != state.content:
         raise ValueError(
-            f"Cannot resume: the training corpus does not make the {state.step} batches of the checkpoint. Give the "
+            f"Cannot resume: the training corpus does not make the {state.step} batches of the "
+            "checkpoint. Give the "
             "same files, or train in another folder."
         )
 
@@ -247,9 +264,11 @@ def _steps(
 ) -> Iterator[tuple[dict[str, Any], bool | None]]:
     """Take steps until the scores stop improving, beginning at a state, which is updated.
 
-    YIELDS (dict, bool): the logger's info; whether the step's score is the best one, None if it was not scored. The
-        last step is yielded once more, with its score, if eval_frequency does not divide its number.
-    SOURCE: spacy.training.loop.train_while_improving, which always begins at step 0, and may not score the last step.
+    YIELDS (dict, bool): the logger's info; whether the step's score is the best one, None if it was
+        not scored. The last step is yielded once more, with its score, if eval_frequency does not
+        divide its number.
+    SOURCE: spacy.training.loop.train_while_improving, which always begins at step 0, and may not
+        score the last step.
     """
     optimizer, frequency, frozen = (
         training["optimizer"],
@@ -332,8 +351,9 @@ def _is_patience_over(state: TrainingState, training: dict[str, Any]) -> bool:
 class _JointTraining:
     """Updates and evaluates a pipeline on all ranks; with one rank, as the pipeline itself does.
 
-    Each update learns from the rank's part of a batch, and sums the gradients of the encoders. Heads have those of the
-    whole batch already, because each rank computes its loss. Rank 0 gives all its weights, and evaluates for all.
+    Each update learns from the rank's part of a batch, and sums the gradients of the encoders.
+    Heads have those of the whole batch already, because each rank computes its loss. Rank 0 gives
+    all its weights, and evaluates for all.
     """
 
     def __init__(self, nlp: Language, ranks: TorchDistributed):
@@ -345,7 +365,8 @@ class _JointTraining:
         self.pipes, upstream = _trained(nlp, config["frozen_components"], ranks.size)
         if config["accumulate_gradient"] != 1:
             raise ValueError(
-                f"training.accumulate_gradient is {config['accumulate_gradient']}, but {ranks.size} ranks need 1. For "
+                f"training.accumulate_gradient is {config['accumulate_gradient']}, but "
+                f"{ranks.size} ranks need 1. For "
                 "batches larger than memory take spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
             )
         self._encoders = [*upstream, *(pipe.model.get_ref("encoder") for pipe in self.pipes)]
@@ -359,43 +380,52 @@ class _JointTraining:
         for pipe in self.pipes:
             pipe.peers = None
 
-    def update(self, examples: Sequence[Example], **settings: Any) -> dict[str, float]:  # noqa: ANN401 (of spaCy)
-        """Learn from a batch, which must be the same on all ranks; settings are those of Language.update."""
+    def update(self, examples: Sequence[Example], **settings: Any) -> dict[str, float]:
+        """Learn from a batch, which must be the same on all ranks.
+
+        Settings are those of Language.update.
+        """
         if self._ranks.size == 1:
             return self._nlp.update(examples, **settings)
         batch, size = list(examples), self._ranks.size
         if not self._ranks.agree([content_of(batch)]):
             raise ValueError(
                 f"The ranks have different batches in step {self._step}. Set training.seed (it is "
-                f"{self._nlp.config['training']['seed']}), give all ranks the same files, and shuffle with a seed."
+                f"{self._nlp.config['training']['seed']}), give all ranks the same files, and "
+                "shuffle with a seed."
             )
         for pipe in self.pipes:
             learning = [bool(members(example.predicted, pipe.spans_key)) for example in batch]
             idle = [rank for rank in range(size) if not any(learning[rank::size])]
             if idle:
                 raise ValueError(
-                    f"A batch of {len(batch)} examples leaves rank {idle[0]} without one for '{pipe.name}', with "
-                    f"members in doc.spans['{pipe.spans_key}']. Set a larger size in [training.batcher], or take fewer "
+                    f"A batch of {len(batch)} examples leaves rank {idle[0]} without one for "
+                    f"'{pipe.name}', with "
+                    f"members in doc.spans['{pipe.spans_key}']. Set a larger size in "
+                    "[training.batcher], or take fewer "
                     f"ranks than {size}."
                 )
         part = self._ranks.share(batch)
         losses = self._nlp.update(part, **settings)
         for pipe in self.pipes:
-            pipe.examples_seen += len(batch) - len(part)  # which it has counted itself
+            # Which it has counted itself
+            pipe.examples_seen += len(batch) - len(part)
         self._ranks.sum_gradients(self._encoders)
         self._step += 1
         return losses
 
-    def evaluate(self, evaluate: Callable[[], Any]) -> Any:  # noqa: ANN401 (any object)
+    def evaluate(self, evaluate: Callable[[], Any]) -> Any:
         """Return the result of a function, which only rank 0 calls, on all ranks."""
         if self._ranks.size == 1:
             return evaluate()
         if not self._ranks.agree_on_weights(self._models):
             raise ValueError(
-                f"The ranks have different weights after step {self._step}. Set system.seed and training.seed, and "
+                f"The ranks have different weights after step {self._step}. Set system.seed and "
+                "training.seed, and "
                 "give all ranks the same files, versions and kind of machine."
             )
-        state = random.getstate()  # a reader that shuffles must not leave the other ranks behind
+        # A reader that shuffles must not leave the other ranks behind
+        state = random.getstate()
         scores = evaluate() if self._ranks.is_first else None
         random.setstate(state)
         return self._ranks.gather_objects(scores)[0]
@@ -419,8 +449,10 @@ def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any]
     others = trained.keys() - pipes.keys() - upstream.keys()
     if others or not pipes:
         raise ValueError(
-            f"{size} ranks cannot train {', '.join(sorted(others)) or 'nothing'} together: expected `sbert` pipes and "
-            f"the transformers they listen to, the pipeline has {', '.join(nlp.pipe_names) or 'none'}. Name other "
+            f"{size} ranks cannot train {', '.join(sorted(others)) or 'nothing'} together: "
+            "expected `sbert` pipes and "
+            "the transformers they listen to, the pipeline has "
+            f"{', '.join(nlp.pipe_names) or 'none'}. Name other "
             "trainable components in training.frozen_components, or train them on one rank."
         )
     return [*pipes.values()], [*upstream.values()]
@@ -444,7 +476,8 @@ def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
     """Resolve [training], and seed: batches are the same on all ranks, dropout differs."""
     seed, allocator = config["training"]["seed"], config["training"]["gpu_allocator"]
     if seed is not None:
-        fix_random_seed(seed)  # readers and spaCy shuffle by Python's random
+        # Readers and spaCy shuffle by Python's random
+        fix_random_seed(seed)
         torch.manual_seed(seed + ranks.rank)
         xp: Any = get_current_ops().xp
         for module in {numpy, xp}:

@@ -14,7 +14,8 @@ from .results import (
     spearman_of,
 )
 
-VariantKey = tuple[str, str]  # normalization and size
+# Normalization and size
+VariantKey = tuple[str, str]
 
 
 def compare(
@@ -28,12 +29,14 @@ def compare(
 
     results (Sequence of dict): two or more, see evaluate_suites and read_results.
     resamples, seed (int): of the paired bootstrap tests, see paired_difference.
-    files (Sequence of str): what tells models of one name apart, such as the names of their files; by default numbers.
-    RETURNS (dict): JSON: format, resamples, seed; models, names and digests; warnings, what differs that should not;
-        tasks that all models have, by name: suite, primary, figures of the models, and tests, for each model but the
-        first its difference from the first, low, high and p, or the reason why there is none; not_shared, which models
-        have the other tasks.
-    RAISES (ValueError): if there are fewer than two, or one is not the result of an evaluation, or has another format.
+    files (Sequence of str): what tells models of one name apart, such as the names of their files;
+        by default numbers.
+    RETURNS (dict): JSON: format, resamples, seed; models, names and digests; warnings, what differs
+        that should not; tasks that all models have, by name: suite, primary, figures of the models,
+        and tests, for each model but the first its difference from the first, low, high and p, or
+        the reason why there is none; not_shared, which models have the other tasks.
+    RAISES (ValueError): if there are fewer than two, or one is not the result of an evaluation, or
+        has another format.
     SOURCE: see paired_difference.
     """
     if len(results) < 2:
@@ -49,7 +52,8 @@ def compare(
         for name, file in zip(names, files, strict=True)
     ]
     results = aligned(results)
-    having: dict[str, list[str]] = {}  # the models that have a task
+    # The models that have a task
+    having: dict[str, list[str]] = {}
     for name, result in zip(names, results, strict=True):
         for task in result["tasks"]:
             having.setdefault(task, []).append(name)
@@ -72,8 +76,8 @@ def compare(
 def aligned(results: Sequence[Json]) -> list[Json]:
     """Return the results with the first variant that all of them have at the front of each task that they share.
 
-    Predictions and intervals are those of a result's own first variant: if another comes to the front they are left
-    out, so that nothing is tested across settings.
+    Predictions and intervals are those of a result's own first variant: if another comes to the
+    front they are left out, so that nothing is tested across settings.
     """
     copies: list[Json] = [{**result, "tasks": dict(result["tasks"])} for result in results]
     for name in copies[0]["tasks"]:
@@ -117,9 +121,8 @@ def _task(tasks: Sequence[Json], resamples: int, seed: int) -> Json:
 def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | str:
     """Return the statistics of a paired test and the number of examples, or why there is no test."""
     first, second = ours["predictions"], theirs["predictions"]
-    if sorted(ours["data"].values()) != sorted(
-        theirs["data"].values()
-    ):  # digests, wherever the files are
+    # digests, wherever the files are
+    if sorted(ours["data"].values()) != sorted(theirs["data"].values()):
         return "the data files differ"
     if variant_of(ours["variants"][0]) != variant_of(theirs["variants"][0]):
         return "the normalisation or the size of the first variant differs"

@@ -1,4 +1,7 @@
-"""Sources of sentence vectors under evaluation: pipelines and baselines; and the store of their vectors."""
+"""Sources of sentence vectors under evaluation: pipelines and baselines.
+
+And the store of their vectors.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,15 +29,15 @@ from ..models.word_layers import (
 )
 from ..validation import NonNegative, Width, check
 
-Progress = Callable[
-    [Sequence[Any], str], Iterable[Any]
-]  # items and what is done, to the items behind a bar
+# Items and what is done, to the items behind a bar
+Progress = Callable[[Sequence[Any], str], Iterable[Any]]
 
 
 class Source:
     """Vectors of texts: of a pipeline, or of a baseline.
 
-    name (str): in results. digest (str): of everything that the vectors depend on, except the corpus.
+    name (str): in results. digest (str): of everything that the vectors depend on, except the
+        corpus.
     learns (bool): whether they also depend on a corpus, such as the idf of its words.
     nlp (Language): the pipeline that is evaluated, None for a baseline.
     """
@@ -75,7 +78,8 @@ class PipelineSource(Source):
             vector = to_numpy(doc.vector).astype("float32", copy=False)
             if not vector.size:
                 raise ValueError(
-                    f"The pipeline {self.name} gives no vectors: doc.vector is empty. Add a pipe that sets it, such as "
+                    f"The pipeline {self.name} gives no vectors: doc.vector is empty. Add a pipe "
+                    "that sets it, such as "
                     'nlp.add_pipe("sbert"), or static vectors.'
                 )
             if not numpy.isfinite(vector).all():
@@ -86,21 +90,28 @@ class PipelineSource(Source):
         return numpy.stack(rows)
 
 
-_CHUNK = 1024  # texts encoded and saved at once: what an interruption may lose
-_KEY = 16  # bytes of the digest of a text
+# Texts encoded and saved at once: what an interruption may lose
+_CHUNK = 1024
+# Bytes of the digest of a text
+_KEY = 16
 _BAD_CACHE = "{path} does not hold saved vectors of an evaluation: {reason}. Delete it."
 
 
 class VectorStore:
-    """Vectors of texts, each distinct text encoded once, and kept in a folder; called as Run.encode."""
+    """Vectors of texts, each distinct text encoded once, and kept in a folder.
+
+    Called as Run.encode.
+    """
 
     def __init__(self, source: Source, folder: Path | None, progress: Progress):
         """Keep the vectors of a source in a folder (Path), None to keep them only in memory."""
         made_by = digest_of_parts(source.digest, versions(), device())
         self.source, self.progress = source, progress
         self.folder = None if folder is None else folder / f"vectors-{made_by[:_KEY]}"
-        self.width: int | None = None  # of the vectors, once it is known
-        self.encoded = 0  # distinct texts encoded, not read from disk
+        # Of the vectors, once it is known
+        self.width: int | None = None
+        # Distinct texts encoded, not read from disk
+        self.encoded = 0
         self.rows: dict[bytes, numpy.ndarray] = {}
         if self.folder is not None:
             check_output(self.folder, is_folder=True)
@@ -138,7 +149,8 @@ class VectorStore:
             self.encoded += len(keys)
             self._add(keys, vectors)
             if self.folder is not None:
-                joined = b"".join(keys)  # names the file, so that processes may share the folder
+                # Names the file, so that processes may share the folder
+                joined = b"".join(keys)
                 path = self.folder / f"{hashlib.sha256(joined).hexdigest()[:_KEY]}.npz"
                 with atomic_write(path) as file:
                     numpy.savez(
@@ -158,17 +170,22 @@ def _key(text: str) -> bytes:
 
 
 def sklearn_module(name: str, task: str) -> ModuleType:
-    """Return a module of scikit-learn. RAISES (ImportError): if it is not installed; the message names the task."""
+    """Return a module of scikit-learn.
+
+    RAISES (ImportError): if it is not installed; the message names the task.
+    """
     return import_extra(name, f"{task} needs scikit-learn", "evaluation")
 
 
-_Encode = Callable[
-    [Sequence[str], Sequence[str]], numpy.ndarray
-]  # texts and the corpus to vectors, see Source.encode
+# Texts and the corpus to vectors, see Source.encode
+_Encode = Callable[[Sequence[str], Sequence[str]], numpy.ndarray]
 
 
 class _Baseline(Source):
-    """A baseline, by a function of texts and corpus; parts: what else its digest depends on beside its name."""
+    """A baseline, by a function of texts and corpus.
+
+    parts: what else its digest depends on beside its name.
+    """
 
     def __init__(self, name: str, encode: _Encode, *parts: object, learns: bool = False):
         self.name, self._encode, self.learns = name, encode, learns
@@ -181,8 +198,8 @@ class _Baseline(Source):
 def _means(nlp: Language, texts: Sequence[str], weights: Mapping[str, float]) -> numpy.ndarray:
     """Return the weighted means of the static vectors of the tokens of each text, float (n, width).
 
-    v(s) = 1 / |s| sum_{w in s} a_w v_w; a word without a weight weighs 1, tokens without a vector are left out; 0 if no
-    token has one.
+    v(s) = 1 / |s| sum_{w in s} a_w v_w; a word without a weight weighs 1, tokens without a vector
+    are left out; 0 if no token has one.
     SOURCE: Reimers and Gurevych 2019, section 4.1 (average of GloVe embeddings).
     """
     rows = [weighted_mean(nlp.make_doc(text), weights) for text in texts]
@@ -193,8 +210,8 @@ def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
     """Return minimum, mean and maximum of the static vectors of the tokens of each text, float32 (n, 3 width).
 
     The power means for p = -inf, 1, inf, number by number; 0 if no token has a vector.
-    SOURCE: Rueckle et al. 2018, Concatenated Power Mean Word Embeddings as Universal Cross-Lingual Sentence
-        Representations, section 3.
+    SOURCE: Rueckle et al. 2018, Concatenated Power Mean Word Embeddings as Universal Cross-Lingual
+        Sentence Representations, section 3.
     """
     vectors = numpy.zeros((len(texts), 3 * nlp.vocab.vectors_length), dtype="float32")
     for vector, text in zip(vectors, texts, strict=True):
@@ -209,9 +226,11 @@ def _smooth_inverse_frequency(
 ) -> numpy.ndarray:
     """Return weighted means of static vectors without their first principal component, float32 (n, width).
 
-    v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u^T v(s), where u is the first singular vector of the
-    v(s) of the corpus, which is not centered. Words without a count weigh 1, as in the authors' code.
-    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
+    v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u^T v(s), where u is the first
+    singular vector of the v(s) of the corpus, which is not centered. Words without a count weigh 1,
+    as in the authors' code.
+    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings,
+        algorithm 1.
     """
     rows = _means(nlp, texts, weights)
     corpus = rows if list(fit_on) == list(texts) else _means(nlp, fit_on, weights)
@@ -226,10 +245,12 @@ def _words(nlp: Language, text: str) -> list[str]:
 def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str]) -> numpy.ndarray:
     """Return counts of words, each word a random direction, float32 (n, width).
 
-    v(s) = sum_{w in s} r_w, where the numbers of r_w are 1 / sqrt(width) or -1 / sqrt(width), so that u . v is on
-    average the inner product of the counts. Nothing is fitted: r_w follows from the word and the seed.
-    SOURCE: Achlioptas 2003, Database-friendly random projections, theorem 1.1; as a baseline for sentence encoders:
-        Wieting and Kiela 2019, No Training Required, which projects word vectors instead of words.
+    v(s) = sum_{w in s} r_w, where the numbers of r_w are 1 / sqrt(width) or -1 / sqrt(width), so
+    that u . v is on average the inner product of the counts. Nothing is fitted: r_w follows from
+    the word and the seed.
+    SOURCE: Achlioptas 2003, Database-friendly random projections, theorem 1.1; as a baseline for
+        sentence encoders: Wieting and Kiela 2019, No Training Required, which projects word vectors
+        instead of words.
     """
     rows = numpy.zeros((len(texts), width), dtype="float32")
     signs = cache(partial(_word_signs, width=width, seed=seed))
@@ -253,10 +274,12 @@ def _tf_idf(
 ) -> numpy.ndarray:
     """Return term frequency times inverse document frequency by TfidfVectorizer with spaCy's words, float32 (n, words).
 
-    v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus, df(w) of them with
-    w. Words that are not in the corpus do not count; 0 if none is. If the corpus has more than `width` words, vectors
-    are projected as by _random_projection, which keeps their inner products on average.
-    SOURCE: Spaerck Jones 1972; Reimers and Gurevych 2019, section 4.3 (tf-idf on argument similarity).
+    v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus,
+    df(w) of them with w. Words that are not in the corpus do not count; 0 if none is. If the corpus
+    has more than `width` words, vectors are projected as by _random_projection, which keeps their
+    inner products on average.
+    SOURCE: Spaerck Jones 1972; Reimers and Gurevych 2019, section 4.3 (tf-idf on argument
+        similarity).
     """
     text_module = sklearn_module("sklearn.feature_extraction.text", "The baseline 'tf-idf'")
     words = {text: _words(nlp, text) for text in dict.fromkeys((*texts, *fit_on))}
@@ -265,7 +288,8 @@ def _tf_idf(
     vectorizer = text_module.TfidfVectorizer(analyzer=words.__getitem__, dtype=numpy.float32).fit(
         fit_on
     )
-    vectors = vectorizer.transform(texts)  # sparse, (n, words)
+    # sparse, (n, words)
+    vectors = vectorizer.transform(texts)
     vocabulary = vectorizer.get_feature_names_out()
     if len(vocabulary) <= width:
         return vectors.toarray()
@@ -275,7 +299,8 @@ def _tf_idf(
 
 _STATIC = ("static", "sif", "power-means")
 _BASELINES = (*_STATIC, "tf-idf", "untuned-mean", "untuned-cls", "random-projection")
-_WIDTH = 2048  # inner products of unit vectors are off by sqrt(2 / width) = 0.03 at most (one standard deviation)
+# Inner products of unit vectors are off by sqrt(2 / width) = 0.03 at most (one standard deviation)
+_WIDTH = 2048
 
 
 def make_baseline(
@@ -289,14 +314,15 @@ def make_baseline(
 ) -> Source:
     """Make a baseline by its name.
 
-    name (str): "static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls" or "random-projection".
-    nlp (Language): the pipeline with static vectors of "static", "sif" and "power-means"; whose tokenizer "tf-idf" and
-        "random-projection" use, by default the English one.
+    name (str): "static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls" or
+        "random-projection".
+    nlp (Language): the pipeline with static vectors of "static", "sif" and "power-means"; whose
+        tokenizer "tf-idf" and "random-projection" use, by default the English one.
     counts (Path): the word counts of "sif", see read_counts.
     encoder (str): the transformer of "untuned-mean" and "untuned-cls", by default BERT base.
     width, seed (int): of "tf-idf" and "random-projection".
-    RAISES (ValueError): for an unknown name, or if something is missing that the baseline needs; (ImportError): if a
-        package is.
+    RAISES (ValueError): for an unknown name, or if something is missing that the baseline needs;
+        (ImportError): if a package is.
     SOURCE: Reimers and Gurevych 2019, section 4.1 (average of BERT embeddings, BERT CLS-vector).
     """
     if name not in _BASELINES:
@@ -304,7 +330,8 @@ def make_baseline(
     if name in _STATIC:
         return _static_baseline(name, nlp, counts)
     if name.startswith("untuned"):
-        encoder, nlp = encoder or "google-bert/bert-base-uncased", spacy.blank("en")  # the paper's
+        # The paper's
+        encoder, nlp = encoder or "google-bert/bert-base-uncased", spacy.blank("en")
         model = {"name": encoder, "pooling": name.removeprefix("untuned-"), "normalize": False}
         nlp.add_pipe("sbert", config={"model": model, "token_vectors": False})
         source = PipelineSource(nlp, name=f"{name} ({encoder})")
@@ -325,12 +352,14 @@ def make_baseline(
 def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> Source:
     if nlp is None:
         raise ValueError(
-            f"The baseline '{name}' needs a pipeline with static vectors (nlp), such as en_core_web_md."
+            f"The baseline '{name}' needs a pipeline with static vectors (nlp), such as "
+            "en_core_web_md."
         )
     pipeline = "{lang}_{name}".format(**nlp.meta)
     if not nlp.vocab.vectors.size:
         raise ValueError(
-            f"The pipeline {pipeline} has no static vectors. Use one that has them, such as en_core_web_md, or make "
+            f"The pipeline {pipeline} has no static vectors. Use one that has them, such as "
+            "en_core_web_md, or make "
             "one with 'python -m spacy init vectors'."
         )
     title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
@@ -342,7 +371,8 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
         return _Baseline(title, lambda texts, _: _power_means(nlp, texts), digest)
     if counts is None:
         raise ValueError(
-            "The baseline 'sif' needs word counts (counts): a file with a word and its count on each line, such as "
+            "The baseline 'sif' needs word counts (counts): a file with a word and its count on "
+            "each line, such as "
             "enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
         )
     encode = partial(_smooth_inverse_frequency, nlp, sif_weights(read_counts(counts), SMOOTHING))

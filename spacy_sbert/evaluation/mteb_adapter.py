@@ -16,24 +16,28 @@ if TYPE_CHECKING:
     from mteb.models import ModelMeta
 
 _Vectors = numpy.ndarray | torch.Tensor
+# What a pipeline does not say of itself
 _UNKNOWN = (
-    "release_date languages n_parameters memory_usage_mb max_tokens license open_weights public_training_code "
+    "release_date languages n_parameters memory_usage_mb max_tokens license open_weights "
+    "public_training_code "
     "public_training_data training_datasets"
-)  # what a pipeline does not say of itself
+)
 
 
 class MtebEncoder:
     """The vectors of a pipeline for mteb: `mteb.evaluate(MtebEncoder(nlp), tasks)`.
 
-    It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts, whatever the task.
-    Its revision is the digest of the pipeline, so that results that mteb keeps are never those of another one.
+    It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts,
+    whatever the task. Its revision is the digest of the pipeline, so that results that mteb keeps
+    are never those of another one.
     SOURCE: Muennighoff et al. 2023, MTEB: Massive Text Embedding Benchmark.
     """
 
     def __init__(self, nlp: Language, *, name: str | None = None):
         """Take the vectors of a pipeline, nlp (Language).
 
-        name (str): "organisation/model", in mteb's results; by default "spacy/" and the name in the pipeline's meta.
+        name (str): "organisation/model", in mteb's results; by default "spacy/" and the name in the
+            pipeline's meta.
         """
         self.source = PipelineSource(nlp)
         self.name = name or f"spacy/{self.source.name}"
@@ -51,8 +55,10 @@ class MtebEncoder:
     ) -> numpy.ndarray:
         """Encode the texts of batches.
 
-        inputs (iterable): batches, {"text": [...]} each. task_metadata: its name is in errors. batch_size (int): of
-        mteb's encode_kwargs. kwargs: hf_split, hf_subset, prompt_type and other encode_kwargs; they are not used.
+        inputs (iterable): batches, {"text": [...]} each. task_metadata: its name is in errors.
+            batch_size (int): of
+        mteb's encode_kwargs. kwargs: hf_split, hf_subset, prompt_type and other encode_kwargs; they
+        are not used.
         RETURNS (float32 (n, width)): in the order of the texts.
         RAISES (ValueError): if a batch has no text, or the pipeline no vectors.
         """
@@ -61,15 +67,15 @@ class MtebEncoder:
             if "text" not in batch:
                 task = getattr(task_metadata, "name", "unknown")
                 raise ValueError(
-                    f"The task '{task}' gave a batch with {', '.join(batch) or 'nothing'}, but no text. Choose tasks "
+                    f"The task '{task}' gave a batch with {', '.join(batch) or 'nothing'}, but no "
+                    "text. Choose tasks "
                     "whose modality is text."
                 )
             texts += batch["text"]
         self.source.batch_size = batch_size or self.source.batch_size
         vectors = numpy.zeros((len(texts), self.width), dtype="float32")
-        order = sorted(
-            range(len(texts)), key=lambda i: len(texts[i]), reverse=True
-        )  # wastes no work on padding
+        # Wastes no work on padding
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
         if order:
             vectors[order] = self.source.encode([texts[i] for i in order])
         return vectors
@@ -77,13 +83,17 @@ class MtebEncoder:
     def similarity(self, embeddings1: _Vectors, embeddings2: _Vectors) -> torch.Tensor:
         """Return the cosine of every vector of one side with every one of the other.
 
-        embeddings1 (float (n, width) or (width,)), embeddings2 (float (m, width) or (width,)): NumPy or PyTorch.
+        embeddings1 (float (n, width) or (width,)), embeddings2 (float (m, width) or (width,)):
+            NumPy or PyTorch.
         RETURNS (float32 tensor (n, m)).
         """
         return (_unit(embeddings1) @ _unit(embeddings2).T).float()
 
     def similarity_pairwise(self, embeddings1: _Vectors, embeddings2: _Vectors) -> torch.Tensor:
-        """Return the cosine of paired vectors, (n, width) each or (width,). RETURNS (float32 tensor (n,))."""
+        """Return the cosine of paired vectors, (n, width) each or (width,).
+
+        RETURNS (float32 tensor (n,)).
+        """
         return (_unit(embeddings1) * _unit(embeddings2)).sum(dim=1).float()
 
     @cached_property
@@ -93,7 +103,10 @@ class MtebEncoder:
 
     @cached_property
     def mteb_model_meta(self) -> "ModelMeta":
-        """Return what mteb notes of the model in its results, a ModelMeta. RAISES (ImportError): without mteb 2."""
+        """Return what mteb notes of the model in its results, a ModelMeta.
+
+        RAISES (ImportError): without mteb 2.
+        """
         modules = ("mteb.models", "mteb.models.model_meta")
         models, model_meta = (
             import_extra(name, "The adapter for mteb needs mteb 2", "mteb") for name in modules
@@ -101,7 +114,8 @@ class MtebEncoder:
         return models.ModelMeta(
             loader=None,
             name=self.name,
-            revision=self.source.digest[:40],  # as long as a commit's
+            # As long as a commit's
+            revision=self.source.digest[:40],
             embed_dim=self.width,
             framework=[],
             similarity_fn_name=model_meta.ScoringFunction.COSINE,

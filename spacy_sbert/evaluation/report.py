@@ -28,10 +28,13 @@ class Results(Json):
 
 
 def evaluation_report(results: Json) -> Document:
-    """Report on one model: the paper's tables, every figure, what is missing; then how it was measured.
+    """Report on one model: the paper's tables, every figure, what is missing.
+
+    Then how it was measured.
 
     results (dict): see evaluate_suites.
-    RETURNS (Document): the same for the same results. Scores are x 100; one that is not defined is "undefined".
+    RETURNS (Document): the same for the same results. Scores are x 100; one that is not defined is
+        "undefined".
     """
     name, settings, tasks = results["model"]["name"], results["settings"], results["tasks"]
     reused = sum(bool(task.get("reused")) for task in tasks.values())
@@ -44,17 +47,23 @@ def evaluation_report(results: Json) -> Document:
     summary = f"{', '.join(parts)}. Scores are x 100."
     if len(settings["normalizations"]) + len(settings["sizes"]) > 2:
         variant = f"{settings['normalizations'][0]}, {settings['sizes'][0]}"
-        summary += f" Tables show the variant '{variant}' (normalisation, size), unless they say otherwise."
+        summary += (
+            f" Tables show the variant '{variant}' (normalisation, size), unless they say "
+            "otherwise."
+        )
     seeds = ", ".join(map(str, settings["seeds"]))
     remarks = [
         f"{LEGEND} Layouts, and the paper they speak of: Reimers and Gurevych 2019, Sentence-BERT.",
-        f"± is the standard deviation over the seeds {seeds}, where a score depends on them; intervals are of the "
+        f"± is the standard deviation over the seeds {seeds}, where a score depends on them; "
+        "intervals are of the "
         "first seed.",
     ]
     if settings["bootstrap"]:
         remarks.append(
-            f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of the examples, with "
-            "predictions as they are: they do not cover what another training of the model would change."
+            f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of "
+            "the examples, with "
+            "predictions as they are: they do not cover what another training of the model would "
+            "change."
         )
     tables, details = ([table for table in part if table.rows] for part in model_tables(results))
     return Document(
@@ -142,9 +151,12 @@ def _test_table(names: Sequence[str], comparison: Json) -> Table:
                 )
             )
     caption = (
-        f"Difference x 100: the model less {names[0]}, on the same examples; p: two-sided, by the paired bootstrap "
-        f"with {comparison['resamples']} resamples, seed {comparison['seed']}, of the predictions that were kept: "
-        "those of the first variant and, where it is random, the first seed. p is not corrected for the number of "
+        f"Difference x 100: the model less {names[0]}, on the same examples; p: two-sided, by the "
+        "paired bootstrap "
+        f"with {comparison['resamples']} resamples, seed {comparison['seed']}, of the predictions "
+        "that were kept: "
+        "those of the first variant and, where it is random, the first seed. p is not corrected "
+        "for the number of "
         "tests."
     )
     columns = ("Task", "Model", "Figure", "Difference", "95 %", "p")

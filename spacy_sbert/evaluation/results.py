@@ -15,12 +15,13 @@ from ..validation import short_repr
 
 FORMAT = "spacy-sbert evaluation 1"
 _PARTS = ("model", "versions", "settings", "tasks", "skipped", "failed")
-ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
-MSE = "mse"  # the mean squared error, the only score that is not a share
+# A score that was not measured; one that is not defined is None
+ABSENT: Literal["-"] = "-"
+# The mean squared error, the only score that is not a share
+MSE = "mse"
 Figure = float | Literal["-"] | None
-Json = dict[
-    str, Any
-]  # results, see evaluate_suites; the result of a task, see Task.run; scores, nested, of a variant
+# results, see evaluate_suites; the result of a task, see Task.run; scores, nested, of a variant
+Json = dict[str, Any]
 
 
 def read_results(path: str | Path) -> Json:
@@ -28,40 +29,49 @@ def read_results(path: str | Path) -> Json:
 
     path (str or Path): the file.
     RETURNS (dict): see evaluate_suites.
-    RAISES (ValueError): if it is not such a file; the message names it. (OSError): if it cannot be read.
+    RAISES (ValueError): if it is not such a file; the message names it. (OSError): if it cannot be
+        read.
     """
     path = Path(path)
     check_input(path)
     try:
         results = json.loads(path.read_text(encoding="utf8"))
-        if (
-            isinstance(results, dict) and KEY in results
-        ):  # written by hand, results have no checksum
+        # Written by hand, results have no checksum
+        if isinstance(results, dict) and KEY in results:
             results = unsealed(results)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path} cannot be read as results of an evaluation: {error}. Give a file that `benchmark --output` saved."
+            f"{path} cannot be read as results of an evaluation: {error}. Give a file that "
+            "`benchmark --output` saved."
         ) from error
     check_results(results, str(path))
     return results
 
 
 def check_results(results: object, name: str) -> None:
-    """Raise a ValueError if something is not the result of an evaluation; name (str): of it, for the message."""
+    """Raise a ValueError if something is not the result of an evaluation.
+
+    name (str): of it, for the message.
+    """
     given = results.get("format") if isinstance(results, Mapping) else results
     if given != FORMAT:
         raise ValueError(
-            f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the result of an evaluation, "
+            f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the "
+            "result of an evaluation, "
             "or of another version of this package. Evaluate the model again."
         )
     if missing := [key for key in _PARTS if key not in cast(Json, results)]:
         raise ValueError(
-            f"{name} is not the result of an evaluation: it has no {', '.join(missing)}. Evaluate again."
+            f"{name} is not the result of an evaluation: it has no {', '.join(missing)}. Evaluate "
+            "again."
         )
 
 
 def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
-    """Return the figure at a path of keys, such as ("cosine", "spearman", "pooled"); ABSENT if there is none."""
+    """Return the figure at a path of keys, such as ("cosine", "spearman", "pooled").
+
+    ABSENT if there is none.
+    """
     value: Any = scores
     for key in path:
         if not isinstance(value, Mapping) or key not in value:
@@ -87,11 +97,12 @@ def mean(values: Iterable[Figure]) -> Figure:
     return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
 
 
-Resampled = Callable[
-    [numpy.ndarray], numpy.ndarray
-]  # indices (b, n) -> the statistic of each row, (b,)
-_BLOCK = 2**21  # numbers ranked at once
-_ENDS = (2.5, 97.5)  # percentiles
+# Indices (b, n) -> the statistic of each row, (b,)
+Resampled = Callable[[numpy.ndarray], numpy.ndarray]
+# Numbers ranked at once
+_BLOCK = 2**21
+# Percentiles
+_ENDS = (2.5, 97.5)
 
 
 def spearman_of(predicted: numpy.ndarray, gold: numpy.ndarray) -> Resampled:
@@ -130,7 +141,10 @@ def resample(
 
 
 def interval(drawn: numpy.ndarray) -> list[float] | None:
-    """Return the middle 95 % of resampled statistics without undefined ones; None if most are undefined."""
+    """Return the middle 95 % of resampled statistics without undefined ones.
+
+    None if most are undefined.
+    """
     defined = drawn[numpy.isfinite(drawn)]
     return (
         [float(end) for end in numpy.percentile(defined, _ENDS)]
@@ -142,7 +156,10 @@ def interval(drawn: numpy.ndarray) -> list[float] | None:
 def intervals_of(
     statistics: Mapping[str, Resampled], n: int, resamples: int, seed: int
 ) -> dict[str, list[float] | None]:
-    """Return the interval of each statistic of the same n examples by its path; none of them without resamples."""
+    """Return the interval of each statistic of the same n examples by its path.
+
+    None of them without resamples.
+    """
     if not resamples:
         return {}
     return {
@@ -157,10 +174,11 @@ def paired_difference(
     """Test the difference of two models' statistics on the same examples.
 
     ours, theirs (Callable): see resample; both see the same resamples.
-    RETURNS (dict): difference, of the whole sample; low and high, the ends of its 95 % interval; p, two-sided: twice
-        the smaller fraction of resamples on one side of 0, the sample itself counted too. None if most resamples are
-        undefined.
-    SOURCE: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13: the percentile interval, inverted.
+    RETURNS (dict): difference, of the whole sample; low and high, the ends of its 95 % interval; p,
+        two-sided: twice the smaller fraction of resamples on one side of 0, the sample itself
+        counted too. None if most resamples are undefined.
+    SOURCE: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13: the percentile
+        interval, inverted.
     """
     drawn = resample(lambda indices: ours(indices) - theirs(indices), n, resamples, seed)
     ends = interval(drawn)

@@ -14,25 +14,28 @@ from ..training.gold import MEASURES, GoldFacts, listed_labels
 _UNDEFINED = {
     "sts_spearman": "all similarities are alike",
     "sts_pearson": "all similarities are alike",
-    "nli_acc": "the pipeline has no head for labels, such as training with spacy-sbert.SoftmaxLoss.v1 gives it",
+    "nli_acc": "the pipeline has no head for labels, such as training with spacy-sbert.SoftmaxLoss.v1 "
+    "gives it",
     "knn_acc": "no pipe gives vectors to single texts",
 }
 
 
 def evaluate(
     nlp: Language, path: str | Path, *, progress: bool = False, **reader: Any
-) -> dict[str, Any]:  # noqa: ANN401 (settings)
+) -> dict[str, Any]:
     """Score a pipeline with an `sbert` pipe on graded pairs, labelled pairs, triplets or labelled texts.
 
     spaCy's own `evaluate` makes new Docs and drops their members; this one keeps them.
 
     nlp (Language): the pipeline.
-    path (str or Path): the examples, see PairCorpus. progress (bool): whether to show progress bars.
+    path (str or Path): the examples, see PairCorpus. progress (bool): whether to show progress
+        bars.
     reader: settings of PairCorpus, such as format.
-    RETURNS (dict): pairs, the number of examples, and what the pipeline's scorers report of them, see
-        pipeline.scorer.score_pairs: sts_spearman and sts_pearson, from -1 to 1; pair_ap, pair_acc, pair_f1 and more of
-        pairs with scores of 0 and 1; nli_acc, triplet_acc and knn_acc, from 0 to 1; None if not defined. Of a scorer of
-        the user's own, also the numbers that it gives.
+    RETURNS (dict): pairs, the number of examples, and what the pipeline's scorers report of them,
+        see pipeline.scorer.score_pairs: sts_spearman and sts_pearson, from -1 to 1; pair_ap,
+        pair_acc, pair_f1 and more of pairs with scores of 0 and 1; nli_acc, triplet_acc and
+        knn_acc, from 0 to 1; None if not defined. Of a scorer of the user's own, also the numbers
+        that it gives.
     RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
     """
     return evaluate_with_reasons(nlp, path, progress=progress, **reader)[0]
@@ -43,12 +46,12 @@ def evaluate_with_reasons(
     path: str | Path,
     *,
     progress: bool = False,
-    **reader: Any,  # noqa: ANN401 (settings of PairCorpus)
+    **reader: Any,
 ) -> tuple[dict[str, Any], list[str]]:
     """Score a pipeline, see evaluate, and find out why scores are not defined.
 
-    RETURNS (dict, list[str]): what evaluate returns; the reasons, of gold that the file has, or of the whole file if it
-        has none.
+    RETURNS (dict, list[str]): what evaluate returns; the reasons, of gold that the file has, or of
+        the whole file if it has none.
     """
     pipes: list[Any] = [
         pipe
@@ -69,9 +72,8 @@ def evaluate_with_reasons(
         example.predicted = doc
     scores = Scorer(nlp=nlp).score(examples)
     custom: dict[str, Any] = {}
-    if (
-        "sts_spearman" not in scores
-    ):  # a scorer of the user's own stands in place of that of this package
+    # A scorer of the user's own stands in place of that of this package
+    if "sts_spearman" not in scores:
         each = {key: score for pipe in pipes for key, score in pipe.score(examples).items()}
         custom = {
             key: score
@@ -80,7 +82,8 @@ def evaluate_with_reasons(
         }
         if not custom:
             raise ValueError(
-                f"The pipeline has no 'sbert' pipe that scores pairs; its pipes are {nlp.pipe_names}. Add one: "
+                "The pipeline has no 'sbert' pipe that scores pairs; its pipes are "
+                f"{nlp.pipe_names}. Add one: "
                 'nlp.add_pipe("sbert").'
             )
     measured = {
@@ -102,7 +105,10 @@ def evaluate_with_reasons(
 
 
 def _unknown_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | None:
-    """Return the reason if the pipeline knows none of the labels of pairs; warn if it knows some of them."""
+    """Return the reason if the pipeline knows none of the labels of pairs.
+
+    Warn if it knows some of them.
+    """
     known = {
         label
         for _, pipe in nlp.pipeline

@@ -19,9 +19,12 @@ _TASKS = {task.name: task for task in (*sts.TASKS, *senteval.TASKS, *speed.TASKS
 
 
 def register_tasks(*tasks: Task) -> None:
-    """Add tasks of your own, which run when their suite is asked for; one replaces the task of its name.
+    """Add tasks of your own, which run when their suite is asked for.
 
-    tasks (Task): see there. The command `benchmark` imports the file that registers them with --code.
+    One replaces the task of its name.
+
+    tasks (Task): see there. The command `benchmark` imports the file that registers them with
+        --code.
     """
     _TASKS.update({task.name: task for task in tasks})
 
@@ -40,17 +43,19 @@ def evaluate_suites(
 
     source (Source): gives the vectors, such as PipelineSource(nlp).
     root (Path): the folder of the data sets, in their official layouts.
-    suites (iterable of str): sts, sick, triplets, nli, transfer, speed, and those of registered tasks.
+    suites (iterable of str): sts, sick, triplets, nli, transfer, speed, and those of registered
+        tasks.
     settings (Settings): how to evaluate.
-    cache (Path): a folder for vectors and for the results of tasks, which are reused while model, data, settings and
-        versions are the same.
+    cache (Path): a folder for vectors and for the results of tasks, which are reused while model,
+        data, settings and versions are the same.
     save (Callable): is given the results after each task, so that an interruption loses none.
     progress_bar (bool): whether to show bars; None for bars only on a terminal.
-    RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors, number of texts
-        encoded), versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether
-        they were reused), skipped (reasons by name), failed (messages by name).
-    RAISES (ValueError): for an unknown suite, settings that its tasks do not follow, or if no task can be run;
-        (ImportError): if a suite needs scikit-learn, which is not installed.
+    RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors,
+        number of texts encoded), versions, settings, tasks (results by name, see Task.run, with
+        their suite, data digests and whether they were reused), skipped (reasons by name), failed
+        (messages by name).
+    RAISES (ValueError): for an unknown suite, settings that its tasks do not follow, or if no task
+        can be run; (ImportError): if a suite needs scikit-learn, which is not installed.
     """
 
     def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
@@ -80,7 +85,8 @@ def evaluate_suites(
     if not results["tasks"] and not results["failed"]:
         reasons = "\n".join(dict.fromkeys(results["skipped"].values()))
         raise ValueError(f"None of the data sets asked for is below {root}:\n{reasons}")
-    if save is not None and not runnable:  # every file that is there is broken
+    # Every file that is there is broken
+    if save is not None and not runnable:
         save(results)
     return results
 
@@ -99,8 +105,8 @@ def _noting_errors(task: Task, results: Json) -> Iterator[None]:
 def check_suite(suite: str, settings: Settings) -> None:
     """Check, before anything is encoded, that the tasks of a suite can run.
 
-    RAISES (ValueError): if there is no such suite, or its tasks do not follow the settings; (ImportError): if it needs
-        scikit-learn, which is not installed.
+    RAISES (ValueError): if there is no such suite, or its tasks do not follow the settings;
+        (ImportError): if it needs scikit-learn, which is not installed.
     """
     for task in tasks_of(suite):
         task.check(settings)
@@ -114,7 +120,8 @@ def tasks_of(suite: str) -> list[Task]:
     if not tasks:
         known = ", ".join(dict.fromkeys(task.suite for task in _TASKS.values()))
         raise ValueError(
-            f"Unknown suite '{suite}': expected some of {known}. Register further ones with --code: "
+            f"Unknown suite '{suite}': expected some of {known}. Register further ones with "
+            "--code: "
             "benchmarks/papers/paper_tasks.py has those of the papers."
         )
     return tasks
@@ -126,9 +133,13 @@ def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Js
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
     file = cache / f"{task.name}-{key[:32]}.json" if cache is not None and task.is_kept else None
     if file is not None:
+        # None is kept, or it is damaged
         with suppress(
-            AttributeError, OSError, RecursionError, ValueError
-        ):  # none is kept, or it is damaged
+            AttributeError,
+            OSError,
+            RecursionError,
+            ValueError,
+        ):
             check_input(file)
             return {**unsealed(json.loads(file.read_text(encoding="utf8"))), "reused": True}
     result: Json = {"suite": task.suite, "data": data, **task.run(run), "reused": False}

@@ -9,7 +9,8 @@ from ..render.document import Cell, Row, Table
 from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter
 from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
 
-_Models = Sequence[tuple[str, Json]]  # what to call each, and its results
+# What to call each, and its results
+_Models = Sequence[tuple[str, Json]]
 _CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
 
 
@@ -22,9 +23,8 @@ def figure_text(value: Figure, name: str = "") -> str:
         return value or UNDEFINED
     if name == MSE:
         return f"{value:.4f}"
-    return (
-        f"{value:,.2f}" if name.endswith("per_second") else f"{round(100 * value, 2) + 0.0:.2f}"
-    )  # no -0.00
+    # No -0.00
+    return f"{value:,.2f}" if name.endswith("per_second") else f"{round(100 * value, 2) + 0.0:.2f}"
 
 
 def _cell(task: Json | None, path: Sequence[str], entry: Json | None = None) -> Cell:
@@ -93,9 +93,12 @@ def _sts_table(models: _Models) -> Table:
                 paths.append((task, path if is_there else ("cosine", "spearman", "pooled")))
             rows.append((label, words, *_with_average(paths)))
     caption = (
-        "Spearman's correlation of the cosine similarity with the gold scores, x 100. STSb and SICK-R are the test "
-        "splits and have no sub-sets: their figure is the same in every row. Rows do not compare with one another: "
-        "the paper pools all pairs, SentEval reports the means. The average is over all seven sets, or is not given."
+        "Spearman's correlation of the cosine similarity with the gold scores, x 100. STSb and "
+        "SICK-R are the test "
+        "splits and have no sub-sets: their figure is the same in every row. Rows do not compare "
+        "with one another: "
+        "the paper pools all pairs, SentEval reports the means. The average is over all seven "
+        "sets, or is not given."
     )
     return Table(
         "STS (laid out as Table 1)", ("Model", "Sub-sets", *names, "Avg."), rows, caption, texts=2
@@ -113,7 +116,10 @@ def _transfer_table(models: _Models) -> Table:
             )
             if any(cell.text != ABSENT for cell in cells):
                 rows.append((label, words, *cells))
-    caption = "Accuracy x 100. The average is over all seven tasks, or is not given. The paper trains logistic regression."
+    caption = (
+        "Accuracy x 100. The average is over all seven tasks, or is not given. The paper trains "
+        "logistic regression."
+    )
     return Table(
         "Transfer (laid out as Table 5)",
         ("Model", "Classifier", *names, "Avg."),
@@ -124,7 +130,10 @@ def _transfer_table(models: _Models) -> Table:
 
 
 def model_tables(results: Json) -> tuple[list[Table], list[Table]]:
-    """Return the tables of the report on one model: all figures and what is missing; how it was measured."""
+    """Return the tables of the report on one model: all figures and what is missing.
+
+    How it was measured.
+    """
     missing = (
         Table(key.title(), ("Task", "Reason"), [*results[key].items()], texts=2)
         for key in ("skipped", "failed")
@@ -153,7 +162,10 @@ def _figures_tables(results: Json) -> Iterator[Table]:
                     cells += [_cell(task, (head, *path)), _interval(task, (head, *path))]
                 rows.append((name, words, number, *cells))
         columns = chain(*((_CLASSIFIERS.get(head, head), "95 %") for head in heads))
-        caption = "x 100, but for mean squared errors (mse) and speeds. Distances are negated: the nearer, the higher."
+        caption = (
+            "x 100, but for mean squared errors (mse) and speeds. Distances are negated: the "
+            "nearer, the higher."
+        )
         title = f"Every figure: {suite}"
         yield Table(
             title, ("Task", "Figure", "Examples", *columns), rows, caption, texts=3
@@ -248,7 +260,8 @@ def _how_tables(results: Json) -> list[Table]:
     ]
 
 
-_POINTS = 1500  # of a scatter plot
+# Of a scatter plot
+_POINTS = 1500
 _SEED = 0
 
 
@@ -264,7 +277,10 @@ def plots(results: Json) -> Iterator[Plot]:
             if not isinstance(value, str) and not task["primary"].endswith("per_second"):
                 rows.append(Bar(name, value, task["intervals"].get(task["primary"])))
         if rows:
-            description = "The figure that stands for each task, x 100, with 95 % intervals where they were taken"
+            description = (
+                "The figure that stands for each task, x 100, with 95 % intervals where they were "
+                "taken"
+            )
             yield bars(rows, "Score x 100", suite, description)
 
 

@@ -52,7 +52,8 @@ def check_count(
 ) -> list[str]:
     """Return a note on a data set that is not whole.
 
-    RAISES (ValueError): if it has no examples, or if the number must be the official one, and is not.
+    RAISES (ValueError): if it has no examples, or if the number must be the official one, and is
+        not.
     """
     if not n:
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected="one example per line"))
@@ -60,8 +61,10 @@ def check_count(
         return []
     if not any_count:
         raise ValueError(
-            f"{path}: {n} examples with a gold value, where the official data set has {official}. Get the whole file, "
-            "or allow any number with any_count (--any-count): such scores do not compare with published ones."
+            f"{path}: {n} examples with a gold value, where the official data set has {official}. "
+            "Get the whole file, "
+            "or allow any number with any_count (--any-count): such scores do not compare with "
+            "published ones."
         )
     counts = f"{n:,} examples, where the official data set has {official:,}"
     return [f"{path.name}: {counts}: cannot be compared with published figures."]
@@ -73,7 +76,7 @@ def indices_by_name(names: Sequence[str]) -> dict[str, numpy.ndarray]:
     return {name: numpy.flatnonzero(each == name) for name in dict.fromkeys(names)}
 
 
-def as_they_are(scores: Json, **more: Any) -> list[Json]:  # noqa: ANN401 (JSON)
+def as_they_are(scores: Json, **more: Any) -> list[Json]:
     """Return the "variants" of a result, see Task.run, whose only one is of the vectors as they are."""
     return [{"normalization": "none", "size": "own", "scores": scores, **more}]
 
@@ -82,11 +85,13 @@ def as_they_are(scores: Json, **more: Any) -> list[Json]:  # noqa: ANN401 (JSON)
 class Settings:
     """What is computed of the vectors.
 
-    normalizations, sizes: "none" and "own", the vectors as they are; others for tasks that know them, see Task.check.
+    normalizations, sizes: "none" and "own", the vectors as they are; others for tasks that know
+        them, see Task.check.
     seeds: of whatever is random, such as intervals, which are of the first.
     bootstrap: resamples of the 95 % intervals; 0 for no intervals.
     classifiers: of transfer tasks: "lr", logistic regression; others as normalizations.
-    trained_on: data sets that the encoder was trained on, such as "stsb"; scores that they touch are marked.
+    trained_on: data sets that the encoder was trained on, such as "stsb"; scores that they touch
+        are marked.
     any_count: whether data sets may have another number of examples than the official ones.
     """
 
@@ -94,7 +99,8 @@ class Settings:
     sizes: tuple[str, ...] = ("own",)
     seeds: tuple[Seed, ...] = tuple(range(1, 11))
     bootstrap: Annotated[int, Field(ge=0, le=1_000_000)] = (
-        1000  # so many tell an end to a thousandth of the width
+        # So many tell an end to a thousandth of the width
+        1000
     )
     classifiers: tuple[str, ...] = ("lr",)
     trained_on: tuple[str, ...] = ()
@@ -107,11 +113,15 @@ class Settings:
             if not values or len(set(values)) < len(values):
                 given = ", ".join(map(str, values))
                 raise ValueError(
-                    f"The {name} of the evaluation are '{given}': expected at least one, and none twice."
+                    f"The {name} of the evaluation are '{given}': expected at least one, and none "
+                    "twice."
                 )
 
     def touched(self, note: str, *beginnings: str) -> list[str]:
-        """Return the note with the data sets of `trained_on` whose names begin so; none without any."""
+        """Return the note with the data sets of `trained_on` whose names begin so.
+
+        None without any.
+        """
         names = ", ".join(name for name in self.trained_on if name.lower().startswith(beginnings))
         return [note.format(names)] if names else []
 
@@ -128,8 +138,8 @@ class Run:
     """What a task works with.
 
     root: the folder of all data.
-    encode: from texts (n strings) to vectors, float32 (n, width), see VectorStore. Its argument fit_on is the corpus
-        of a source that learns: training texts, by default the texts.
+    encode: from texts (n strings) to vectors, float32 (n, width), see VectorStore. Its argument
+        fit_on is the corpus of a source that learns: training texts, by default the texts.
     settings: how to evaluate. progress: a bar for long work.
     source: what gives the vectors, for tasks on more than vectors (heads, speed).
     """
@@ -144,8 +154,10 @@ class Run:
 class Task:
     """One data set and what is measured on it.
 
-    name: in results and tables, such as "STS12". suite: what asks for it, such as "sts". place: of a task on one file.
-    is_kept: whether the result is reused while model, data, settings, versions and device are the same.
+    name: in results and tables, such as "STS12". suite: what asks for it, such as "sts". place: of
+        a task on one file.
+    is_kept: whether the result is reused while model, data, settings, versions and device are the
+        same.
     needs_sklearn: whether it runs only with scikit-learn.
     """
 
@@ -158,12 +170,14 @@ class Task:
     def check(self, settings: Settings) -> None:
         """Check that the task follows the settings, before anything is encoded.
 
-        RAISES (ValueError): if it does not: by default, for anything but vectors as they are and logistic regression.
+        RAISES (ValueError): if it does not: by default, for anything but vectors as they are and
+            logistic regression.
         """
         for name, known in (("normalizations", "none"), ("sizes", "own"), ("classifiers", "lr")):
             if others := [value for value in getattr(settings, name) if value != known]:
                 raise ValueError(
-                    f"{self.name} knows none of the {name} {', '.join(others)}: expected {known}. Give tasks that know "
+                    f"{self.name} knows none of the {name} {', '.join(others)}: expected {known}. "
+                    "Give tasks that know "
                     "more with --code: benchmarks/papers/paper_tasks.py has those of the papers."
                 )
 
@@ -172,7 +186,10 @@ class Task:
         return [self.place.find(root)]
 
     def digests(self, root: Path) -> dict[str, str]:
-        """Return the SHA-256 of each file by its path below the root. RAISES (MissingData): if they are missing."""
+        """Return the SHA-256 of each file by its path below the root.
+
+        RAISES (MissingData): if they are missing.
+        """
         return {
             path.relative_to(root).as_posix(): file_digest(path) for path in sorted(self.find(root))
         }
@@ -180,11 +197,13 @@ class Task:
     def run(self, run: Run) -> Json:
         """Measure.
 
-        RETURNS (dict): JSON: "counts", examples by sub-set and split; "primary", the path of the figure that stands for
-        the task, such as "cosine.spearman.pooled"; "variants", {"normalization", "size", "scores"} of each size
-        with each normalization, for random ones also "deviation" over the seeds, in the shape of scores; "intervals",
-        95 %, of figures of the first variant by path; "predictions", what the first variant says of each example and
-        its gold value; "notes", what a reader has to know.
+        RETURNS (dict): JSON: "counts", examples by sub-set and split; "primary", the path of the
+            figure that stands for
+        the task, such as "cosine.spearman.pooled"; "variants", {"normalization", "size", "scores"}
+        of each size with each normalization, for random ones also "deviation" over the seeds, in
+        the shape of scores; "intervals", 95 %, of figures of the first variant by path;
+        "predictions", what the first variant says of each example and its gold value; "notes", what
+        a reader has to know.
         RAISES (ValueError): if a file is not what it should be; the message names file and line.
         """
         raise NotImplementedError

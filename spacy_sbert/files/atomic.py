@@ -25,10 +25,14 @@ _KINDS = {
 
 
 def check_input(path: Path) -> None:
-    """Raise ValueError for a folder, a pipe, a socket or a device; links are followed, and a missing file passes."""
+    """Raise ValueError for a folder, a pipe, a socket or a device.
+
+    Links are followed, and a missing file passes.
+    """
     if (kind := _kind(path, follow_symlinks=True)) is not None:
         raise ValueError(
-            f"{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
+            f"{path} is {kind}: expected a file. Write what is to be read to one, and give its "
+            "name."
         )
 
 
@@ -52,7 +56,8 @@ def check_apart(source: Path, target: Path) -> None:
     """Raise ValueError if an output is the file that is read, by another name or through a link, too."""
     if source.exists() and target.exists() and target.samefile(source):
         raise ValueError(
-            f"{target} is the input, and was given as the output, too. Give the output another name."
+            f"{target} is the input, and was given as the output, too. Give the output another "
+            "name."
         )
 
 
@@ -60,8 +65,8 @@ def check_apart(source: Path, target: Path) -> None:
 def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     """Yield a folder to write to, which gets its name when the block has ended without an error.
 
-    path (Path): the name; an empty folder may be there. replace (bool): or a folder of any content, or a file, which
-        stays until then.
+    path (Path): the name; an empty folder may be there. replace (bool): or a folder of any content,
+        or a file, which stays until then.
     YIELDS (Path): a folder beside it.
     RAISES (FileExistsError): if there is something else already. (OSError): see rewrite_os_errors.
     """
@@ -74,7 +79,8 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     new = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     former = new.with_name(f"{new.name}-former")
     try:
-        new.chmod(0o755)  # only its owner could enter mkdtemp's
+        # Only its owner could enter mkdtemp's
+        new.chmod(0o755)
         with rewrite_os_errors(path):
             yield new
         if os.path.lexists(path):
@@ -90,10 +96,12 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def atomic_write(path: Path, *, temporary: Path | None = None) -> Iterator[BinaryIO]:
-    """Yield a file to write, which gets its name when all of it is on the disk; until then an older one stays.
+    """Yield a file to write, which gets its name when all of it is on the disk.
 
-    path (Path): the file; its folder is made. temporary (Path): the name until then; by default one for each process,
-        so that several may write the file.
+    Until then an older one stays.
+
+    path (Path): the file; its folder is made. temporary (Path): the name until then; by default one
+        for each process, so that several may write the file.
     RAISES (ValueError): see check_output. (OSError): if it cannot be written.
     """
     check_output(path)
@@ -101,8 +109,10 @@ def atomic_write(path: Path, *, temporary: Path | None = None) -> Iterator[Binar
     with rewrite_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            temporary.unlink(missing_ok=True)  # of a killed run
-            with temporary.open("xb") as file:  # a link is never followed
+            # Of a killed run
+            temporary.unlink(missing_ok=True)
+            # A link is never followed
+            with temporary.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -122,7 +132,8 @@ def write_text(path: Path, text: str) -> None:
 def rewrite_os_errors(path: Path) -> Iterator[None]:
     """Name the file, and the remedy, in an error of writing it.
 
-    An error that names another file stays, and one that is not of the system, such as an encoder that is not found.
+    An error that names another file stays, and one that is not of the system, such as an encoder
+    that is not found.
 
     RAISES (OSError): in place of the first, with its errno.
     """
@@ -130,7 +141,8 @@ def rewrite_os_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         is_ours = error.errno if error.filename is None else path.name in str(error.filename)
-        if not is_ours or isinstance(error.__cause__, OSError):  # rewritten already
+        # Rewritten already
+        if not is_ours or isinstance(error.__cause__, OSError):
             raise
         raise OSError(
             error.errno, Errors.CANNOT_WRITE.format(path=path, reason=error.strerror or error)
@@ -139,20 +151,24 @@ def rewrite_os_errors(path: Path) -> Iterator[None]:
 
 def _sync(folder: Path) -> None:
     """Have the names of files in a folder on the disk."""
-    if os.name != "posix":  # elsewhere a folder cannot be opened
+    # Elsewhere a folder cannot be opened
+    if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # of file systems that cannot do it
+        # Of file systems that cannot do it
+        if error.errno != errno.EINVAL:
             raise
     finally:
         os.close(descriptor)
 
 
 class Lock:
-    """Lock on a folder of output, which one process holds at a time; the system releases that of a dead one.
+    """Lock on a folder of output, which one process holds at a time.
+
+    The system releases that of a dead one.
 
     path (Path): the file that is locked; it is made.
     RAISES (RuntimeError): if another process holds the lock. (ValueError): if the file is a link.
@@ -167,9 +183,11 @@ class Lock:
         with rewrite_os_errors(path):
             try:
                 self._lock.acquire(timeout=0)
-            except filelock.Timeout as error:  # an OSError, too
+            except filelock.Timeout as error:
+                # An OSError, too
                 raise RuntimeError(
-                    f"Another process writes the same output: it has locked {path}. Wait until it is done, or stop it."
+                    f"Another process writes the same output: it has locked {path}. Wait until it "
+                    "is done, or stop it."
                 ) from error
 
     def release(self, *, remove: bool) -> None:
@@ -177,5 +195,6 @@ class Lock:
         if remove and os.name == "posix":
             self.path.unlink(missing_ok=True)
         self._lock.release()
-        if remove:  # elsewhere an open file cannot be removed
+        # Elsewhere an open file cannot be removed
+        if remove:
             self.path.unlink(missing_ok=True)

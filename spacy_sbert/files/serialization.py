@@ -22,11 +22,13 @@ from thinc.api import Model, get_current_ops
 from ..errors import DivergedError, Errors, Warnings, warn
 from .atomic import atomic_write, check_input, rewrite_os_errors
 
-_SETTLED = "settled"  # in the cfg of a pipe: digests of the settings that its weights decide
-_DECIDED = ("name", "n_outputs")  # these settings
+# In the cfg of a pipe: digests of the settings that its weights decide
+_SETTLED = "settled"
+# These settings
+_DECIDED = ("name", "n_outputs")
 
 
-def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a config)
+def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:
     for key, value in block.items() if isinstance(block, Mapping) else ():
         if key in _DECIDED and "@architectures" in block:
             yield f"{path}.{key}", value
@@ -43,7 +45,8 @@ def _setting_digest(value: object) -> str:
 MARK = b"SHA-256:"
 _LENGTH = len(MARK) + hashlib.sha256().digest_size
 _CAUSE = (
-    "It was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; if "
+    "It was changed after it was written, or writing or copying it was cut short. Save or copy "
+    "the pipeline again; if "
     "'spacy train' was stopped while it wrote model-last, try model-best beside it."
 )
 _InT = TypeVar("_InT")
@@ -56,7 +59,8 @@ class _CorruptedState(ValueError):
 
     def __init__(self, reason: str):
         super().__init__(
-            f"The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: {reason}. "
+            "The saved model (the file 'model' in the folder of its component, or bytes of it) "
+            f"is damaged: {reason}. "
             f"{_CAUSE}"
         )
         self.reason = reason
@@ -68,7 +72,10 @@ def add_checksum(state: bytes) -> bytes:
 
 
 def verify_checksum(data: bytes) -> memoryview:
-    """Return the state that add_checksum was given, not copied. RAISES (_CorruptedState): if it was changed."""
+    """Return the state that add_checksum was given, not copied.
+
+    RAISES (_CorruptedState): if it was changed.
+    """
     if not data:
         raise _CorruptedState("it is empty")
     if not data[-_LENGTH:].startswith(MARK):
@@ -93,13 +100,19 @@ class ChecksummedModel(Model[_InT, _OutT]):
         return add_checksum(super().to_bytes())
 
     def to_disk(self, path: str | Path) -> None:
-        """Write the model to a file, whole or not at all. RAISES (OSError): naming it, if it cannot be written."""
+        """Write the model to a file, whole or not at all.
+
+        RAISES (OSError): naming it, if it cannot be written.
+        """
         state = self.to_bytes()
         with atomic_write(Path(path)) as file:
             file.write(state)
 
     def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[_InT, _OutT]":
-        """Load the model from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
+        """Load the model from what to_bytes returned.
+
+        RAISES (ValueError): if the bytes are damaged.
+        """
         super().from_bytes(cast(bytes, verify_checksum(bytes_data)))
         if name := params_not_finite(self):
             raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
@@ -107,7 +120,10 @@ class ChecksummedModel(Model[_InT, _OutT]):
 
 
 def params_not_finite(model: Model) -> str | None:
-    """Return the name of a parameter of a model that is not finite, without those of PyTorch; None if all are."""
+    """Return the name of a parameter of a model that is not finite, without those of PyTorch.
+
+    None if all are.
+    """
     for node in model.walk():
         for name in filter(node.has_param, node.param_names):
             if not bool(node.ops.xp.isfinite(node.get_param(name)).all()):
@@ -129,13 +145,19 @@ class ChecksummedPipe(TrainablePipe):
         return super().to_bytes(exclude=exclude)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the state of the pipe to a folder. RAISES (OSError): naming it, if it cannot be written."""
+        """Write the state of the pipe to a folder.
+
+        RAISES (OSError): naming it, if it cannot be written.
+        """
         self.cfg[_SETTLED] = {setting: _setting_digest(value) for setting, value in self._settled()}
         with rewrite_os_errors(Path(path)):
             super().to_disk(path, exclude=exclude)
 
     def from_bytes(self: _PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> _PipeT:
-        """Load the pipe from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
+        """Load the pipe from what to_bytes returned.
+
+        RAISES (ValueError): if the bytes are damaged.
+        """
         parts = check_parts(bytes_data, ("cfg", "model"), exclude)
         if "cfg" in parts:
             _check_object("cfg", parts["cfg"])
@@ -144,8 +166,8 @@ class ChecksummedPipe(TrainablePipe):
     def from_disk(self: _PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from a folder that to_disk wrote.
 
-        RAISES (ValueError): naming the file that is missing, empty, cut or damaged, or a setting that was overridden
-            and that the weights decide.
+        RAISES (ValueError): naming the file that is missing, empty, cut or damaged, or a setting
+            that was overridden and that the weights decide.
         """
         folder = Path(path)
         with naming(folder / "cfg"):
@@ -157,8 +179,10 @@ class ChecksummedPipe(TrainablePipe):
         for setting, given in self._settled():
             if _setting_digest(given) != cfg.get(_SETTLED, {}).get(setting, _setting_digest(given)):
                 raise ValueError(
-                    f"Cannot load the pipe with {setting} = {given!r}: by {folder / 'cfg'} its weights "
-                    "were saved with another value, that of the saved config.cfg. Leave the setting as it is there; to "
+                    f"Cannot load the pipe with {setting} = {given!r}: by {folder / 'cfg'} its "
+                    "weights "
+                    "were saved with another value, that of the saved config.cfg. Leave the "
+                    "setting as it is there; to "
                     "use another encoder, make a new pipe with nlp.add_pipe."
                 )
         with naming(folder / "model"):
@@ -198,11 +222,13 @@ def naming(file: Path) -> Iterator[None]:
 def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> dict[str, bytes]:
     """Return the parts of a pipe's bytes; spaCy would leave a missing one as it was.
 
-    names (list[str]): of the parts that were written. exclude (list[str]): those that are not to be read.
+    names (list[str]): of the parts that were written. exclude (list[str]): those that are not to be
+        read.
     """
     try:
         parts = srsly.msgpack_loads(data)
-    except Exception as error:  # whatever the bytes lead the parser to
+    except Exception as error:
+        # Whatever the bytes lead the parser to
         raise _CorruptedState(
             f"it ends early, or is not a saved state ({error or type(error).__name__})"
         ) from error
@@ -225,7 +251,10 @@ def _check_object(name: str, data: bytes | str) -> dict[str, Any]:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes. RAISES (OSError, ValueError): if it cannot be read, or is not a file."""
+    """Return the SHA-256 of a file's bytes.
+
+    RAISES (OSError, ValueError): if it cannot be read, or is not a file.
+    """
     check_input(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -245,7 +274,8 @@ def digest_of_stream(parts: Iterable[str | bytes]) -> str:
     return found.hexdigest()
 
 
-# What zipfile and NumPy say of bytes they did not write; RuntimeError where these seem to be encrypted.
+# What zipfile and NumPy say of bytes they did not write; RuntimeError where these seem to be
+# encrypted.
 _DAMAGED = (
     EOFError,
     KeyError,
@@ -261,9 +291,12 @@ _DAMAGED = (
 def read_arrays(
     path: Path, expected: Mapping[str, tuple[str, int]], *, message: str = Errors.SEARCH_BAD_ARRAYS
 ) -> dict[str, numpy.ndarray]:
-    """Read named arrays from a .npz file that numpy.savez wrote. RAISES (ValueError): if it is damaged, or another.
+    """Read named arrays from a .npz file that numpy.savez wrote.
 
-    expected (dict): dtype and number of dimensions by name. message (str): of errors, with {path} and {reason}.
+    RAISES (ValueError): if it is damaged, or another.
+
+    expected (dict): dtype and number of dimensions by name. message (str): of errors, with {path}
+        and {reason}.
     """
     check_input(path)
     try:
@@ -271,9 +304,8 @@ def read_arrays(
         with numpy.load(path, allow_pickle=False) as saved:
             found = {name: saved[name] for name in expected}
     except (*_DAMAGED, OSError, zipfile.BadZipFile) as error:
-        if (
-            getattr(error, "filename", None) is not None
-        ):  # but an OSError of a place before the file's beginning
+        # But an OSError of a place before the file's beginning
+        if getattr(error, "filename", None) is not None:
             raise
         raise ValueError(message.format(path=path, reason=error)) from error
     for name, (dtype, ndim) in expected.items():
@@ -291,19 +323,25 @@ def _check_sizes(path: Path) -> None:
                 numpy.lib.format.read_magic(file)
                 shape, _, dtype = numpy.lib.format.read_array_header_1_0(file)
                 needed = dtype.itemsize * math.prod(shape) + file.tell()
-            if needed != member.compress_size:  # nothing is compressed
+            # Nothing is compressed
+            if needed != member.compress_size:
                 raise ValueError(
-                    f"{member.filename} has {member.compress_size} bytes, its header promises {needed}"
+                    f"{member.filename} has {member.compress_size} bytes, its header promises "
+                    f"{needed}"
                 )
 
 
 KEY = "sha256"
-_SHOWN = 3  # errors that a message lists
+# Errors that a message lists
+_SHOWN = 3
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
 
 def parse_checksummed(model: type[_ModelT], data: bytes) -> _ModelT:
-    """Read an object that has a checksum as a pydantic model. RAISES (ValueError): if it is another, or was changed."""
+    """Read an object that has a checksum as a pydantic model.
+
+    RAISES (ValueError): if it is another, or was changed.
+    """
     try:
         found = model.model_validate_json(data, strict=True)
     except ValidationError as error:
@@ -317,14 +355,16 @@ def parse_checksummed(model: type[_ModelT], data: bytes) -> _ModelT:
 
 def checksummed_json(content: Mapping[str, object]) -> dict[str, object]:
     """Return an object that JSON holds, with the SHA-256 of the rest of it under "sha256"."""
-    rest = json.loads(
-        json.dumps({key: value for key, value in content.items() if key != KEY})
-    )  # keys become str
+    # Keys become str
+    rest = json.loads(json.dumps({key: value for key, value in content.items() if key != KEY}))
     return {**rest, KEY: _digest(rest)}
 
 
 def unsealed(content: Mapping[str, object]) -> dict[str, object]:
-    """Return what checksummed_json was given. RAISES (ValueError): if it was changed, or has no checksum."""
+    """Return what checksummed_json was given.
+
+    RAISES (ValueError): if it was changed, or has no checksum.
+    """
     rest = {key: value for key, value in content.items() if key != KEY}
     if content.get(KEY) != _digest(rest):
         raise ValueError(

@@ -1,9 +1,10 @@
 """Read tables of any supported format, row by row, and the texts in them; write tables.
 
-The separator of .tsv and .txt is a tab, and of UTF-16. In .csv it is a tab if the first line has one, otherwise the one
-of comma, semicolon and pipe that is most often in the first line, outside of quotes; a pipe if it is as often as
-others. A first line such as `sep=;`, as Excel writes it, decides. Columns are quoted as in RFC 4180; between tabs only
-if all quotes of the file are those of columns.
+The separator of .tsv and .txt is a tab, and of UTF-16. In .csv it is a tab if the first line has
+one, otherwise the one of comma, semicolon and pipe that is most often in the first line, outside of
+quotes; a pipe if it is as often as others. A first line such as `sep=;`, as Excel writes it,
+decides. Columns are quoted as in RFC 4180; between tabs only if all quotes of the file are those of
+columns.
 """
 
 import csv
@@ -24,26 +25,32 @@ from .atomic import atomic_write, check_input
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-SHORT_LINE = "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or remove the line."
+SHORT_LINE = (
+    "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or "
+    "remove the line."
+)
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
 TEXT = ".txt"
-Columns = dict[str, object]  # a row of a table
-Record = tuple[int, Sequence[object]]  # the line, and the columns asked for
+# A row of a table
+Columns = dict[str, object]
+# The line, and the columns asked for
+Record = tuple[int, Sequence[object]]
 Records = Iterator[tuple[int, list[str]]]
-_BATCH = 1024  # records of a .parquet file that are in memory at once
+# Records of a .parquet file that are in memory at once
+_BATCH = 1024
 _INT64 = range(-(2**63), 2**63)
 _TAB = "\t"
 _SEPARATORS = {",": "comma", ";": "semicolon", "|": "pipe", _TAB: "tab"}
 _DIRECTIVE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
-_RULE = re.compile(r"[|+:\s-]*-[|+:\s-]*")  # below the header of a table in Markdown
+# Below the header of a table in Markdown
+_RULE = re.compile(r"[|+:\s-]*-[|+:\s-]*")
 _QUOTED = r'"(?:[^"]++|"")*+"'
 _CELL = rf'(?:{_QUOTED}|[^"\t]*+)'
 _RECORD = re.compile(rf"{_CELL}(?:\t{_CELL})*+")
 _CELLS = re.compile(rf"(?:^|\t)({_CELL})")
-_ESCAPED = re.compile(
-    r'(?:^|\t)"[^\t]*\\"[^\t]*"(?:\t|$)'
-)  # as Spark and R's write.table escape quotes
+# As Spark and R's write.table escape quotes
+_ESCAPED = re.compile(r'(?:^|\t)"[^\t]*\\"[^\t]*"(?:\t|$)')
 
 
 def read_delimited(
@@ -57,11 +64,11 @@ def read_delimited(
     """Read the records of a table.
 
     header (bool), keep_blank (bool): see read_table. encoding (str): see read_lines.
-    delimiter (str): a tab for columns that are not quoted, as the official layouts of many data sets have them; a comma
-        for those that are quoted where need be; None to find it.
+    delimiter (str): a tab for columns that are not quoted, as the official layouts of many data
+        sets have them; a comma for those that are quoted where need be; None to find it.
     YIELDS (int, list): the number of the line where a record starts, and its columns.
-    RAISES (ValueError): if quotes between tabs can be read in two ways, if they do not match, for a table in Markdown,
-        a NUL character, a column longer than 16 MiB, or what is not text.
+    RAISES (ValueError): if quotes between tabs can be read in two ways, if they do not match, for a
+        table in Markdown, a NUL character, a column longer than 16 MiB, or what is not text.
     """
     start, is_quoted, skip_spaces = 0, delimiter == ",", False
     if delimiter is None:
@@ -84,7 +91,10 @@ def _without_blank(records: Records) -> Records:
 
 
 def _with_blank(records: Records, *, header: bool) -> Records:
-    """Leave out blank lines; in a table of one column they are records, but for those before the header."""
+    """Leave out blank lines.
+
+    In a table of one column they are records, but for those before the header.
+    """
     width = 0
     before_first: list[tuple[int, list[str]]] = []
     for line, columns in records:
@@ -101,11 +111,15 @@ def _with_blank(records: Records, *, header: bool) -> Records:
 
 
 def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool = True) -> Records:
-    """Read columns by the names in the first record, or without a header by number; see read_table."""
+    """Read columns by the names in the first record, or without a header by number.
+
+    See read_table.
+    """
     for name in () if header else names:
         if not name.isdecimal():
             raise ValueError(
-                f"{path} is read without a header, but a column was named '{name}': expected a number counted from 0, "
+                f"{path} is read without a header, but a column was named '{name}': expected a "
+                "number counted from 0, "
                 "such as --column 1. To go by names, omit --no-header, or set header = true."
             )
     line, first = next(records, (1, []))
@@ -122,7 +136,8 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
             record == first or [name.lstrip(text_lines.BOM) for name in record] == first
         ):
             raise ValueError(
-                f"{path}, line {line}: the header comes again. Remove the line, or rename the columns in the header."
+                f"{path}, line {line}: the header comes again. Remove the line, or rename the "
+                "columns in the header."
             )
         yield line, pick(record, places, names, path, line, width=len(first))
 
@@ -130,7 +145,10 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
 def find_columns(
     header: Sequence[str], names: Iterable[str], path: Path, line: int, *, hint: str = ""
 ) -> list[int]:
-    """Return the places of columns in a header. RAISES (ValueError): for a missing name, with the hint, or a double."""
+    """Return the places of columns in a header.
+
+    RAISES (ValueError): for a missing name, with the hint, or a double.
+    """
     header = [name.strip() for name in header]
     for name in names:
         if name not in header:
@@ -156,7 +174,10 @@ def pick(
     *,
     width: int = 0,
 ) -> list[str]:
-    """Return some columns of a record. RAISES (ValueError): if it has not all, or not `width`: they may be shifted."""
+    """Return some columns of a record.
+
+    RAISES (ValueError): if it has not all, or not `width`: they may be shifted.
+    """
     for column, name in zip(columns, names, strict=True):
         if column >= len(record):
             raise ValueError(
@@ -164,8 +185,10 @@ def pick(
             )
     if width and len(record) != width:
         raise ValueError(
-            f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a text that has the "
-            "separator or a line end in it, or repair the line; another separator is named by a first line like sep=;"
+            f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a "
+            "text that has the "
+            "separator or a line end in it, or repair the line; another separator is named by a "
+            "first line like sep=;"
         )
     return [record[column] for column in columns]
 
@@ -173,19 +196,22 @@ def pick(
 def _parse_records(
     lines: Iterable[str], path: Path, delimiter: str, start: int, skip_spaces: bool
 ) -> Records:
-    """Yield records, quoted as in RFC 4180, with the lines where they start; a blank line has one empty column."""
+    """Yield records, quoted as in RFC 4180, with the lines where they start.
+
+    A blank line has one empty column.
+    """
     records = csv.reader(lines, strict=True, delimiter=delimiter, skipinitialspace=skip_spaces)
     while True:
         line = start + records.line_num + 1
-        limit = csv.field_size_limit(
-            text_lines.MAX_LINE
-        )  # a setting of all readers of the process: it is put back
+        # A setting of all readers of the process: it is put back
+        limit = csv.field_size_limit(text_lines.MAX_LINE)
         try:
             columns = next(records, None)
         except csv.Error as error:
             kind = _SEPARATORS.get(delimiter, repr(delimiter))
             raise ValueError(
-                f"{path}, line {line}: not {kind}-separated as expected ({error}). Check its quotes, or write .jsonl."
+                f"{path}, line {line}: not {kind}-separated as expected ({error}). Check its "
+                "quotes, or write .jsonl."
             ) from error
         finally:
             csv.field_size_limit(limit)
@@ -230,13 +256,15 @@ def _find_dialect(path: Path, *, header: bool) -> tuple[str, int, bool, bool]:
 def _is_quoted(path: Path, *, header: bool) -> bool:
     """Return whether quotes between tabs are those of columns; otherwise they belong to the texts.
 
-    They are if all of them fit, and a quote inside of a column is doubled, or the whole header is quoted, or columns
-    without quoting would differ in number, or the file is UTF-16 as spreadsheets write it.
+    They are if all of them fit, and a quote inside of a column is doubled, or the whole header is
+    quoted, or columns without quoting would differ in number, or the file is UTF-16 as spreadsheets
+    write it.
     """
+    # wrapped: the first line of a column in quotes that need not have them
     is_sure, wrapped = (
         False,
         0,
-    )  # wrapped: the first line of a column in quotes that need not have them
+    )
     for line, record in _records_with_quotes(path):
         if not _RECORD.fullmatch(record):
             if is_sure or _ESCAPED.search(record):
@@ -271,7 +299,8 @@ def _records_with_quotes(path: Path) -> Iterator[tuple[int, str]]:
 
 def _doubt(path: Path, line: int) -> ValueError:
     return ValueError(
-        f"{path}, line {line}: cannot tell whether the quotes are part of the text. Double those inside of quoted "
+        f"{path}, line {line}: cannot tell whether the quotes are part of the text. Double those "
+        "inside of quoted "
         "columns, without backslashes, or write the table as .csv or .jsonl."
     )
 
@@ -286,16 +315,19 @@ def read_table(
 ) -> Iterator[Record]:
     """Read columns of a table.
 
-    path (Path): .csv, .tsv (or .tab), .txt, .jsonl (or .json, .ndjson), each of them .gz or not, or .parquet.
-    names (Sequence[str]): of the columns or fields. header (bool): whether .csv, .tsv and .txt have one; if not,
-        columns are named "0", "1", ...
-    keep_blank (bool): whether records of empty columns are kept. A blank line is none, and passed over; only in a table
-        of one column it is.
-    optional (Sequence[str]): those of the names that objects in .jsonl may leave out; their value is None then.
-    YIELDS (int, Sequence): the line where a record starts, in .parquet and arrays of JSON its number, from 1; and its
-        columns, by names.
-    RAISES (ValueError): for an unknown suffix, a missing or repeated column, a record with more or fewer columns than
-        the first, or what is not such a file; (ImportError): for .parquet without pyarrow.
+    path (Path): .csv, .tsv (or .tab), .txt, .jsonl (or .json, .ndjson), each of them .gz or not, or
+        .parquet.
+    names (Sequence[str]): of the columns or fields. header (bool): whether .csv, .tsv and .txt have
+        one; if not, columns are named "0", "1", ...
+    keep_blank (bool): whether records of empty columns are kept. A blank line is none, and passed
+        over; only in a table of one column it is.
+    optional (Sequence[str]): those of the names that objects in .jsonl may leave out; their value
+        is None then.
+    YIELDS (int, Sequence): the line where a record starts, in .parquet and arrays of JSON its
+        number, from 1; and its columns, by names.
+    RAISES (ValueError): for an unknown suffix, a missing or repeated column, a record with more or
+        fewer columns than the first, or what is not such a file; (ImportError): for .parquet
+        without pyarrow.
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".parquet":
@@ -320,7 +352,10 @@ def read_table(
 
 
 def column_names(path: Path, *, header: bool = True) -> list[str]:
-    """Return the names of a table's columns, of .jsonl the fields of the first object; errors: see read_table."""
+    """Return the names of a table's columns, of .jsonl the fields of the first object.
+
+    errors: see read_table.
+    """
     suffix = text_lines.format_suffix(path)
     if suffix == ".parquet":
         with _parquet_file(path) as file:
@@ -357,8 +392,8 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
 def read_nameless(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
     """Read the columns whose name is blank, of a table with a header.
 
-    RETURNS (list[str], Iterator[Sequence]): what to call each in messages, and their cells, row by row; of .csv and
-        .tsv first those of the header, which are blank.
+    RETURNS (list[str], Iterator[Sequence]): what to call each in messages, and their cells, row by
+        row; of .csv and .tsv first those of the header, which are blank.
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".jsonl":
@@ -396,12 +431,15 @@ def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[
             yield file
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(
-            f"{path}, record {line() + 1}: cannot be read as .parquet ({error}). Write the file again."
+            f"{path}, record {line() + 1}: cannot be read as .parquet ({error}). Write the file "
+            "again."
         ) from error
 
 
 def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
-    """Read every row of a table with all its columns, in the order of read_text_rows; see read_table.
+    """Read every row of a table with all its columns, in the order of read_text_rows.
+
+    See read_table.
 
     YIELDS (dict): the values by name.
     """
@@ -418,7 +456,8 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
         read_delimited(path, header=header, keep_blank=True), int(header), None
     ):
         if len(record) != len(names):
-            record = pick(record, places, names, path, line, width=len(names))  # raises an error
+            # Raises an error
+            record = pick(record, places, names, path, line, width=len(names))
         yield dict(zip(names, record, strict=True))
 
 
@@ -442,7 +481,8 @@ class _TextRow(NamedTuple):
 class TextColumns:
     """Which columns of a table are read.
 
-    text: that of the text. id: that of the row's name, None for none. header: whether the first line of .csv and .tsv
+    text: that of the text. id: that of the row's name, None for none. header: whether the first
+        line of .csv and .tsv
     names the columns; without one they are named "0", "1", ...
     """
 
@@ -456,9 +496,10 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
 
     path (Path): .txt with a text a line, or a table, see read_table.
     columns (TextColumns): which of a table's columns are read.
-    YIELDS (text, id): one for each row; a blank line of .txt and of a table of one column is a row too.
-    RAISES (ValueError): for a name that tells no format, ids of .txt, or a bad row, with its line; (ImportError): for
-        .parquet without pyarrow.
+    YIELDS (text, id): one for each row; a blank line of .txt and of a table of one column is a row
+        too.
+    RAISES (ValueError): for a name that tells no format, ids of .txt, or a bad row, with its line;
+        (ImportError): for .parquet without pyarrow.
     """
     text_lines.check_texts(path)
     suffix = text_lines.format_suffix(path)
@@ -470,7 +511,8 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
     if suffix == TEXT:
         if columns.id is not None:
             raise ValueError(
-                f"{path} has no column '{columns.id}': a .txt file has a text a line. Omit --id-column."
+                f"{path} has no column '{columns.id}': a .txt file has a text a line. Omit "
+                "--id-column."
             )
         return (_TextRow(text.rstrip("\r\n"), None) for _, text in text_lines.read_lines(path))
     names = [columns.text] if columns.id is None else [columns.text, columns.id]
@@ -501,7 +543,8 @@ def _row(record: Record, columns: TextColumns, path: Path) -> _TextRow:
 def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Write rows as .tsv, the names first, or as .jsonl, whole or not at all.
 
-    A text with a tab, a line end or a quote is quoted in .tsv, as csv writes it. None is empty there.
+    A text with a tab, a line end or a quote is quoted in .tsv, as csv writes it. None is empty
+    there.
 
     RAISES (ValueError): if the name of the file ends otherwise.
     """

@@ -16,17 +16,24 @@ from ..errors import Errors
 from ..validation import short_repr
 from .atomic import check_input
 
-MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
-NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format{hint}."
+# bytes; a file without line ends, or an unclosed quote, must not fill the memory
+MAX_LINE = 2**24
+NO_COLUMN = (
+    "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the "
+    "format{hint}."
+)
 _Object = dict[str, object]
-BOM = "\ufeff"  # spreadsheets write one before the header
-_WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
+# Spreadsheets write one before the header
+BOM = "\ufeff"
+# UTF-32 first: its mark begins with that of UTF-16
+_WIDE = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_BINARY = (  # how files begin that are no text, whatever their name says
+# How files begin that are no text, whatever their name says
+_BINARY = (
     (b"PK\x03\x04", "a workbook or a .zip file", "Save its sheet as .csv, or unpack it."),
     (b"\xd0\xcf\x11\xe0", "a workbook of Excel", "Save its sheet as .csv."),
     (b"%PDF-", "a .pdf file", "Copy its texts to a .txt or .csv file."),
@@ -40,9 +47,8 @@ _BINARY = (  # how files begin that are no text, whatever their name says
     (b"SQLite format 3\x00", "a database of SQLite", "Write its table as .csv."),
 )
 _ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
-_WHOLE = re.compile(
-    r"(-?[0-9]{1,28})\.0+"
-)  # as pandas writes whole numbers of a column with blank cells
+# As pandas writes whole numbers of a column with blank cells
+_WHOLE = re.compile(r"(-?[0-9]{1,28})\.0+")
 
 
 def _is_gzip(path: PurePath) -> bool:
@@ -63,18 +69,19 @@ def check_texts(path: PurePath) -> None:
     """Refuse a file whose name says that it holds vectors in place of texts."""
     if format_suffix(path) == ".npy":
         raise ValueError(
-            f"{path} is a file of vectors: expected their texts. Give the vectors as --vectors {path}."
+            f"{path} is a file of vectors: expected their texts. Give the vectors as --vectors "
+            f"{path}."
         )
 
 
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
     """Read a text file, compressed or not, a line at a time. Lines end in LF or CRLF.
 
-    encoding (str): "latin-1" for data sets that are published so. UTF-8 files may be UTF-16 or UTF-32 with a byte order
-        mark, too, which are held in memory.
+    encoding (str): "latin-1" for data sets that are published so. UTF-8 files may be UTF-16 or
+        UTF-32 with a byte order mark, too, which are held in memory.
     YIELDS (int, str): the number of the line, from 1, and the line with its line end.
-    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, lines that end in CR, damaged
-        compression, vectors, or what is no file.
+    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, lines that
+        end in CR, damaged compression, vectors, or what is no file.
     """
     if encoding == "utf8" and is_wide(path):
         yield from enumerate(io.StringIO(_read_text(path), newline="\n"), 1)
@@ -85,16 +92,19 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
             line += 1
             if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
                 raise ValueError(
-                    f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected one example a line."
+                    f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected one example a "
+                    "line."
                 )
             if line == 1 and encoding == "utf8" and b"\0" in raw[:2]:
                 raise ValueError(
-                    f"{path}, line {line}: not UTF-8 (it has NUL characters, as UTF-16 has). Save the file as "
+                    f"{path}, line {line}: not UTF-8 (it has NUL characters, as UTF-16 has). Save "
+                    "the file as "
                     "UTF-8, or as UTF-16 with a byte order mark."
                 )
             if line == 1 and b"\r" in raw[:-1] and not raw.endswith(b"\n"):
                 raise ValueError(
-                    f"{path}, line {line}: lines end in CR. Save the file with lines that end in LF."
+                    f"{path}, line {line}: lines end in CR. Save the file with lines that end in "
+                    "LF."
                 )
             try:
                 text = raw.decode(encoding)
@@ -104,7 +114,10 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
 
 
 def _read_text(path: Path, size: int = -1) -> str:
-    """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all; see read_lines."""
+    """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all.
+
+    See read_lines.
+    """
     with _open_text(path, lambda: 0) as file:
         encoding = _wide_encoding(file) or "utf-8-sig"
         raw = file.read(size)
@@ -132,7 +145,8 @@ def _open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, file)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(
-                f"{path}, line {line() + 1}: the compressed file is damaged ({error}). Fetch it again."
+                f"{path}, line {line() + 1}: the compressed file is damaged ({error}). Fetch it "
+                "again."
             ) from error
 
 
@@ -157,9 +171,12 @@ def _not_utf8(path: Path, line: int, error: UnicodeError) -> ValueError:
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, _Object]]:
-    """Read a JSON object a line, or of .json the objects of one array, which is held in memory; pass over blank lines.
+    """Read a JSON object a line, or of .json the objects of one array, which is held in memory.
 
-    YIELDS (int, dict): the number of the line where an object starts, or its number in an array; and the object.
+    Pass over blank lines.
+
+    YIELDS (int, dict): the number of the line where an object starts, or its number in an array;
+        and the object.
     RAISES (ValueError): for a line that is not one, or an object with two fields of one name.
     """
     is_json = path.name.lower().removesuffix(".gz").endswith(".json")
@@ -183,7 +200,7 @@ def _fields(pairs: list[tuple[str, object]]) -> _Object:
 _DECODER = json.JSONDecoder(object_pairs_hook=_fields)
 
 
-def _decode_json(text: str, path: Path, line: int) -> Any:  # noqa: ANN401 (any value of JSON)
+def _decode_json(text: str, path: Path, line: int) -> Any:
     """Return the value of a text. line (int): of the text in the file, 0 if it is all of the file."""
     try:
         return _DECODER.decode(text)
@@ -227,7 +244,10 @@ def check_encoding(text: str, path: Path, line: int) -> None:
 
 
 def check_text(text: object, column: str, path: Path, line: int) -> str:
-    """Return a text without white space around it. RAISES (ValueError): if it is no str, empty or not UTF-8."""
+    """Return a text without white space around it.
+
+    RAISES (ValueError): if it is no str, empty or not UTF-8.
+    """
     if not isinstance(text, str):
         raise ValueError(
             Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(text))
@@ -241,7 +261,10 @@ def check_text(text: object, column: str, path: Path, line: int) -> str:
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
-    """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal; see check_text."""
+    """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal.
+
+    See check_text.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return plain_label(
@@ -262,9 +285,10 @@ def has_text(text: str) -> bool:
 def read_counts(path: Path) -> dict[str, int]:
     """Read the counts of words in a large corpus.
 
-    path (Path): a lower-cased word, white space and its count on each line, such as enwiki_vocab_min200.txt of
-        https://github.com/PrincetonML/SIF; blank lines are passed over.
-    RAISES (ValueError): for a line that is not so or repeats a word, with file and line, or if there is none.
+    path (Path): a lower-cased word, white space and its count on each line, such as
+        enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF; blank lines are passed over.
+    RAISES (ValueError): for a line that is not so or repeats a word, with file and line, or if
+        there is none.
     """
     found: dict[str, int] = {}
     for line, text in read_lines(path):
@@ -278,7 +302,8 @@ def read_counts(path: Path) -> dict[str, int]:
             )
         if word in found:
             raise ValueError(
-                f"{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
+                f"{path}, line {line}: the word '{word}' was counted before. Keep one line for "
+                "each word."
             )
         found[word] = int(count[0])
     if not found:

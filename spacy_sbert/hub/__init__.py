@@ -1,4 +1,7 @@
-"""Folders of sentence-transformers, read and written without that library; static encoders, made from others."""
+"""Folders of sentence-transformers, read and written without that library.
+
+Static encoders, made from others.
+"""
 
 from ..models.sbert_config import REFERENCE
 from .distillation import distill_static

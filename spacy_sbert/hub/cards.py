@@ -24,13 +24,17 @@ from ..render.plots import clean
 from ..training.gold import shown_score
 
 _README = "README.md"
-_HUB_NAME = re.compile(
-    r"\w[\w.-]*/\w[\w.-]*", re.ASCII
-)  # cards do not show the paths of local folders
-_MARK = "<!-- Written by python -m spacy sbert card, which replaces it as long as nobody changes it: {digest} -->\n"
+# Cards do not show the paths of local folders
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+_MARK = (
+    "<!-- Written by python -m spacy sbert card, which replaces it as long as nobody changes it: "
+    "{digest} -->\n"
+)
 _PACKAGES = ("spacy-sbert", "spacy", "spacy-transformers", "transformers", "torch")
 _TASK = "sentence-similarity"
-_MEASURES = {  # of sentence vectors: a label, and the task and metric of the hub, as sentence-transformers has them
+# Of sentence vectors: a label, and the task and metric of the hub, as sentence-transformers has
+# them
+_MEASURES = {
     "sts_spearman": (
         "Spearman correlation of cosine and gold score",
         "Semantic Similarity",
@@ -78,9 +82,12 @@ _MEASURES = {  # of sentence vectors: a label, and the task and metric of the hu
 class _Corpus(NamedTuple):
     """The data that one reader in [corpora] of a config reads."""
 
-    role: str  # its place there, such as "train" or "dev, sts"
-    file: str  # its name, or names, without folders
-    size: int | None  # of its examples; None if it is not known
+    # Its place there, such as "train" or "dev, sts"
+    role: str
+    # Its name, or names, without folders
+    file: str
+    # Of its examples; None if it is not known
+    size: int | None
 
 
 @dataclass(frozen=True)
@@ -88,19 +95,25 @@ class _EncoderFacts:
     """The sentence vectors of one pipe."""
 
     pipe: str
-    base_model: str  # the encoder's name; for a local folder only the last part
+    # The encoder's name; for a local folder only the last part
+    base_model: str
     is_on_hub: (
-        bool  # whether weights of it were taken, and that can be a name on the Hugging Face hub
+        # Whether weights of it were taken, and that can be a name on the Hugging Face hub
+        bool
     )
-    pooling: str  # the mode, or the method of a meta-embedding
+    # The mode, or the method of a meta-embedding
+    pooling: str
     normalized: bool
-    width: int  # measured
-    max_length: int | None  # wordpieces of a row, None if unknown
-    objectives: tuple[
-        str, ...
-    ]  # the loss layers of the config with their settings; none if no training is recorded
-    n_wordpieces: int = 0  # in the table of a static encoder, which has no transformer and no limit
-    rounding: str = ""  # what `precision = "int8"` rounds by
+    # Measured
+    width: int
+    # Wordpieces of a row, None if unknown
+    max_length: int | None
+    # The loss layers of the config with their settings; none if no training is recorded
+    objectives: tuple[str, ...]
+    # In the table of a static encoder, which has no transformer and no limit
+    n_wordpieces: int = 0
+    # What `precision = "int8"` rounds by
+    rounding: str = ""
 
     @property
     def source(self) -> str:
@@ -122,8 +135,10 @@ class PipelineFacts:
     """A pipeline with sentence vectors.
 
     name, version: of its package. meta: its meta.json. components: names of the pipes.
-    encoders: those that make sentence vectors. answering: the pipe whose vectors `doc.vector` gives.
-    corpora: what it was trained and scored on. scores: as `spacy train` left them, from 0 to 1; only finite ones.
+    encoders: those that make sentence vectors. answering: the pipe whose vectors `doc.vector`
+        gives.
+    corpora: what it was trained and scored on. scores: as `spacy train` left them, from 0 to 1;
+        only finite ones.
     n_parameters: of all components. size: bytes of its folder, None if it has none.
     """
 
@@ -161,18 +176,22 @@ def describe(
 ) -> PipelineFacts:
     """Find out what a card says about a pipeline.
 
-    nlp (Language): with at least one `sbert` or `sbert_meta` pipe. It encodes a text, which shows the vectors' width.
+    nlp (Language): with at least one `sbert` or `sbert_meta` pipe. It encodes a text, which shows
+        the vectors' width.
     folder (Path): where it is saved, for its size.
-    name, version (str): of the package, as `spacy package` takes them; by default those of meta.json.
+    name, version (str): of the package, as `spacy package` takes them; by default those of
+        meta.json.
     pipe (str): whose encoder and scores alone are described; by default all.
     RAISES (ValueError): if no pipe of the pipeline, or not this one, makes sentence vectors.
     """
-    doc = nlp("a")  # any text with a wordpiece: all vectors are as wide as its own
+    # Any text with a wordpiece: all vectors are as wide as its own
+    doc = nlp("a")
     widths = {own: doc_vectors.find(doc, own)[0].data["width"] for own in doc_vectors.names(doc)}
     if not widths:
         given = ", ".join(nlp.pipe_names) or "none"
         raise ValueError(
-            f"No card: none of the pipes makes sentence vectors (given: {given}). Add an 'sbert' pipe."
+            f"No card: none of the pipes makes sentence vectors (given: {given}). Add an 'sbert' "
+            "pipe."
         )
     performance = nlp.meta.get("performance") or {}
     scores = {key: float(value) for key, value in performance.items() if _is_score(key, value)}
@@ -190,7 +209,8 @@ def describe(
         encoders = tuple(encoder for encoder in encoders if encoder.pipe == pipe)
     name = name or nlp.meta["name"]
     size = None
-    if folder is not None:  # without the card, which states it
+    # Without the card, which states it
+    if folder is not None:
         files = [file for file in folder.rglob("*") if file.is_file() and file != folder / _README]
         size = sum(file.stat().st_size for file in files)
     return PipelineFacts(
@@ -234,7 +254,8 @@ def _describe_encoder(
     nlp: Language, name: str, width: int, performance: Mapping[str, object]
 ) -> _EncoderFacts:
     pipe, config = nlp.get_pipe(name), nlp.config["components"][name]
-    if not isinstance(pipe, SentenceBert):  # a meta-embedding
+    # A meta-embedding
+    if not isinstance(pipe, SentenceBert):
         names = ", ".join(member.name for member in pipe.members)  # type: ignore[attr-defined]
         return _EncoderFacts(
             name, names, False, config["method"], config["normalize"], width, None, ()
@@ -242,7 +263,8 @@ def _describe_encoder(
     base_model, pooling = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling")
     is_hub_name = bool(_HUB_NAME.fullmatch(base_model)) and not Path(base_model).exists()
     settings, rounding = None, ""
-    with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
+    # A tok2vec, or a transformer of spacy-transformers
+    with suppress(ValueError):
         transformer = listeners.find_transformer(name, pipe.model)
         settings, rounding = transformer.shim.load(), listeners.describe_int8(transformer)
     table = listeners.find_static_embedding(pipe.model)
@@ -262,7 +284,10 @@ def _describe_encoder(
 
 
 def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str:
-    """Return the name of a pipe's encoder; if it encodes whole Docs, the architecture of its tok2vec."""
+    """Return the name of a pipe's encoder.
+
+    If it encodes whole Docs, the architecture of its tok2vec.
+    """
     if listeners.encodes_whole_docs(pipe.model):
         for listener in listeners.find_listeners(pipe.model):
             model = {
@@ -310,12 +335,14 @@ def _read_corpora(block: Mapping[str, Any], role: tuple[str, ...]) -> Iterator[_
         if block.get("@readers") == "spacy-sbert.PairCorpus.v1" and all(
             file.is_file() for file in paths
         ):
-            with suppress(OSError, TypeError, ValueError):  # another file by now, or another layout
+            # Another file by now, or another layout
+            with suppress(OSError, TypeError, ValueError):
                 count = registry.resolve({"corpus": dict(block)})["corpus"].count()
         yield _Corpus(", ".join(role), ", ".join(file.name for file in paths), count)
     for key, inner in block.items():
         if isinstance(inner, Mapping):
-            # Readers that hold others call them "corpora" or "corpus", which says nothing about them.
+            # Readers that hold others call them "corpora" or "corpus", which says nothing about
+            # them.
             yield from _read_corpora(inner, role if key in ("corpora", "corpus") else (*role, key))
 
 
@@ -342,7 +369,10 @@ def _is_score(key: str, value: object) -> bool:
 
 
 def _measure(key: str) -> tuple[str, str] | None:
-    """Return the measure and the corpus or pipe that a key of meta.json names; None for scores of other components."""
+    """Return the measure and the corpus or pipe that a key of meta.json names.
+
+    None for scores of other components.
+    """
     for measure in _MEASURES:
         if match := re.fullmatch(rf"(?:(.+)_)?{measure}(?:_(.+))?", key):
             return measure, match[1] or match[2] or ""
@@ -350,7 +380,10 @@ def _measure(key: str) -> tuple[str, str] | None:
 
 
 def package_card(facts: PipelineFacts, *, front_matter: bool = False) -> str:
-    """Return the README of a pipeline's package, in Markdown; front_matter: whether the metadata of the hub begin."""
+    """Return the README of a pipeline's package, in Markdown.
+
+    front_matter: whether the metadata of the hub begin.
+    """
     return (_metadata_block(facts, "spacy") if front_matter else "") + _render("spacy", facts)
 
 
@@ -369,10 +402,12 @@ def sentence_transformers_card(
 
 
 def _metadata(facts: PipelineFacts, library: str) -> ModelCardData:
-    """Return the front matter of a card; library: what loads the model, "spacy" or "sentence-transformers"."""
-    licence = clean(
-        facts.meta.get("license") or ""
-    ).strip()  # spelled as spacy-huggingface-hub does
+    """Return the front matter of a card.
+
+    library: what loads the model, "spacy" or "sentence-transformers".
+    """
+    # Spelled as spacy-huggingface-hub does
+    licence = clean(facts.meta.get("license") or "").strip()
     return ModelCardData(
         language=facts.languages,
         license=licence.replace(" ", "-").lower().removeprefix("gnu-") or None,
@@ -434,9 +469,12 @@ def _mark(text: str) -> str:
 
 
 def update_hub(repo: str, facts: PipelineFacts) -> None:
-    """Put the metadata of sentence vectors into the card of a repository on the hub; its text and own tags stay.
+    """Put the metadata of sentence vectors into the card of a repository on the hub.
 
-    repo (str): such as "organisation/en_sbert_sts", where `spacy huggingface-hub push` wrote a card.
+    Its text and own tags stay.
+
+    repo (str): such as "organisation/en_sbert_sts", where `spacy huggingface-hub push` wrote a
+        card.
     """
     metadata = _metadata(facts, "spacy")
     card = ModelCard.load(repo)

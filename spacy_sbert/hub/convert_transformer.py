@@ -36,7 +36,8 @@ _STOCK_MODELS = [
 ]
 _OWN_MODELS = ["spacy-sbert.TransformerModel.v1", "spacy-sbert.Tok2VecTransformer.v1"]
 _SENTENCE_SPANS = "spacy-sbert.sentence_spans.v1"
-_GETTERS = {  # of spacy-transformers, and the settings of ours that give the same spans
+# Of spacy-transformers, and the settings of ours that give the same spans
+_GETTERS = {
     f"{_STOCK}doc_spans.v1": {"@span_getters": _SENTENCE_SPANS, "unit": "doc"},
     f"{_STOCK}sent_spans.v1": {"@span_getters": _SENTENCE_SPANS, "unit": "sent"},
     f"{_STOCK}strided_spans.v1": {"@span_getters": "spacy-sbert.strided_spans.v1"},
@@ -46,26 +47,32 @@ _ONLY_IN_TRF_DATA = ("return_dict", "output_attentions", "output_hidden_states")
 _TEXTS = (
     *PROBES,
     "Angela Merkel met Tim Cook in Berlin on Monday.",
-    "He left. She stayed, and bought 3 apples for $5. ",  # with a last space
-    "one two three. " * 250 + "four",  # longer than most encoders' limit
+    # With a last space
+    "He left. She stayed, and bought 3 apples for $5. ",
+    # Longer than most encoders' limit
+    "one two three. " * 250 + "four",
 )
-_TOLERANCE = 1e-5  # of the largest number: other kernels add up in another order
+# Of the largest number: other kernels add up in another order
+_TOLERANCE = 1e-5
 
 
 def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
     """Save a pipeline with the `transformer` of spacy-transformers as one with an `sbert_transformer`.
 
-    Components keep their names and weights, and spacy-transformers is no longer needed. Before the folder gets its
-    name, the pipeline in it is loaded, and must annotate a few texts as the old one does.
+    Components keep their names and weights, and spacy-transformers is no longer needed. Before the
+    folder gets its name, the pipeline in it is loaded, and must annotate a few texts as the old one
+    does.
 
     pipeline (str): a folder or an installed package.
     path (Path): of the new pipeline, which must not exist yet; it is written whole or not at all.
-    RAISES (ImportError): without spacy-transformers. (ValueError): naming what cannot be converted, or what differs.
-        (FileExistsError): if something stands at the path. (OSError): if it cannot be read or written.
+    RAISES (ImportError): without spacy-transformers. (ValueError): naming what cannot be converted,
+        or what differs. (FileExistsError): if something stands at the path. (OSError): if it cannot
+        be read or written.
     """
     if not is_installed():
         raise ImportError(
-            "Reading the pipeline needs the package spacy-transformers, which is not installed. Install it: "
+            "Reading the pipeline needs the package spacy-transformers, which is not installed. "
+            "Install it: "
             'pip install "spacy-sbert[transformers]". The converted pipeline loads without it.'
         )
     with missing_packages():
@@ -80,7 +87,8 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
             difference = annotations.difference(found[text]) if text in found else "annotations"
             if difference:
                 raise ValueError(
-                    f"The converted pipeline gives other {difference} for the text {text[:50]!r}. Nothing was saved; "
+                    f"The converted pipeline gives other {difference} for the text {text[:50]!r}. "
+                    "Nothing was saved; "
                     "keep the pipeline as it is, with spacy-transformers."
                 )
 
@@ -92,14 +100,18 @@ def _nodes(pipe: object) -> list[Model]:
 
 
 def _check_initialized(nlp: Language) -> None:
-    """Check that the transformers of spacy-transformers have weights; ours load theirs when they are needed."""
+    """Check that the transformers of spacy-transformers have weights.
+
+    Ours load theirs when they are needed.
+    """
     for name, pipe in nlp.components:
         models: list[Any] = [node for node in _nodes(pipe) if is_a(node, "TransformerModel")]
         if any(
             model.transformer is None for model in models if not isinstance(model, SpanTransformer)
         ):
             raise ValueError(
-                f"The transformer of the component '{name}' has no weights. Call nlp.initialize() or train the "
+                f"The transformer of the component '{name}' has no weights. Call nlp.initialize() "
+                "or train the "
                 "pipeline, and save it again."
             )
 
@@ -143,7 +155,8 @@ def _convert(nlp: Language) -> None:
 
 def _refused(name: str, what: str) -> ValueError:
     return ValueError(
-        f"Cannot convert {what} of the component '{name}': an 'sbert_transformer' has nothing like it. Keep the "
+        f"Cannot convert {what} of the component '{name}': an 'sbert_transformer' has nothing "
+        "like it. Keep the "
         "pipeline as it is, with spacy-transformers, or remove it there first."
     )
 
@@ -157,7 +170,8 @@ def _check_doc_tensor(nlp: Language, first: str) -> None:
             isinstance(node, Tok2VecListener) for node in _nodes(pipe)
         ):
             raise ValueError(
-                f"The component '{name}' behind '{first}' reads or sets doc.tensor, which an 'sbert_transformer' sets, "
+                f"The component '{name}' behind '{first}' reads or sets doc.tensor, which an "
+                "'sbert_transformer' sets, "
                 "too. Move it, and the tok2vec that it listens to, before the transformer."
             )
 
@@ -174,8 +188,11 @@ def _normalizes(nlp: Language) -> bool:
 # Configs
 
 
-def _convert_block(block: Any, converted: list[dict[str, Any]]) -> Any:  # noqa: ANN401 (any value of a config)
-    """Return a block of a config with the functions of this package; converted: gets those of layers."""
+def _convert_block(block: Any, converted: list[dict[str, Any]]) -> Any:
+    """Return a block of a config with the functions of this package.
+
+    converted: gets those of layers.
+    """
     if not isinstance(block, Mapping):
         return block
     block = {key: _convert_block(value, converted) for key, value in block.items()}
@@ -193,7 +210,7 @@ def _convert_block(block: Any, converted: list[dict[str, Any]]) -> Any:  # noqa:
     return block | _GETTERS.get(block.get("@span_getters", ""), {})
 
 
-def _functions(block: Any) -> Iterator[str]:  # noqa: ANN401 (any value of a config)
+def _functions(block: Any) -> Iterator[str]:
     """Yield the names of the registered functions in a block of a config."""
     for key, value in block.items() if isinstance(block, Mapping) else ():
         if key.startswith("@"):
@@ -207,7 +224,10 @@ def _functions(block: Any) -> Iterator[str]:  # noqa: ANN401 (any value of a con
 def _replace_transformer(
     nlp: Language, name: str, block: dict[str, Any], *, normalize: bool
 ) -> None:
-    """Replace a `transformer` by an `sbert_transformer` with its weights; block: the config of its model."""
+    """Replace a `transformer` by an `sbert_transformer` with its weights.
+
+    block: the config of its model.
+    """
     state = _state_of(name, cast(Any, nlp.get_pipe(name)).model, block, normalize=normalize)
     is_disabled = name in nlp.disabled
     pipe: Any = nlp.replace_pipe(name, "sbert_transformer", config={"model": block})
@@ -222,7 +242,8 @@ def _convert_layers(
 ) -> None:
     """Replace the listeners in the model of a component, and a copy of the transformer that took the place of one.
 
-    blocks (list[dict]): the configs of the new layers. RAISES (ValueError): if the model has other layers than these.
+    blocks (list[dict]): the configs of the new layers. RAISES (ValueError): if the model has other
+        layers than these.
     """
     chains = []
     while (chain := _find_chain(model)) is not None and chain is not model:
@@ -233,7 +254,10 @@ def _convert_layers(
 
 
 def _find_chain(model: Model) -> Model | None:
-    """Return the first layer that reads a transformer by classes of spacy-transformers; None if there is none."""
+    """Return the first layer that reads a transformer by classes of spacy-transformers.
+
+    None if there is none.
+    """
     ends = ("trfs2arrays", "split-trf-batch")
     chains = [node for node in model.walk() if node.layers and node.layers[-1].name in ends]
     return next((chain for chain in chains if _source_of(chain) is not None), None)
@@ -254,7 +278,10 @@ def _source_of(chain: Model) -> Model | None:
 def _convert_chain(
     name: str, chain: Model, blocks: list[dict[str, Any]], *, normalize: bool
 ) -> Model:
-    """Return the layer of this package that takes the place of a chain; blocks: see _convert_layers."""
+    """Return the layer of this package that takes the place of a chain.
+
+    blocks: see _convert_layers.
+    """
     source: Any = _source_of(chain)
     end = chain.layers[-1]
     if not is_transformer(source):
@@ -311,9 +338,11 @@ def _annotate(nlp: Language) -> "dict[str, _Annotations]":
     found = {}
     for text in _TEXTS:
         try:
-            with warnings.catch_warnings(action="ignore"):  # about texts that nobody gave
+            # About texts that nobody gave
+            with warnings.catch_warnings(action="ignore"):
                 doc = nlp(text)
-        except Exception as error:  # whatever components raise
+        except Exception as error:
+            # Whatever components raise
             failure = error
         else:
             found[text] = _Annotations.of(nlp, doc)

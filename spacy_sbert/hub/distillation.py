@@ -27,13 +27,18 @@ from ..similarity import principal_components
 from ..validation import NonNegative, Width, validated
 
 _SMOOTHING = (
-    1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
+    # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
+    1e-2
 )
-# Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of it is rounding.
+# Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of
+# it is rounding.
 _ROUNDING = numpy.finfo("float32").eps
-_BATCH = 4096  # wordpieces that are encoded at once
-_MIN_COUNT = 5  # of a word in the corpus
-_N_FIT = 20_000  # texts that the table is fitted to: five times as many change nothing
+# Wordpieces that are encoded at once
+_BATCH = 4096
+# Of a word in the corpus
+_MIN_COUNT = 5
+# Texts that the table is fitted to: five times as many change nothing
+_N_FIT = 20_000
 
 
 def _wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
@@ -56,7 +61,8 @@ def _least_squares(
 
     R = argmin ||M R - T||^2,   M_s = sum_w c_sw E_w / sum_w c_sw
 
-    table (float64 (wordpieces, width)): E. counts (int64 (texts, wordpieces)): c, without texts that have none.
+    table (float64 (wordpieces, width)): E. counts (int64 (texts, wordpieces)): c, without texts
+        that have none.
     targets (float (texts, size)): T.
     RETURNS (float64 (width, size)): R, the solution of least norm if there are several.
     """
@@ -135,21 +141,24 @@ def distill_static(
 
     E_w = a/(a + p(w)) v(w) R,  a = 0.01,  R = argmin_R sum_s || mean_(w in s) E_w - t(s) A ||^2
 
-    v(w) is the teacher's vector of a wordpiece or a frequent word alone, p(w) its frequency among the texts, t(s) the
-    teacher's vector of a text, and A its first principal axes, so that vectors of the table lie in the space of the
-    teacher's; where size is the teacher's width, A is the identity, and they can be compared with the teacher's own.
+    v(w) is the teacher's vector of a wordpiece or a frequent word alone, p(w) its frequency among
+    the texts, t(s) the teacher's vector of a text, and A its first principal axes, so that vectors
+    of the table lie in the space of the teacher's; where size is the teacher's width, A is the
+    identity, and they can be compared with the teacher's own.
 
     teacher (Language): with an `sbert` pipe whose transformer is of this package.
-    texts (list[str]): plain sentences of the kind that will be encoded; up to 20,000 of them, evenly spread, are t(s).
-    size (int): width of the table. words (int): the most words of the texts that get a vector of their own, beside the
-        teacher's wordpieces; each is seen five times at least.
-    name (str): of the teacher's pipe; by default the last. progress (bool): whether to show a progress bar.
-    RETURNS (Language): with an `sbert` pipe, whose loss, if it is trained on, goes on towards the same teacher: its
-        projection is A, and fixed.
-    RAISES (ValueError): if size is above the teacher's width, or there are too few texts; what find_sbert and
-        find_transformer raise.
-    SOURCE: after model2vec (Tulkens and van Dongen 2024), whose principal components are those of the vocabulary;
-        Arora et al. 2017 for the weights.
+    texts (list[str]): plain sentences of the kind that will be encoded; up to 20,000 of them,
+        evenly spread, are t(s).
+    size (int): width of the table. words (int): the most words of the texts that get a vector of
+        their own, beside the teacher's wordpieces; each is seen five times at least.
+    name (str): of the teacher's pipe; by default the last. progress (bool): whether to show a
+        progress bar.
+    RETURNS (Language): with an `sbert` pipe, whose loss, if it is trained on, goes on towards the
+        same teacher: its projection is A, and fixed.
+    RAISES (ValueError): if size is above the teacher's width, or there are too few texts; what
+        find_sbert and find_transformer raise.
+    SOURCE: after model2vec (Tulkens and van Dongen 2024), whose principal components are those of
+        the vocabulary; Arora et al. 2017 for the weights.
     """
     pipe = find_sbert(teacher, name)
     transformer = find_transformer(pipe.name, pipe.model)
@@ -158,7 +167,8 @@ def distill_static(
     )
     if size > encoder.width:
         raise ValueError(
-            f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: set size to at most it."
+            f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: "
+            "set size to at most it."
         )
     n_pieces = len(transformer.wordpiece_tokenizer.strings)
     with ticking("Counting words", shown=progress):
@@ -167,7 +177,8 @@ def distill_static(
     nonempty = numpy.flatnonzero(counts.sum(axis=1))
     if len(nonempty) < size:
         raise ValueError(
-            f"The vocabulary has {len(nonempty)} texts with words, and {size} are needed to fit a table of {size}."
+            f"The vocabulary has {len(nonempty)} texts with words, and {size} are needed to fit a "
+            f"table of {size}."
         )
     vectors = _encode_vocabulary(encoder, frequent, progress=progress)
     fitted = nonempty[
@@ -202,7 +213,8 @@ def _tokenizer(
     if n_words and kind != "WordPiece":
         warn(Warnings.NO_WORDS.format(given=kind))
     words = _frequent_words(tokenizer, texts, n_words) if n_words and kind == "WordPiece" else []
-    if words:  # the tokenizer keeps them whole
+    # The tokenizer keeps them whole
+    if words:
         content = json.loads(tokenizer)
         content["model"]["vocab"].update(
             {word: number for number, word in enumerate(words, start=n_pieces)}

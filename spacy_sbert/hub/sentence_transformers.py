@@ -36,7 +36,8 @@ from ..pipeline.sbert import find_sbert
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
 
-_ACTIVATIONS = {  # of Dense, in its config.json, and here
+# Of Dense, in its config.json, and here
+_ACTIVATIONS = {
     "torch.nn.modules.activation.Tanh": "tanh",
     "torch.nn.modules.linear.Identity": "identity",
     "torch.nn.modules.activation.ReLU": "relu",
@@ -50,15 +51,16 @@ _POOLING_NAMES = {ours: theirs for theirs, ours in sbert_config.POOLING_MODES.it
 def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -> None:
     """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
 
-    It holds safetensors, the tokenizer and a model card with scores, in the classic layout that every version and every
-    server reads. The vectors are those of single rows: of a text as a whole, not the mean over its sentences.
+    It holds safetensors, the tokenizer and a model card with scores, in the classic layout that
+    every version and every server reads. The vectors are those of single rows: of a text as a
+    whole, not the mean over its sentences.
 
     nlp (Language): the pipeline.
     path (Path): of the folder, which must not exist yet; it is written whole or not at all.
     name (str): of the pipe; by default the last.
-    RAISES (ValueError): if there is no such pipe, or its encoder is neither a transformer of this package nor a table
-        whose wordpieces are pooled by mean; (FileExistsError): if something stands at the path; (OSError): if it cannot
-        be written.
+    RAISES (ValueError): if there is no such pipe, or its encoder is neither a transformer of this
+        package nor a table whose wordpieces are pooled by mean; (FileExistsError): if something
+        stands at the path; (OSError): if it cannot be written.
     """
     pipe = find_sbert(nlp, name)
     pooling, table = (
@@ -146,7 +148,8 @@ def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: st
     """Write a StaticEmbedding module: its tokenizer and its table."""
     if pooling != "mean":
         raise ValueError(
-            f"'{name}' pools its table with pooling = '{pooling}', and StaticEmbedding of sentence-transformers is "
+            f"'{name}' pools its table with pooling = '{pooling}', and StaticEmbedding of "
+            "sentence-transformers is "
             'always the mean: train with pooling = "mean".'
         )
     vectors = numpy.ascontiguousarray(table.ops.to_numpy(table.table()))
@@ -159,7 +162,8 @@ def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
     for layer in layers:
         if layer.name != "dense":
             raise ValueError(
-                f"The dense layer of '{name}' has the layer '{layer.name}': expected spacy-sbert.Dense.v1 or a chain."
+                f"The dense layer of '{name}' has the layer '{layer.name}': expected "
+                "spacy-sbert.Dense.v1 or a chain."
             )
         if not layer.has_param("W"):
             raise ValueError(Errors.DENSE_NOT_INITIALIZED)
@@ -198,14 +202,15 @@ def import_folder(
 ) -> Language:
     """Make a pipeline that gives the vectors of a sentence encoder.
 
-    No code of the folder is run. Its transformer or table, pooling, dense layers, normalisation, limit, lower-casing,
-    prompts and truncation become the settings of an `sbert` pipe; a folder without modules is a transformer with mean
-    pooling, as in sentence-transformers.
+    No code of the folder is run. Its transformer or table, pooling, dense layers, normalisation,
+    limit, lower-casing, prompts and truncation become the settings of an `sbert` pipe; a folder
+    without modules is a transformer with mean pooling, as in sentence-transformers.
 
     source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
     lang (str): the language whose tokenizer makes the Docs. name (str): of the pipe.
-    precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where vectors are pooled
-        states of unit length: rounding is far below 1e-6 there; else "reference". A static encoder has none.
+    precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where
+        vectors are pooled states of unit length: rounding is far below 1e-6 there; else
+        "reference". A static encoder has none.
     RETURNS (Language): with the weights loaded.
     RAISES (OSError): if it is not found; (ValueError): if a module is unknown, or a file damaged.
     """
@@ -265,7 +270,8 @@ def _read_modules(folder: Path) -> list[sbert_config.Module]:
         if module.kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
             raise sbert_config.foreign_module(folder, module) or ValueError(
                 f"The folder {folder} has the module {module.type}, which is unknown here: "
-                f"{sbert_config.EXPECTED_MODULES}, all of sentence_transformers. Code in a folder is never run."
+                f"{sbert_config.EXPECTED_MODULES}, all of sentence_transformers. Code in a folder "
+                "is never run."
             )
     return modules
 
@@ -273,10 +279,14 @@ def _read_modules(folder: Path) -> list[sbert_config.Module]:
 def _read_table(
     module: Path, settings: sbert_config.SentenceTransformersConfig, precision: str | None
 ) -> tuple[str, numpy.ndarray]:
-    """Read a StaticEmbedding module, see read_static. RAISES (ValueError): if a precision is given."""
+    """Read a StaticEmbedding module, see read_static.
+
+    RAISES (ValueError): if a precision is given.
+    """
     if precision is not None:
         raise ValueError(
-            f"precision = '{precision}' is for transformers, and the folder holds a static encoder. Leave it out."
+            f"precision = '{precision}' is for transformers, and the folder holds a static "
+            "encoder. Leave it out."
         )
     return read_static(module, settings)
 
@@ -286,7 +296,8 @@ class _Dense(NamedTuple):
 
     folder: Path
     config: dict[str, object]
-    weights: dict[str, numpy.ndarray]  # W, float32 (nO, nI), and b, float32 (nO,), if there is one
+    # W, float32 (nO, nI), and b, float32 (nO,), if there is one
+    weights: dict[str, numpy.ndarray]
 
 
 def _read_dense(folder: Path) -> _Dense:
@@ -330,27 +341,32 @@ def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
     file, older = folder / "model.safetensors", folder / "pytorch_model.bin"
     if file.is_file():
         check_safetensors(file)
-        return {
-            key: tensor.float().numpy() for key, tensor in load_file(file).items()
-        }  # NumPy has no bfloat16
+        # NumPy has no bfloat16
+        return {key: tensor.float().numpy() for key, tensor in load_file(file).items()}
     if not older.is_file():
         raise _refused(folder, "it has neither model.safetensors nor pytorch_model.bin")
     try:
-        tensors = torch.load(
-            older, map_location="cpu", weights_only=True
-        )  # reads tensors, and runs no pickled code
+        # Reads tensors, and runs no pickled code
+        tensors = torch.load(older, map_location="cpu", weights_only=True)
         return {key: tensor.float().numpy() for key, tensor in tensors.items()}
-    except Exception as error:  # of any type, depending on the bytes
+    except Exception as error:
+        # Of any type, depending on the bytes
         raise ValueError(Errors.BAD_WEIGHTS.format(file=older, reason=error)) from error
 
 
 def _load_dense(model: Model, dense: list[_Dense], width: int) -> None:
-    """Set the weights of the dense layers. RAISES (ValueError): if one takes vectors of another width."""
+    """Set the weights of the dense layers.
+
+    RAISES (ValueError): if one takes vectors of another width.
+    """
     for layer, read in zip(
         (node for node in model.walk() if node.name == "dense"), dense, strict=True
     ):
         if layer.get_dim("nI") != width:
-            reason = f"it takes vectors of {layer.get_dim('nI')} numbers, and those before it have {width}"
+            reason = (
+                f"it takes vectors of {layer.get_dim('nI')} numbers, and those before it have "
+                f"{width}"
+            )
             raise _refused(read.folder, reason)
         width = layer.get_dim("nO")
         for key, value in read.weights.items():

@@ -14,11 +14,11 @@ from ..similarity import cosine, euclidean, manhattan
 from ..validation import ConfiguredModel
 
 Members = list[Floats2d]
-Backprop = Callable[..., Members]  # takes d_loss, a factor on the loss, 1.0 by default
+# Takes d_loss, a factor on the loss, 1.0 by default
+Backprop = Callable[..., Members]
 Derivative = Callable[[Floats1d], Members]
-Paired = tuple[
-    float, Callable[[float], Floats1d]
-]  # a loss, and a function to its derivative by what was measured
+# A loss, and a function to its derivative by what was measured
+Paired = tuple[float, Callable[[float], Floats1d]]
 PairedFunction = Callable[[Floats2d, Floats2d], tuple[Floats1d, Derivative]]
 Distance = Literal["euclidean", "cosine", "manhattan"]
 _InT = TypeVar("_InT")
@@ -29,15 +29,17 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     """A Thinc Model for a training objective, with the kind of examples that it takes.
 
     name (str): the name of the loss.
-    forward (Callable): takes the Model, (members, gold) and is_train; returns the loss, a float, and its backprop.
-        members: a list of arrays, float (n, width), one a member. gold: n gold values. backprop takes d_loss, a factor,
-        and returns the gradient of the loss by each member, times d_loss.
+    forward (Callable): takes the Model, (members, gold) and is_train; returns the loss, a float,
+        and its backprop. members: a list of arrays, float (n, width), one a member. gold: n gold
+        values. backprop takes d_loss, a factor, and returns the gradient of the loss by each
+        member, times d_loss.
     n_members (Sequence[int]): how many members an example may have.
     gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text".
-    whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that a batch that is
-        split has another loss.
+    whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that
+        a batch that is split has another loss.
     is_sum (bool): whether the loss is a sum over its examples, not a mean.
-    score_range (tuple): the lowest and highest gold score that the loss can learn from, None for any.
+    score_range (tuple): the lowest and highest gold score that the loss can learn from, None for
+        any.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
     mini_batch_size (int): how many rows the encoder runs at once, None for all.
     model: other arguments (params, init, layers, dims, attrs), as in Model.
@@ -55,7 +57,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         score_range: tuple[float, float] | None = None,
         learn_rate_factor: float = 1.0,
         mini_batch_size: int | None = None,
-        **model: Any,  # noqa: ANN401 (of Model)
+        **model: Any,
     ):
         super().__init__(name, forward, **model)
         self.n_members = tuple(n_members)
@@ -77,7 +79,8 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         if len(set(lengths)) > 1:
             counts = f"{', '.join(map(str, lengths[:-1]))} and {lengths[-1]}"
             raise ValueError(
-                f"The loss '{self.name}' takes as many rows of every member as gold values, got {counts}."
+                f"The loss '{self.name}' takes as many rows of every member as gold values, got "
+                f"{counts}."
             )
 
     def check_outputs(
@@ -87,14 +90,16 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         if not isinstance(value, int | float | numpy.floating):
             kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
             raise ValueError(
-                f"The forward function of the loss '{self.name}' returned {kind} as the loss of a batch. Expected a "
+                f"The forward function of the loss '{self.name}' returned {kind} as the loss of a "
+                "batch. Expected a "
                 "float, such as float(losses.mean())."
             )
         shapes = [getattr(gradient, "shape", None) for gradient in gradients or ()]
         expected = [member.shape for member in members]
         if shapes != expected:
             raise ValueError(
-                f"The backprop of the loss '{self.name}' returned gradients of the shapes {shapes}. Expected a list "
+                f"The backprop of the loss '{self.name}' returned gradients of the shapes "
+                f"{shapes}. Expected a list "
                 f"with one array a member, of the shape of the member: {expected}."
             )
 
@@ -106,7 +111,7 @@ def objectives_of(loss: Model) -> dict[str, LossLayer]:
     return cast(dict[str, LossLayer], layers)
 
 
-def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:  # noqa: ANN401 (of LossLayer)
+def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:
     """Return a loss of two members. loss (Callable): takes the layer, what was measured, and the gold; see Paired."""
     forward = partial(_forward_pairs, measure=measure, loss=loss)
     return LossLayer(name, forward, n_members=[2], gold="score", **settings)
@@ -152,11 +157,15 @@ def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d
 
 
 def label_indices(ops: Ops, gold: Sequence[str], labels: Sequence[str], owner: str) -> Ints1d:
-    """Return the place of each gold label among the labels of an owner. RAISES (ValueError): if it is none of them."""
+    """Return the place of each gold label among the labels of an owner.
+
+    RAISES (ValueError): if it is none of them.
+    """
     index = {label: i for i, label in enumerate(labels)}
     if unknown := [label for label in gold if label not in index]:
         raise ValueError(
-            f"The label '{unknown[0]}' is unknown to {owner}, which has {', '.join(index)}. Correct the example, or "
+            f"The label '{unknown[0]}' is unknown to {owner}, which has {', '.join(index)}. "
+            "Correct the example, or "
             "initialize a new pipe with all labels."
         )
     return ops.asarray1i([index[label] for label in gold])
@@ -165,7 +174,8 @@ def label_indices(ops: Ops, gold: Sequence[str], labels: Sequence[str], owner: s
 def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "mean") -> float:
     """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows."""
     square = get_array_module(errors).square
-    with numpy.errstate(over="ignore"):  # checked below
+    # Checked below
+    with numpy.errstate(over="ignore"):
         value = float(getattr(square(errors), reduce)())
     return (
         value
@@ -174,7 +184,8 @@ def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "m
     )
 
 
-unit_rows = unit_length()  # has neither parameters nor state
+# Has neither parameters nor state
+unit_rows = unit_length()
 
 
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
@@ -226,10 +237,13 @@ def check_gradient(
 
     (L(x + h) - L(x - h)) / 2h for each number x of the members, and of the parameters of the loss.
 
-    loss (LossLayer): initialized, if it has parameters. members (Sequence[float (n, width)]): a few random vectors.
+    loss (LossLayer): initialized, if it has parameters. members (Sequence[float (n, width)]): a few
+        random vectors.
     gold: n scores, labels, vectors or texts, as the loss takes them. step (float): h.
-    tolerance (float): the largest difference that passes, as a fraction of the largest number of the gradient.
-    RAISES (ValueError): if a gradient differs, has another shape, or does not grow with the factor that backprop takes.
+    tolerance (float): the largest difference that passes, as a fraction of the largest number of
+        the gradient.
+    RAISES (ValueError): if a gradient differs, has another shape, or does not grow with the factor
+        that backprop takes.
     """
     if not isinstance(loss, LossLayer):
         raise ValueError(f"Expected a loss layer (spacy_sbert.losses.LossLayer), got {loss!r}.")
@@ -272,15 +286,16 @@ def _compare(
 ) -> None:
     """Raise ValueError if a gradient is not the expected one, or not finite."""
     error = numpy.nan_to_num(numpy.abs(gradient - expected), nan=numpy.inf)
-    bound = tolerance * max(
-        float(numpy.abs(expected).max(initial=0)), 1e-4
-    )  # of small ones the difference
+    # Of small ones the difference
+    bound = tolerance * max(float(numpy.abs(expected).max(initial=0)), 1e-4)
     if (error <= bound).all():
         return
     place = numpy.unravel_index(error.argmax(), error.shape)
     raise ValueError(
-        f"The gradient of the loss '{loss.name}' is wrong for {what} at {[int(index) for index in place]}: backprop "
-        f"returns {gradient[place]:.6g}, finite differences give {expected[place]:.6g}. Correct the backprop. If the "
+        f"The gradient of the loss '{loss.name}' is wrong for {what} at "
+        f"{[int(index) for index in place]}: backprop "
+        f"returns {gradient[place]:.6g}, finite differences give {expected[place]:.6g}. Correct "
+        "the backprop. If the "
         "loss has a kink near this point, try other members."
     )
 

@@ -1,4 +1,7 @@
-"""Objectives of distances: contrastive and triplet losses. Alike texts should be near, unlike ones a margin apart."""
+"""Objectives of distances: contrastive and triplet losses.
+
+Alike texts should be near, unlike ones a margin apart.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +36,8 @@ def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.
 
     distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
     margin (float): how far apart an unlike pair should be.
-    Input: [u, v], each float (n, width), and y, float (n,), 1 for an alike pair and 0 for an unlike one.
+    Input: [u, v], each float (n, width), and y, float (n,), 1 for an alike pair and 0 for an unlike
+        one.
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1.
     """
     loss = partial(_contrastive, margin=margin, is_online=False)
@@ -53,7 +57,8 @@ def OnlineContrastiveLoss(
     If a batch has fewer than two pairs of the other kind, the mean d of the own kind is the bound.
 
     distance, margin, input, errors: as of ContrastiveLoss.
-    SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of sentence-transformers.
+    SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of
+        sentence-transformers.
     """
     loss, kind = (
         partial(_contrastive, margin=margin, is_online=True),
@@ -68,9 +73,10 @@ def _contrastive(
     model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float, is_online: bool
 ) -> tuple[float, Callable[[float], Floats1d]]:
     xp, alike = get_array_module(distance), gold == 1
+    # (n,)
     errors = xp.where(
         alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan)
-    )  # (n,)
+    )
     if is_online:
         far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
         near = ~alike & (
@@ -89,9 +95,8 @@ def _contrastive(
 
 def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:
     """Return the extreme distance of the other kind, or the mean of this kind if the other has fewer than two."""
-    xp = get_array_module(
-        distance
-    )  # they are counted on the device, for which the host does not wait
+    # They are counted on the device, for which the host does not wait
+    xp = get_array_module(distance)
     mean = xp.where(kind, distance, 0).sum() / xp.maximum(xp.sum(kind), 1).astype(distance.dtype)
     return xp.where(xp.sum(~kind) > 1, extreme, mean)
 
@@ -103,7 +108,8 @@ def TripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 1.0
 
     loss = 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0)
 
-    distance (str): d, as of ContrastiveLoss. margin (float): by how much the negative should be farther.
+    distance (str): d, as of ContrastiveLoss. margin (float): by how much the negative should be
+        farther.
     Input: [a, p, n], each float (n, width): anchors, positives, negatives; and None.
     SOURCE: Reimers and Gurevych 2019, section 3 (Triplet Objective Function).
     """
@@ -133,7 +139,8 @@ def _triplet_hinge(
     """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
     near, back_from_near = measure(anchor, positive)
     far, back_from_far = measure(anchor, negative)
-    short = near - far + margin  # (n,)
+    # (n,)
+    short = near - far + margin
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_short = (short > 0).astype(anchor.dtype) * (d_loss / len(anchor))
@@ -151,11 +158,13 @@ def BatchHardTripletLoss(
 ) -> LossLayer:
     """TripletLoss of each text with the farthest text of its label and the nearest text of another.
 
-    loss = mean_i max(max_{j != i: y_j = y_i} d(x_i, x_j) - min_{k: y_k != y_i} d(x_i, x_k) + margin, 0)
+    loss = mean_i max(max_{j != i: y_j = y_i} d(x_i, x_j) - min_{k: y_k != y_i} d(x_i, x_k) +
+    margin, 0)
 
     The mean is over the texts that have both; the loss is 0 if none has.
 
-    distance (str): d, as of ContrastiveLoss. margin (float): by how much texts of another label should be farther.
+    distance (str): d, as of ContrastiveLoss. margin (float): by how much texts of another label
+        should be farther.
     Input: [x], float (n, width), and y, list[str] of n labels.
     SOURCE: Hermans, Beyer and Leibe 2017, section 2 (Batch Hard).
     """
@@ -202,7 +211,7 @@ def hinge_of_rows(
     return value, backprop
 
 
-def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:  # noqa: ANN401 (int (n,) of NumPy)
+def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:
     """Return the anchors that have a positive and a negative, the farthest positive and the nearest negative of each.
 
     distances: (n, n). labels: on the host, so that anchors are known at once.
@@ -216,7 +225,7 @@ def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:  # noqa
     return [anchors, farthest[anchors], nearest[anchors]]
 
 
-def label_encode(rows: Iterable[Iterable[str]]) -> Any:  # noqa: ANN401 (int (rows, n) of NumPy)
+def label_encode(rows: Iterable[Iterable[str]]) -> Any:
     """Return a number for each string of rows of one length, equal for equal strings."""
     numbers: dict[str, int] = {}
     encoded = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
@@ -226,9 +235,8 @@ def label_encode(rows: Iterable[Iterable[str]]) -> Any:  # noqa: ANN401 (int (ro
 def _pairwise_euclidean(X: Floats2d) -> Floats2d:
     """Return the square of the distance of each row to each, up to a factor."""
     xp = get_array_module(X)
-    x = xp.asarray(
-        X, dtype="float64"
-    )  # float32 would leave only rounding errors of long vectors near each other
+    # float32 would leave only rounding errors of long vectors near each other
+    x = xp.asarray(X, dtype="float64")
     longest = abs(x).max()
     x = x / xp.where(longest == 0, 1.0, longest)
     squares = (x * x).sum(axis=1)
@@ -244,14 +252,14 @@ def _pairwise_cosine(X: Floats2d) -> Floats2d:
 def _pairwise_manhattan(X: Floats2d) -> Floats2d:
     xp = get_array_module(X)
     distances = xp.zeros((len(X), len(X)), dtype=X.dtype)
-    for column in xp.asarray(X.T):  # (n, n) in memory, not (n, n, width)
+    # (n, n) in memory, not (n, n, width)
+    for column in xp.asarray(X.T):
         distances += abs(column[:, None] - column[None, :])
     return distances
 
 
-_PAIRWISE: dict[
-    str, Callable[[Floats2d], Floats2d]
-] = {  # (n, width) to (n, n), in the order of the distances
+# (n, width) to (n, n), in the order of the distances
+_PAIRWISE: dict[str, Callable[[Floats2d], Floats2d]] = {
     "euclidean": _pairwise_euclidean,
     "cosine": _pairwise_cosine,
     "manhattan": _pairwise_manhattan,

@@ -17,7 +17,8 @@ def DistillationLoss() -> LossLayer:
 
     loss = 1/(M n width) sum_m sum_i ||x_mi - t_i||^2
 
-    Input: [x] or [x_1, x_2], such as a text and its translation, and t, the teacher's vectors, each float (n, width).
+    Input: [x] or [x_1, x_2], such as a text and its translation, and t, the teacher's vectors, each
+        float (n, width).
     SOURCE: Reimers and Gurevych 2020, section 2.
     """
     return LossLayer("DistillationLoss", _distillation, n_members=[1, 2], gold="vector")
@@ -29,8 +30,10 @@ def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[fl
     for member in members:
         if member.shape[1] != teacher.shape[1]:
             raise ValueError(
-                f"The vectors to learn are {member.shape[1]} wide, the teacher's are {teacher.shape[1]} wide. Choose a "
-                f"teacher of the same width, or spacy-sbert.ProjectedDistillationLoss.v1 in place of '{model.name}'."
+                f"The vectors to learn are {member.shape[1]} wide, the teacher's are "
+                f"{teacher.shape[1]} wide. Choose a "
+                "teacher of the same width, or spacy-sbert.ProjectedDistillationLoss.v1 in place "
+                f"of '{model.name}'."
             )
     return _mean_squared_error(members, teacher)
 
@@ -87,8 +90,10 @@ def _projected_distillation(
     known = model.get_param("W").shape if model.has_param("W") else "none"
     if known != widths:
         raise ValueError(
-            f"The projection of the loss '{model.name}' has the widths {known} (teacher, encoder), and the batch "
-            f"{widths}. Call nlp.initialize with examples of the teacher, or build a new pipe for another teacher."
+            f"The projection of the loss '{model.name}' has the widths {known} (teacher, "
+            "encoder), and the batch "
+            f"{widths}. Call nlp.initialize with examples of the teacher, or build a new pipe for "
+            "another teacher."
         )
     W = model.get_param("W")
     value, back_to_projected = _mean_squared_error([member @ W.T for member in members], teacher)

@@ -25,15 +25,19 @@ def MultipleNegativesRankingLoss(
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
-    c runs over p_1 .. p_n and, if there are any, n_1 .. n_n. A candidate that is known to be right, too, is left out:
-    one with the text of a_i or p_i, and the positive of an anchor with the text of a_i.
+    c runs over p_1 .. p_n and, if there are any, n_1 .. n_n. A candidate that is known to be right,
+    too, is left out: one with the text of a_i or p_i, and the positive of an anchor with the text
+    of a_i.
 
     scale (float): the inverse of the temperature.
     similarity (str): "cosine", or "dot" (with a scale of 1).
-    symmetric (bool): whether to average with the loss of choosing each positive's anchor among a_1 .. a_n.
-    Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each member.
+    symmetric (bool): whether to average with the loss of choosing each positive's anchor among a_1
+        .. a_n.
+    Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each
+        member.
     RAISES (ValueError): if the batch is one pair.
-    SOURCE: Henderson et al. 2017, section 4.4 (Multiple negatives); van den Oord et al. 2018, section 2.3.
+    SOURCE: Henderson et al. 2017, section 4.4 (Multiple negatives); van den Oord et al. 2018,
+        section 2.3.
     """
     forward = partial(_rank, scale=scale, similarity=similarity, symmetric=symmetric)
     return LossLayer(
@@ -51,8 +55,8 @@ def CachedMultipleNegativesRankingLoss(
 ) -> LossLayer:
     """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
 
-    The scores are computed block by block. The `sbert` pipe runs the encoder on mini_batch_size rows at once, too, and
-    again when their gradient is known.
+    The scores are computed block by block. The `sbert` pipe runs the encoder on mini_batch_size
+    rows at once, too, and again when their gradient is known.
 
     mini_batch_size (int): how many rows at once.
     scale, similarity, symmetric, input: as of MultipleNegativesRankingLoss.
@@ -76,7 +80,8 @@ def _rank(
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
     ids = xp.asarray(label_encode(texts))
-    # the similarity matrix is a product of matrices: the rows that are multiplied, and their backprop
+    # the similarity matrix is a product of matrices: the rows that are multiplied, and their
+    # backprop
     compared: list[Any] = [
         unit_rows(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members
     ]
@@ -110,7 +115,8 @@ def _check_pairs(model: LossLayer, members: Members, texts: list[list[str]]) -> 
     if len(members) == 2 and len(members[0]) < 2:
         raise ValueError(
             f"The loss '{model.name}' got a batch of one pair, which has no negatives to rank. Set "
-            "training.batcher.size to at least 2, or give each example a third member, its hard negative."
+            "training.batcher.size to at least 2, or give each example a third member, its hard "
+            "negative."
         )
 
 
@@ -119,8 +125,10 @@ def _in_batch_cross_entropy(
 ) -> tuple[FloatsXd, list[Floats2d]]:
     """Return the mean cross-entropy of the scores of each query, and its derivatives by queries and each answer.
 
-    queries, answers (each float (n, width)): the right answer has the same row; there may be hard negatives, too.
-    ids (int (1 + len(answers), n)): equal numbers for equal texts, of the queries and of each answer.
+    queries, answers (each float (n, width)): the right answer has the same row; there may be hard
+        negatives, too.
+    ids (int (1 + len(answers), n)): equal numbers for equal texts, of the queries and of each
+        answer.
     block_size (int): how many rows of the scores, (n, n len(answers)), are held at once.
     """
     xp = get_array_module(queries)
@@ -142,8 +150,9 @@ def _in_batch_cross_entropy(
 def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
     """Return which answers to leave out of the scores of the queries in some rows, bool (rows, n (members - 1)).
 
-    These are answers in other rows with the text of the query or of its own answer, or to a query of the same text, and
-    hard negatives in any row for the first two reasons. ids (int (members, n)): numbers of the texts.
+    These are answers in other rows with the text of the query or of its own answer, or to a query
+    of the same text, and hard negatives in any row for the first two reasons. ids (int (members,
+    n)): numbers of the texts.
     """
     xp = get_array_module(ids)
     query, answer, *hard_negatives = xp.asarray(ids)
@@ -162,13 +171,16 @@ def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
 def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
     """Penalize the most similar wrong positive of the batch if it is not a margin less similar than the right one.
 
-    loss = 1/n sum_i max(margin - cos(a_i, p_i) + cos(a_i, p_(t_i)), 0),   t_i = argmax_(j wrong for i) cos(a_i, p_j)
+    loss = 1/n sum_i max(margin - cos(a_i, p_i) + cos(a_i, p_(t_i)), 0), t_i = argmax_(j wrong for
+    i) cos(a_i, p_j)
 
-    Wrong are all but those known to be right, too, as in MultipleNegativesRankingLoss; a pair without a wrong one
-    counts nothing. A batch of hundreds of pairs is a mega-batch of the source, and one step here.
+    Wrong are all but those known to be right, too, as in MultipleNegativesRankingLoss; a pair
+    without a wrong one counts nothing. A batch of hundreds of pairs is a mega-batch of the source,
+    and one step here.
 
     margin (float): by how much the right one should be more similar.
-    Input: [a, p], each float (n, width), and the texts, list[list[str]], n of each member; more than one pair.
+    Input: [a, p], each float (n, width), and the texts, list[list[str]], n of each member; more
+        than one pair.
     SOURCE: Wieting and Gimpel 2018 (ParaNMT-50M), section 4.
     """
     forward = partial(_mega_batch, margin=margin)
@@ -196,7 +208,8 @@ def _hardest_negatives(
 ) -> tuple[Ints1d, Ints1d]:
     """Return the rows of the anchors that have a wrong positive, and of the most similar of these, int (m,) each.
 
-    ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known at once.
+    ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known at
+        once.
     """
     xp = get_array_module(anchors)
     all_rows: Any = numpy.arange(len(anchors))

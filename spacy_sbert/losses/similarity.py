@@ -25,14 +25,16 @@ def CosineSimilarityLoss() -> LossLayer:
 
     loss = 1/n sum_i (cos(u_i, v_i) - y_i)^2
 
-    Input: [u, v], each float (n, width), and y, float (n,), the gold similarities, usually from 0 to 1.
+    Input: [u, v], each float (n, width), and y, float (n,), the gold similarities, usually from 0
+        to 1.
     SOURCE: Reimers and Gurevych 2019, section 3 (Regression Objective Function).
     """
     return pair_loss("CosineSimilarityLoss", paired_cosine, _squared_error, score_range=SCORE_RANGE)
 
 
 def _squared_error(model: LossLayer, similarity: Floats1d, gold: Floats1d) -> Paired:
-    error = similarity - gold  # (n,)
+    # (n,)
+    error = similarity - gold
     return mean_square(error), lambda d_loss: 2 * error * d_loss / len(gold)
 
 
@@ -44,7 +46,8 @@ def CoSENTLoss(scale: PositiveFloat = 20.0) -> LossLayer:
     loss = log(1 + sum_{i, j: y_i > y_j} exp(scale (s_j - s_i))),   s_i = cos(u_i, v_i)
 
     scale (float): the inverse of the temperature.
-    Input: [u, v], each float (n, width), and y, float (n,), the gold scores, of which only the order counts.
+    Input: [u, v], each float (n, width), and y, float (n,), the gold scores, of which only the
+        order counts.
     SOURCE: Huang et al. 2024 (CoSENT).
     """
     return pair_loss(
@@ -60,8 +63,8 @@ def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
     s_i = |sum_k (Re z_ik + Im z_ik)|,   z_i = (u_i / ||u_i||) (conj(v_i) / ||v_i||)
 
     scale (float): the inverse of the temperature.
-    Input: [u, v], each float (n, width), the first half of a row its real and the second its imaginary parts; and y,
-        float (n,), the gold scores, of which only the order counts.
+    Input: [u, v], each float (n, width), the first half of a row its real and the second its
+        imaginary parts; and y, float (n,), the gold scores, of which only the order counts.
     SOURCE: Li and Li 2023 (AnglE), section 3 (Angle Objective).
     """
     return pair_loss(
@@ -73,9 +76,12 @@ def _rank_pairs(model: LossLayer, similarity: Floats1d, gold: Floats1d, *, scale
     """Return log(1 + sum_{i, j: gold_i > gold_j} exp(scale (s_j - s_i))), and its derivative by s."""
     xp = get_array_module(similarity)
     s, y = xp.asarray(similarity)[None, :], xp.asarray(gold)[None, :]
-    excess = xp.where(y < y.T, scale * (s - s.T), -xp.inf)  # (n, n), of j over i
-    terms = xp.concatenate([xp.zeros((1,), dtype=s.dtype), excess.ravel()])  # e^0 is the 1
-    value = xp.asarray(log_sum_exp(terms[None, :]))  # (1, 1)
+    # (n, n), of j over i
+    excess = xp.where(y < y.T, scale * (s - s.T), -xp.inf)
+    # e^0 is the 1
+    terms = xp.concatenate([xp.zeros((1,), dtype=s.dtype), excess.ravel()])
+    # (1, 1)
+    value = xp.asarray(log_sum_exp(terms[None, :]))
     share = xp.exp(excess - value)
     d_similarity = scale * (share.sum(axis=0) - share.sum(axis=1))
     return float(value[0, 0]), lambda d_loss: d_similarity * d_loss
@@ -85,7 +91,8 @@ def _paired_angle(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return |sum_k (Re z_k + Im z_k)| of each row, which is sqrt(2) cos(u, w) with w = (1 + i) v, and du, dv."""
     if u.shape[1] % 2:
         raise ValueError(
-            f"The loss 'AnglELoss' reads a vector as complex numbers: expected an even width, got {u.shape[1]}. Use "
+            "The loss 'AnglELoss' reads a vector as complex numbers: expected an even width, got "
+            f"{u.shape[1]}. Use "
             "another encoder, or spacy-sbert.CoSENTLoss.v1."
         )
     xp = get_array_module(u)
@@ -94,7 +101,8 @@ def _paired_angle(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
 
     def backprop(d_similarity: Floats1d) -> Members:
         du, dw = back_to_turned(d_similarity * root * xp.sign(cos))
-        return [du, dw - _times_i(dw)]  # i is antisymmetric
+        # I is antisymmetric
+        return [du, dw - _times_i(dw)]
 
     return root * xp.abs(cos), backprop
 

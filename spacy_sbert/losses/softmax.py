@@ -15,7 +15,8 @@ from ._common import Backprop, LossLayer, Members, cross_entropy, label_indices,
 
 _Inputs = tuple[Members, list[str]]
 _Part = Literal["u", "v", "abs_diff", "product"]
-SYMMETRIC = ("abs_diff", "product")  # the same with u and v exchanged
+# The same with u and v exchanged
+SYMMETRIC = ("abs_diff", "product")
 
 
 @registry.layers("spacy-sbert.SoftmaxLoss.v1")
@@ -24,23 +25,28 @@ def SoftmaxLoss(
     concatenation: Sequence[_Part] = ("u", "v", "abs_diff"),
     learn_rate_factor: NonNegativeFloat = 1.0,
 ) -> LossLayer:
-    """Cross-entropy of a linear classifier of pairs; the classifier is trained and saved with the loss.
+    """Cross-entropy of a linear classifier of pairs.
+
+    The classifier is trained and saved with the loss.
 
     loss = -1/n sum_i log softmax(W [u_i; v_i; |u_i - v_i|] + b)[y_i]
 
-    concatenation (Sequence[str]): the features of a pair, any of "u", "v", "abs_diff" (|u - v|) and "product" (u * v)
-        in any order.
+    concatenation (Sequence[str]): the features of a pair, any of "u", "v", "abs_diff" (|u - v|) and
+        "product" (u * v) in any order.
     learn_rate_factor (float): how many times faster than the encoder W and b learn.
-    Input: [u, v], each float (n, width), and y, list[str] of n labels. The backprop also adds to the gradients of W,
-        float (nO, nI), and b, float (nO,), where nO is the number of labels and nI that of features.
-    RAISES (ValueError): if the concatenation is empty or names a part twice; if the layer was not initialized, or for
-        other labels, another width or concatenation.
-    SOURCE: Reimers and Gurevych 2019, section 3 (Classification Objective Function) and Table 6 (Concatenation).
+    Input: [u, v], each float (n, width), and y, list[str] of n labels. The backprop also adds to
+        the gradients of W, float (nO, nI), and b, float (nO,), where nO is the number of labels and
+        nI that of features.
+    RAISES (ValueError): if the concatenation is empty or names a part twice; if the layer was not
+        initialized, or for other labels, another width or concatenation.
+    SOURCE: Reimers and Gurevych 2019, section 3 (Classification Objective Function) and Table 6
+        (Concatenation).
     """
     parts = list(concatenation)
     if not parts or len(set(parts)) < len(parts):
         raise ValueError(
-            f"The loss 'SoftmaxLoss' cannot work with concatenation = {parts}: expected parts, each once."
+            f"The loss 'SoftmaxLoss' cannot work with concatenation = {parts}: expected parts, "
+            "each once."
         )
     return LossLayer(
         "SoftmaxLoss",
@@ -48,7 +54,8 @@ def SoftmaxLoss(
         init=partial(_init, parts=parts),
         n_members=[2],
         gold="label",
-        attrs={"labels": [], "concatenation": parts},  # saved: what W was made for
+        # saved: what W was made for
+        attrs={"labels": [], "concatenation": parts},
         dims={"nO": None, "nI": None},
         params={"W": None, "b": None},
         learn_rate_factor=learn_rate_factor,
@@ -66,12 +73,14 @@ def _init(
     given = ", ".join(labels) or "none"
     if known and labels != known:
         raise ValueError(
-            f"The classifier of the loss '{model.name}' was made for the labels {', '.join(known)}, and cannot be "
+            f"The classifier of the loss '{model.name}' was made for the labels "
+            f"{', '.join(known)}, and cannot be "
             f"initialized for {given}. Build a new pipe."
         )
     if len(labels) < 2:
         raise ValueError(
-            f"The loss '{model.name}' needs at least two labels, got {given}. Name more to initialize it."
+            f"The loss '{model.name}' needs at least two labels, got {given}. Name more to "
+            "initialize it."
         )
     nO, nI = len(labels), len(parts) * members[0].shape[1]
     if model.has_dim("nI"):
@@ -91,7 +100,8 @@ def _forward(
     saved = model.attrs["concatenation"]
     if saved != parts:
         raise ValueError(
-            f"The classifier of the loss '{model.name}' was trained with the concatenation {', '.join(saved)}, but the "
+            f"The classifier of the loss '{model.name}' was trained with the concatenation "
+            f"{', '.join(saved)}, but the "
             f"config has {', '.join(parts)}. Restore it in the config, or build a new pipe."
         )
     features, scores = _scores(model, *members)
@@ -122,7 +132,8 @@ def _scores(model: Model, u: Floats2d, v: Floats2d) -> tuple[Floats2d, Floats2d]
     """Return the features, float (n, nI), and the scores of the labels, float (n, nO)."""
     if "concatenation" not in model.attrs or not model.has_param("W"):
         raise ValueError(
-            f"The classifier of the loss '{model.name}' was not initialized. Call nlp.initialize with labelled pairs."
+            f"The classifier of the loss '{model.name}' was not initialized. Call nlp.initialize "
+            "with labelled pairs."
         )
     features = concatenated(u, v, parts=model.attrs["concatenation"])
     _check_width(model, features.shape[1])
@@ -132,18 +143,21 @@ def _scores(model: Model, u: Floats2d, v: Floats2d) -> tuple[Floats2d, Floats2d]
 def _check_width(model: Model, n_features: int) -> None:
     if model.get_dim("nI") != n_features:
         raise ValueError(
-            f"The classifier of the loss '{model.name}' was made for {model.get_dim('nI')} features an example, got "
+            f"The classifier of the loss '{model.name}' was made for {model.get_dim('nI')} "
+            "features an example, got "
             f"{n_features}. Use the encoder it was trained with, or build a new pipe."
         )
 
 
 def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
-    """Concatenate parts of paired rows, such as [u_i; v_i; |u_i - v_i|], to float (n, len(parts) * width).
+    """Concatenate parts of paired rows, such as [u_i.
+
+    v_i; |u_i - v_i|], to float (n, len(parts) * width).
 
     u, v (float (n, width), NumPy or CuPy): the vectors of the pairs.
     parts (Sequence[str]): some of "u", "v", "abs_diff", which is |u - v|, and "product", u * v.
-    SOURCE: Reimers and Gurevych 2019, Table 6; Tai et al. 2015, Improved Semantic Representations From Tree-Structured
-        LSTM Networks, section 4.2, for the symmetric ones.
+    SOURCE: Reimers and Gurevych 2019, Table 6; Tai et al. 2015, Improved Semantic Representations
+        From Tree-Structured LSTM Networks, section 4.2, for the symmetric ones.
     """
     values = {
         "u": lambda: u,
@@ -160,12 +174,13 @@ def _backprop_concatenated(
     """Return du and dv, from the derivative of the features, float (n, len(parts) * width)."""
     xp = get_array_module(u)
     sign = xp.sign(u - v)
+    # By u and by v
     slopes = {
         "u": (1, 0),
         "v": (0, 1),
         "abs_diff": (sign, -sign),
         "product": (v, u),
-    }  # by u and by v
+    }
     du, dv = xp.zeros_like(u), xp.zeros_like(v)
     for part, d in zip(parts, xp.split(d_features, len(parts), axis=1), strict=True):
         by_u, by_v = slopes[part]

@@ -18,16 +18,22 @@ _MAX_LAYERS = 1000
 
 
 def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
-    """Return a layer that will be part of another loss; raise ValueError if it is no loss, or has several."""
+    """Return a layer that will be part of another loss.
+
+    Raise ValueError if it is no loss, or has several.
+    """
     if not isinstance(layer, LossLayer):
         kind = f"the Thinc model '{layer.name}'" if isinstance(layer, Model) else repr(layer)
         raise ValueError(
-            f"The loss '{loss}' is built of loss layers, got {kind}. Set @layers in {setting} to one, such as "
-            "spacy-sbert.CosineSimilarityLoss.v1, or to a function that returns a spacy_sbert.losses.LossLayer."
+            f"The loss '{loss}' is built of loss layers, got {kind}. Set @layers in {setting} to "
+            "one, such as "
+            "spacy-sbert.CosineSimilarityLoss.v1, or to a function that returns a "
+            "spacy_sbert.losses.LossLayer."
         )
     if not layer.n_members:
         raise ValueError(
-            f"The loss '{loss}' cannot contain '{layer.name}': make '{layer.name}' the outermost loss."
+            f"The loss '{loss}' cannot contain '{layer.name}': make '{layer.name}' the outermost "
+            "loss."
         )
     return layer
 
@@ -45,14 +51,16 @@ def MatryoshkaLoss(
     dims (list[int]): d, the widths; the encoder's own should be among them.
     weights (list[float]): w, 1 each by default.
     Input: as the inner loss takes it; gold vectors are cut with the members.
-    RAISES (ValueError): if loss is no single loss, dims are empty, repeated or not as many as weights, or too wide.
+    RAISES (ValueError): if loss is no single loss, dims are empty, repeated or not as many as
+        weights, or too wide.
     SOURCE: Kusupati et al. 2022, section 3.
     """
     name = "MatryoshkaLoss"
     inner = _check_inner(loss, name, "loss")
     if not dims or len(set(dims)) < len(dims):
         raise ValueError(
-            f"The loss '{name}' cannot work with dims = {dims}: expected positive numbers, each once."
+            f"The loss '{name}' cannot work with dims = {dims}: expected positive numbers, each "
+            "once."
         )
     factors = [1.0] * len(dims) if weights is None else list(weights)
     if len(factors) != len(dims):
@@ -67,7 +75,8 @@ def MatryoshkaLoss(
     layer: LossLayer = LossLayer(
         name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold
     )
-    vars(layer).update(vars(inner))  # its settings, such as whole_batch
+    # Its settings, such as whole_batch
+    vars(layer).update(vars(inner))
     return layer
 
 
@@ -102,7 +111,8 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
     narrowest = min(member.shape[1] for member in members)
     if narrowest < dim:
         raise ValueError(
-            f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} wide. Lower dims."
+            f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are "
+            f"{narrowest} wide. Lower dims."
         )
     return [member[:, :dim] for member in members], cast(Floats2d, gold)[
         :, :dim
@@ -112,7 +122,8 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
 @registry.layers("spacy-sbert.MultiTaskLoss.v1")
 @validated
 def MultiTaskLoss(
-    objectives: dict[str, object],  # confection would check a Model before it is built
+    # Confection would check a Model before it is built
+    objectives: dict[str, object],
     weights: dict[str, NonNegativeFloat] | None = None,
 ) -> LossLayer:
     """Sum of several losses, each of the examples that are marked with its name.
@@ -121,10 +132,12 @@ def MultiTaskLoss(
 
     objectives (dict[str, Model]): the losses by name.
     weights (dict[str, float]): w by name, 1 by default.
-    Input: dict by name of the members and gold values that the loss takes, of the objectives that the batch has.
-    Output: dict by name of w_k loss_k. Its backprop takes a factor on the loss and returns a dict by name of one
-        derivative a member.
-    RAISES (ValueError): if there is no objective, one is no single loss, or weights name an unknown one.
+    Input: dict by name of the members and gold values that the loss takes, of the objectives that
+        the batch has.
+    Output: dict by name of w_k loss_k. Its backprop takes a factor on the loss and returns a dict
+        by name of one derivative a member.
+    RAISES (ValueError): if there is no objective, one is no single loss, or weights name an unknown
+        one.
     SOURCE: Caruana 1997.
     """
     name, names = "MultiTaskLoss", sorted(objectives)
@@ -181,7 +194,8 @@ def _layers(model: LossLayer, names: list[str]) -> dict[str, Model]:
     saved = model.attrs["objectives"]
     if saved != names:
         raise ValueError(
-            f"The loss '{model.name}' was saved with the objectives {', '.join(saved)}, but the config names "
+            f"The loss '{model.name}' was saved with the objectives {', '.join(saved)}, but the "
+            "config names "
             f"{', '.join(names)}. Restore them."
         )
     return dict(zip(names, model.layers, strict=True))
@@ -196,7 +210,8 @@ def LossByName(
 ) -> Model:
     """Return the loss of a registered function, or, if none has this name, a layer that cannot be trained.
 
-    A pipeline is saved with this in place of a loss of the user's own, so that it can be used without the loss's code.
+    A pipeline is saved with this in place of a loss of the user's own, so that it can be used
+    without the loss's code.
 
     name (str): of the function in registry.layers. settings (dict): its arguments.
     n_layers (int): how many nodes the Model of the loss has, which Thinc compares.
@@ -210,15 +225,17 @@ def LossByName(
 
 def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> object:
     raise ValueError(
-        f"Cannot train with the loss '{name}', which no code in this process registers. Import its module before, or "
+        f"Cannot train with the loss '{name}', which no code in this process registers. Import "
+        "its module before, or "
         "give its file with --code."
     )
 
 
-def saved_by_name(block: Any, interpolated: Any) -> Any:  # noqa: ANN401 (any part of a config)
+def saved_by_name(block: Any, interpolated: Any) -> Any:
     """Return the block of a loss with LossByName in place of each function that no installed package provides.
 
-    Losses with parameters stay: they could not be loaded without code. interpolated: the block without variables.
+    Losses with parameters stay: they could not be loaded without code. interpolated: the block
+    without variables.
     """
     if not isinstance(block, Mapping):
         return block

@@ -64,7 +64,8 @@ class _EncodeOptions(EncodeOptions, total=False):
 class SentenceMeta(Pipe):
     """Combines the vectors that other pipes, and functions, give to each row of a Doc.
 
-    The rows are those of the first pipe among the members, or the whole Doc if all members are functions.
+    The rows are those of the first pipe among the members, or the whole Doc if all members are
+    functions.
 
     members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
     estimator (MetaEmbedding): how. name (str): the pipe's name, under which its vectors are stored.
@@ -106,10 +107,12 @@ class SentenceMeta(Pipe):
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
         self._own_fingerprint: tuple[list[object], list[object], str] | None = (
-            None  # what changes with it, and itself
+            # What changes with it, and itself
+            None
         )
         self._static = StaticVectorsWatch()
-        self._checked_members = ""  # the fingerprint with which _check_members was called
+        # The fingerprint with which _check_members was called
+        self._checked_members = ""
         install_extensions(name)
 
     def __repr__(self) -> str:
@@ -129,12 +132,16 @@ class SentenceMeta(Pipe):
     @validated
     def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
-        hint = f'Of a text, nlp(text) is a Doc, and find_meta(nlp, "{self.name}").encode(text) a vector.'
+        hint = (
+            f'Of a text, nlp(text) is a Doc, and find_meta(nlp, "{self.name}").encode(text) a '
+            "vector."
+        )
         for docs in util.minibatch(stream, batch_size):
             try:
                 check_docs(docs, self.name, hint)
                 self._set_vectors(docs)
-            except Exception as error:  # as every pipe of spaCy does
+            except Exception as error:
+                # As every pipe of spaCy does
                 self.get_error_handler()(self.name, self, docs, error)
             else:
                 yield from docs
@@ -153,7 +160,8 @@ class SentenceMeta(Pipe):
             if not width and all(isinstance(member, PipeMember) for member in self.members):
                 width = self._combine(docs[:1]).shape[1]
             vectors = numpy.zeros((0, width), dtype="float32")
-        install_extensions(self.name)  # the pipe may have got another name since it was made
+        # The pipe may have got another name since it was made
+        install_extensions(self.name)
         self._look_at_static_vectors(docs)
         end = 0
         for doc, (places, has_text, truncated) in zip(docs, rows, strict=True):
@@ -186,9 +194,8 @@ class SentenceMeta(Pipe):
         self._check_names(self.estimator)
         views = [member.vectors(stretches) for member in self.members]
         if not self.estimator.needs_fit and not self.estimator.widths_:
-            self.estimator.fit(
-                views, [member.name for member in self.members]
-            )  # now their widths are known
+            # Now their widths are known
+            self.estimator.fit(views, [member.name for member in self.members])
         return self.estimator.transform(views).astype("float32")
 
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
@@ -240,11 +247,14 @@ class SentenceMeta(Pipe):
         """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
 
         texts (Iterable): n texts, or a single one, see SentenceBert.encode.
-        window (int): texts that are worked on together. progress (bool): whether to show a progress bar.
-        prompt_name (None): the members have their own. For the other arguments see SentenceBert.encode.
-        RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none. Of a single text its
-            vector, (width,).
-        RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in no pipeline.
+        window (int): texts that are worked on together. progress (bool): whether to show a progress
+            bar.
+        prompt_name (None): the members have their own. For the other arguments see
+            SentenceBert.encode.
+        RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none. Of
+            a single text its vector, (width,).
+        RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in
+            no pipeline.
         """
         check_device(device, get_current_ops())
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
@@ -266,7 +276,8 @@ class SentenceMeta(Pipe):
                 docs, total=total, shown=progress or bool(show_progress_bar), unit="texts"
             )
             rows = [doc_vectors.vector(doc, self.name) for doc in docs]
-            empty = [] if rows else [doc_vectors.vector(nlp(""), self.name)]  # for its width
+            # For its width
+            empty = [] if rows else [doc_vectors.vector(nlp(""), self.name)]
         vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
         if normalize_embeddings:
             vectors = unit_vectors(vectors)
@@ -275,7 +286,9 @@ class SentenceMeta(Pipe):
         return torch.from_numpy(vectors) if convert_to_tensor else vectors
 
     def fingerprint(self, *, load: bool = True) -> str:
-        """Return a short fingerprint of the estimator and its members; "" if that of a member is not known.
+        """Return a short fingerprint of the estimator and its members.
+
+        "" if that of a member is not known.
 
         load (bool): whether to load encoders that are not loaded.
         """
@@ -312,7 +325,8 @@ class SentenceMeta(Pipe):
             return ""
         estimator = self.estimator
         functions = self._functions()
-        objects: list[object] = [estimator, estimator.widths_]  # others after each fit
+        # Others after each fit
+        objects: list[object] = [estimator, estimator.widths_]
         numbers: list[object] = []
         for member in functions:
             held, glance = member.learned()
@@ -388,8 +402,8 @@ class SentenceMeta(Pipe):
     ) -> None:
         """Fit on sentences, with the pipes before this one as they are then.
 
-        corpus (str), column (int): a file of sentences, see read_sentences; by default the texts of the examples, or
-            the members of their pairs.
+        corpus (str), column (int): a file of sentences, see read_sentences; by default the texts of
+            the examples, or the members of their pairs.
         max_tokens (int): sentences of fewer tokens are used; 0 for all.
         cache (str): a folder for the members' vectors, see fit_meta.
         RAISES (ValueError): see fit_meta.
@@ -452,7 +466,10 @@ class SentenceMeta(Pipe):
         return srsly.msgpack_dumps(self._dump(exclude))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
-        """Load what `to_bytes` returned. RAISES (ValueError): if it was made of other members or settings."""
+        """Load what `to_bytes` returned.
+
+        RAISES (ValueError): if it was made of other members or settings.
+        """
         parts = check_parts(data, self._parts(), exclude)
         for name in self._parts().keys() & parts.keys() - set(exclude):
             self._load(name, parts[name])
@@ -480,7 +497,8 @@ class SentenceMeta(Pipe):
         )
         if expected != actual:
             raise ValueError(
-                f"'{self.name}' was saved with {actual}, the config says {expected}. Restore it, or run sbert fit-meta."
+                f"'{self.name}' was saved with {actual}, the config says {expected}. Restore it, "
+                "or run sbert fit-meta."
             )
         self.estimator = saved
 
@@ -489,8 +507,10 @@ class SentenceMeta(Pipe):
         names = tuple(member.name for member in self.members)
         if estimator.names_ and estimator.names_ != names:
             raise ValueError(
-                f"The meta-embedding '{self.name}' was fitted on the members {estimator.names_}, the pipeline gives it "
-                f"{names}. Restore the members, in this order, or fit again with python -m spacy sbert fit-meta."
+                f"The meta-embedding '{self.name}' was fitted on the members {estimator.names_}, "
+                "the pipeline gives it "
+                f"{names}. Restore the members, in this order, or fit again with python -m spacy "
+                "sbert fit-meta."
             )
 
 
@@ -500,13 +520,13 @@ def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
         yield doc
         return
     for start, end in places.tolist():
-        first = (
-            start - 1 if start == end else start
-        )  # a row of white space is the empty range at its end
+        # A row of white space is the empty range at its end
+        first = start - 1 if start == end else start
         span = doc.char_span(first, end, alignment_mode="expand")
         if span is None:
             raise ValueError(
-                f"A row from {start} to {end} reaches beyond the Doc '{doc.text[:50]}', a part. Process its text again."
+                f"A row from {start} to {end} reaches beyond the Doc '{doc.text[:50]}', a part. "
+                "Process its text again."
             )
         yield span
 
@@ -516,18 +536,23 @@ def fit_meta(
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 
-    nlp (Language): the pipeline; the pipes before the one to fit encode the sentences. name (str): the pipe.
+    nlp (Language): the pipeline; the pipes before the one to fit encode the sentences. name (str):
+        the pipe.
     texts (Callable): the sentences, gone through several times.
-    cache (Path): where the members' vectors are kept for another method or the next time; None to forget them.
+    cache (Path): where the members' vectors are kept for another method or the next time; None to
+        forget them.
     progress (bool): whether to show progress bars.
-    RETURNS (J arrays, float32 (n, d_j)): the members' vectors, memory-mapped from the cache; none without one.
-    RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's vectors are not what they
-        should be, see MetaEmbedding.fit; and, before any sentence is encoded, if the size is more than any can give.
+    RETURNS (J arrays, float32 (n, d_j)): the members' vectors, memory-mapped from the cache; none
+        without one.
+    RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's
+        vectors are not what they should be, see MetaEmbedding.fit; and, before any sentence is
+        encoded, if the size is more than any can give.
     """
     pipe = nlp.get_pipe(name)
     if not isinstance(pipe, SentenceMeta):
         raise ValueError(
-            f"The pipe '{name}' is not an 'sbert_meta' but a {type(pipe).__name__}: name the pipe to fit."
+            f"The pipe '{name}' is not an 'sbert_meta' but a {type(pipe).__name__}: name the pipe "
+            "to fit."
         )
     members, estimator = pipe.members, pipe.estimator
     for member in members:
@@ -550,12 +575,16 @@ def fit_meta(
         estimator.fit(views, [member.name for member in members], progress=progress)
         estimator.made_of_ = pipe.made_of()
         if cache is None:
-            views = []  # Windows removes nothing that is mapped
+            # Windows removes nothing that is mapped
+            views = []
     for note in estimator.notes(name):
         util.logger.warning(note)
     return views
 
 
 def find_meta(nlp: Language, name: str | None = None) -> SentenceMeta:
-    """Return the `sbert_meta` pipe of a pipeline: the one of this name, or the last. RAISES (ValueError): if none."""
+    """Return the `sbert_meta` pipe of a pipeline: the one of this name, or the last.
+
+    RAISES (ValueError): if none.
+    """
     return find_in(nlp, SentenceMeta, "sbert_meta", name)

@@ -20,7 +20,8 @@ from ..validation import NonNegative, Positive
 from .members import BLOCK, FunctionMember, Member
 from .methods import EMPTY_CORPUS, MetaEmbedding
 
-Texts = Callable[[], Iterable[str]]  # a corpus that is read more than once
+# A corpus that is read more than once
+Texts = Callable[[], Iterable[str]]
 MAX_TOKENS = 60
 MANIFEST = "vectors.json"
 
@@ -29,10 +30,11 @@ def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
     """Read one sentence a line, without white space around it; blank lines are passed over.
 
     path (Path): UTF-8, gzip-compressed if it ends in .gz; with .jsonl, objects with "text".
-    column (int): which of the columns of a .csv or .tsv, or of lines with tabs between them, from 1; None for the whole
-        line.
+    column (int): which of the columns of a .csv or .tsv, or of lines with tabs between them, from
+        1; None for the whole line.
     YIELDS (str): sentences.
-    RAISES (ValueError): for a line without the column or without "text"; the message names file and line.
+    RAISES (ValueError): for a line without the column or without "text"; the message names file and
+        line.
     """
     return (text for cell in _read_cells(path, column) if (text := cell.strip()))
 
@@ -42,7 +44,8 @@ def _read_cells(path: Path, column: int | None) -> Iterator[str]:
         for line, record in read_objects(path):
             if not isinstance(record.get("text"), str):
                 raise ValueError(
-                    f'{path}, line {line}: expected an object with a string "text", found {str(record)[:50]}.'
+                    f'{path}, line {line}: expected an object with a string "text", found '
+                    f"{str(record)[:50]}."
                 )
             yield str(record["text"])
     elif column is None:
@@ -96,12 +99,14 @@ class _VectorCache:
         self.folder = folder / key[:16]
         self.key = key
         self.names = list(names)
-        self.paths = [
-            self.folder / f"{i}.f32" for i in range(len(self.names))
-        ]  # file systems may not hold names
+        # File systems may not hold names
+        self.paths = [self.folder / f"{i}.f32" for i in range(len(self.names))]
 
     def read(self) -> list[numpy.ndarray] | None:
-        """Return the members' vectors, memory-mapped, float32 (n, d_j) each; None if they are missing or damaged."""
+        """Return the members' vectors, memory-mapped, float32 (n, d_j) each.
+
+        None if they are missing or damaged.
+        """
         try:
             manifest = serialization.parse_checksummed(
                 _Manifest, (self.folder / MANIFEST).read_bytes()
@@ -110,7 +115,8 @@ class _VectorCache:
                 return None
             if [serialization.file_digest(path) for path in self.paths] != manifest.files:
                 return None
-        except (OSError, ValueError):  # incomplete or damaged: vectors are computed again
+        except (OSError, ValueError):
+            # Incomplete or damaged: vectors are computed again
             return None
         return self._mapped(manifest.n)
 
@@ -126,13 +132,15 @@ class _VectorCache:
         self.folder.mkdir(parents=True, exist_ok=True)
         n = 0
         widths: dict[str, int] = {}
-        with ExitStack() as stack:  # another process may write or read the same
+        # Another process may write or read the same
+        with ExitStack() as stack:
             outputs = [stack.enter_context(atomic_write(path)) for path in self.paths]
             for block in blocks:
                 for name, rows, output in zip(self.names, block, outputs, strict=True):
                     if widths.setdefault(name, rows.shape[1]) != rows.shape[1]:
                         raise ValueError(
-                            f"The vectors of the member '{name}' of a meta-embedding change their width from "
+                            f"The vectors of the member '{name}' of a meta-embedding change their "
+                            "width from "
                             f"{widths[name]} to {rows.shape[1]} numbers."
                         )
                     output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
@@ -157,9 +165,11 @@ def corpus_vectors(
 ) -> list[numpy.ndarray]:
     """Return the members' vectors of sentences, from a folder if it has them, or else computed and written there.
 
-    name (str): of the meta-embedding; the pipes before it encode. estimator (MetaEmbedding): whose size is checked.
+    name (str): of the meta-embedding; the pipes before it encode. estimator (MetaEmbedding): whose
+        size is checked.
     RETURNS (J arrays, float32 (n, d_j)): memory-mapped.
-    RAISES (ValueError): if there is no sentence, or the estimator is to be wider than these members can make it.
+    RAISES (ValueError): if there is no sentence, or the estimator is to be wider than these members
+        can make it.
     """
     n = 0
 

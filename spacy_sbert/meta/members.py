@@ -21,7 +21,8 @@ from ..models.word_layers import SMOOTHING, first_component, sif_weights, weight
 from ..pipeline import doc_vectors
 from ..validation import PositiveFloat, validated
 
-Docs = Callable[[], Iterable[Doc]]  # a corpus that is read more than once
+# A corpus that is read more than once
+Docs = Callable[[], Iterable[Doc]]
 Function = Callable[[Sequence[Doc | Span]], numpy.ndarray]
 
 
@@ -37,11 +38,15 @@ class PipeMember:
         return f"PipeMember('{self.name}')"
 
     def records(self, doc: Doc) -> doc_vectors.Records:
-        """Return what the pipe stored on a Doc; several records after `Doc.from_docs`. RAISES (ValueError): if none."""
+        """Return what the pipe stored on a Doc; several records after `Doc.from_docs`.
+
+        RAISES (ValueError): if none.
+        """
         records = doc_vectors.find(doc, self.name)
         if not records:
             raise ValueError(
-                f"The member '{self.name}' of a meta-embedding left no vector on a Doc: it is disabled, or comes later."
+                f"The member '{self.name}' of a meta-embedding left no vector on a Doc: it is "
+                "disabled, or comes later."
             )
         return records
 
@@ -49,7 +54,8 @@ class PipeMember:
         """Return the vectors of Docs, or of Spans of them, float32 (n, width)."""
         rows = []
         for span in spans:
-            self.records(doc_vectors.doc_of(span))  # or its error
+            # Or its error
+            self.records(doc_vectors.doc_of(span))
             rows.append(doc_vectors.vector(span, self.name))
         return numpy.stack(rows)
 
@@ -57,14 +63,15 @@ class PipeMember:
 class FunctionMember:
     """A registered function from Docs, or Spans, to vectors.
 
-    It may have `fit`, which is given the Docs of the corpus (a function that iterates over them), and `to_bytes` and
-    `from_bytes`, with which it is saved.
+    It may have `fit`, which is given the Docs of the corpus (a function that iterates over them),
+    and `to_bytes` and `from_bytes`, with which it is saved.
     """
 
-    def __init__(self, name: str, function: Any):  # noqa: ANN401 (checked here)
+    def __init__(self, name: str, function: Any):
         if not callable(function):
             raise ValueError(
-                f"The member '{name}' of a meta-embedding is not a function but a {type(function).__name__}."
+                f"The member '{name}' of a meta-embedding is not a function but a "
+                f"{type(function).__name__}."
             )
         self.name = name
         self.function = function
@@ -73,11 +80,15 @@ class FunctionMember:
         return f"FunctionMember('{self.name}')"
 
     def vectors(self, spans: Sequence[Doc | Span]) -> numpy.ndarray:
-        """Return the rows of the function, float32 (n, width). RAISES (ValueError): if they are not one a text."""
+        """Return the rows of the function, float32 (n, width).
+
+        RAISES (ValueError): if they are not one a text.
+        """
         rows = to_numpy(self.function(list(spans)))
         if rows.ndim != 2 or len(rows) != len(spans):
             raise ValueError(
-                f"The function '{self.name}' gave an array of shape {rows.shape}: expected a row for each text."
+                f"The function '{self.name}' gave an array of shape {rows.shape}: expected a row "
+                "for each text."
             )
         return rows.astype("float32", copy=False)
 
@@ -103,7 +114,8 @@ class FunctionMember:
         """
         code = self.function if inspect.isroutine(self.function) else type(self.function)
         yield code.__qualname__
-        with suppress(OSError, TypeError, ValueError):  # a builtin, or code that was typed in
+        # A builtin, or code that was typed in
+        with suppress(OSError, TypeError, ValueError):
             yield file_digest(Path(inspect.getsourcefile(code) or ""))
         yield self.state()
 
@@ -111,13 +123,15 @@ class FunctionMember:
 Member = PipeMember | FunctionMember
 
 
-BLOCK = 1024  # Docs whose vectors are made at once
+# Docs whose vectors are made at once
+BLOCK = 1024
 
 
 def _weighted_means(spans: Sequence[Doc | Span], weights: dict[str, float]) -> numpy.ndarray:
     if spans and not spans[0].vocab.vectors.size:
         raise ValueError(
-            "The vocab has no static vectors for a meta-embedding. Load them with spacy init vectors."
+            "The vocab has no static vectors for a meta-embedding. Load them with spacy init "
+            "vectors."
         )
     width = spans[0].vocab.vectors_length if spans else 0
     rows = [weighted_mean(span, weights) for span in spans]
@@ -144,13 +158,14 @@ def smooth_inverse_frequency(
 ) -> Function:
     """Make `spacy-sbert.SmoothInverseFrequency.v1`: a weighted mean of static vectors, without what all have in common.
 
-    v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u' v(s), where u is the first singular vector of the
-    v(s) of the corpus, which is not centred.
+    v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u' v(s), where u is the first
+    singular vector of the v(s) of the corpus, which is not centred.
 
     a (float): the smoothing.
-    counts (str): a file of words and counts, see read_counts, read when the meta-embedding is fitted; by default the
-        words of the corpus are counted.
-    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
+    counts (str): a file of words and counts, see read_counts, read when the meta-embedding is
+        fitted; by default the words of the corpus are counted.
+    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings,
+        algorithm 1.
     """
     return _SmoothInverseFrequency(a, counts)
 
@@ -185,10 +200,14 @@ class _SmoothInverseFrequency:
         self.component = first_component(squares) if squares.ndim else numpy.zeros(0)
 
     def __call__(self, spans: Sequence[Doc | Span]) -> numpy.ndarray:
-        """Return the vectors, float32 (n, width). RAISES (ValueError): if not fitted, or without static vectors."""
+        """Return the vectors, float32 (n, width).
+
+        RAISES (ValueError): if not fitted, or without static vectors.
+        """
         if not self.component.size:
             raise ValueError(
-                "Weights of smooth inverse frequency are not known yet. Fit them with nlp.initialize."
+                "Weights of smooth inverse frequency are not known yet. Fit them with "
+                "nlp.initialize."
             )
         rows = _weighted_means(spans, self.weights).astype("float64")
         return (rows - numpy.outer(rows @ self.component, self.component)).astype("float32")

@@ -32,29 +32,42 @@ from ..validation import (
 EMPTY_CORPUS = (
     "There is no sentence to fit the meta-embedding on. Give a corpus, or a higher max_tokens."
 )
-ONE_MEMBER = "A meta-embedding combines at least two members, given: {given}. Add another pipe or function before it."
+ONE_MEMBER = (
+    "A meta-embedding combines at least two members, given: {given}. Add another pipe or function "
+    "before it."
+)
 
 Views = Sequence[numpy.ndarray]
-_Columns = list[tuple[str, slice]]  # of each member, its name and its numbers in the concatenation
-_Solution = tuple[numpy.ndarray, numpy.ndarray, int]  # see _Linear._solve
-_BLOCK = 4096  # sentences worked on at once
-_MIN_VARIANCE = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
-_ROUNDING = 1e-10  # of rho, as a share of the largest
+# Of each member, its name and its numbers in the concatenation
+_Columns = list[tuple[str, slice]]
+# See _Linear._solve
+_Solution = tuple[numpy.ndarray, numpy.ndarray, int]
+# Sentences worked on at once
+_BLOCK = 4096
+# Variance of a member, as a share of its mean square, that counts as 0
+_MIN_VARIANCE = 1e-12
+# Of rho, as a share of the largest
+_ROUNDING = 1e-10
 _SINGULAR = (
-    1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+    # Smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+    1e-12
 )
 
 
 def _members(views: object) -> list[ArrayLike]:
     if not isinstance(views, Iterable) or isinstance(views, str | bytes | Mapping):
         raise TypeError(
-            f"Cannot combine views = {short_repr(views)}: expected a list of arrays, one for each member."
+            f"Cannot combine views = {short_repr(views)}: expected a list of arrays, one for each "
+            "member."
         )
     return list(views)
 
 
 def _arrays(views: Sequence[ArrayLike], names: Sequence[str]) -> list[numpy.ndarray]:
-    """Return the members' vectors as arrays, maybe memory-mapped. RAISES (TypeError, ValueError): if they are none."""
+    """Return the members' vectors as arrays, maybe memory-mapped.
+
+    RAISES (TypeError, ValueError): if they are none.
+    """
     arrays = []
     for name, view in zip(names, views, strict=True):
         array = as_array(
@@ -62,7 +75,8 @@ def _arrays(views: Sequence[ArrayLike], names: Sequence[str]) -> list[numpy.ndar
         )
         if array.ndim != 2 or not array.shape[1]:
             raise ValueError(
-                f"The member '{name}' of a meta-embedding has shape {array.shape}: expected (n, width)."
+                f"The member '{name}' of a meta-embedding has shape {array.shape}: expected (n, "
+                "width)."
             )
         arrays.append(array)
     return arrays
@@ -71,31 +85,36 @@ def _arrays(views: Sequence[ArrayLike], names: Sequence[str]) -> list[numpy.ndar
 class MetaEmbedding(ABC):
     """Combines the vectors of several sentence encoders.
 
-    size (int): the width d of what comes out; None for that of the widest member, or for as many directions as there
-        are to learn, if these are fewer.
-    normalize (bool): whether each member's vectors are brought to length 1 first. size_: d, once it is fitted.
+    size (int): the width d of what comes out; None for that of the widest member, or for as many
+        directions as there are to learn, if these are fewer.
+    normalize (bool): whether each member's vectors are brought to length 1 first. size_: d, once it
+        is fitted.
 
-    Views are J arrays, float (n, d_j), one for each member, the rows of all being the same n sentences. They may be
-    memory-mapped: they are read a block of rows at a time.
-    SOURCE: Poerner et al. 2020, Sentence Meta-Embeddings for Unsupervised Semantic Textual Similarity, section 3.
+    Views are J arrays, float (n, d_j), one for each member, the rows of all being the same n
+    sentences. They may be memory-mapped: they are read a block of rows at a time.
+    SOURCE: Poerner et al. 2020, Sentence Meta-Embeddings for Unsupervised Semantic Textual
+        Similarity, section 3.
     """
 
     method: ClassVar[str]
     needs_fit: ClassVar[bool] = True
-    learned: ClassVar[tuple[str, ...]] = ()  # attributes that are arrays
+    # Attributes that are arrays
+    learned: ClassVar[tuple[str, ...]] = ()
 
     @validated
     def __init__(self, *, size: Width | None = None, normalize: bool = True):
         if size is not None and not self.needs_fit:
             raise ValueError(
-                f"size = {size}, but the width of the method '{self.method}' is that of its members. Leave size out."
+                f"size = {size}, but the width of the method '{self.method}' is that of its "
+                "members. Leave size out."
             )
         self.size = size
         self.normalize = normalize
         self.size_ = 0
         self.names_: tuple[str, ...] = ()
         self.widths_: tuple[int, ...] = ()
-        self.made_of_: dict[str, str] = {}  # by SentenceMeta.made_of, when a pipe was fitted
+        # By SentenceMeta.made_of, when a pipe was fitted
+        self.made_of_: dict[str, str] = {}
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
@@ -156,8 +175,8 @@ class MetaEmbedding(ABC):
         names (J strings): of the members, for messages; by default their numbers.
         progress (bool): whether to show progress bars.
         RETURNS (Self): itself.
-        RAISES (ValueError): if there is but one member or no sentence, numbers of sentences differ, a number is not
-            finite, or the members do not span enough directions.
+        RAISES (ValueError): if there is but one member or no sentence, numbers of sentences differ,
+            a number is not finite, or the members do not span enough directions.
         """
         members = _members(views)
         names = tuple(map(str, range(len(members))) if names is None else names)
@@ -180,11 +199,13 @@ class MetaEmbedding(ABC):
 
         views (J arrays, float (n, d_j)): see the class.
         RETURNS (float64 (n, width)): the meta-embeddings.
-        RAISES (ValueError): if it is not fitted, the members are not those it was fitted on, or a number is not finite.
+        RAISES (ValueError): if it is not fitted, the members are not those it was fitted on, or a
+            number is not finite.
         """
         if not self.is_fitted:
             raise ValueError(
-                f"The method '{self.method}' has not been fitted. Call nlp.initialize, or sbert fit-meta."
+                f"The method '{self.method}' has not been fitted. Call nlp.initialize, or sbert "
+                "fit-meta."
             )
         members = _members(views)
         if not members:
@@ -210,7 +231,8 @@ class MetaEmbedding(ABC):
         for name, view in zip(names, views, strict=True):
             if len(view) != n:
                 raise ValueError(
-                    f"The member '{name}' of a meta-embedding has {len(view)} vectors, '{names[0]}' has {n}."
+                    f"The member '{name}' of a meta-embedding has {len(view)} vectors, "
+                    f"'{names[0]}' has {n}."
                 )
         for start in range(0, n, _BLOCK):
             yield self._prepared([view[start : start + _BLOCK] for view in views], names, start)
@@ -221,8 +243,10 @@ class MetaEmbedding(ABC):
             finite = numpy.isfinite(rows).all(axis=1)
             if not finite.all():
                 raise ValueError(
-                    f"The member '{name}' of a meta-embedding has a number that is not finite in the vector of "
-                    f"sentence {start + int(finite.argmin())} (from 0). Repair that encoder, or leave one of them out."
+                    f"The member '{name}' of a meta-embedding has a number that is not finite in "
+                    "the vector of "
+                    f"sentence {start + int(finite.argmin())} (from 0). Repair that encoder, or "
+                    "leave one of them out."
                 )
         return [unit_length(rows) for rows in prepared] if self.normalize else prepared
 
@@ -251,9 +275,11 @@ class Concatenation(MetaEmbedding):
         return sum(self.widths_)
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
+        # Raises if a number is not finite, as the other methods do
         for _ in self._blocks(
-            views, names
-        ):  # raises if a number is not finite, as the other methods do
+            views,
+            names,
+        ):
             pass
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
@@ -265,7 +291,8 @@ class Average(Concatenation):
 
     F(s) = 1 / J sum_j [F_j(s); 0]
 
-    SOURCE: Poerner et al. 2020, section 3.1; Coates and Bollegala 2018, Frustratingly Easy Meta-Embedding.
+    SOURCE: Poerner et al. 2020, section 3.1; Coates and Bollegala 2018, Frustratingly Easy
+        Meta-Embedding.
     """
 
     method = "avg"
@@ -284,11 +311,12 @@ class Average(Concatenation):
 class Moments:
     """Accumulates the mean and the scatter of rows, so that a corpus need not fit into memory.
 
-    Of blocks a and b: n = n_a + n_b, mean = mean_a + n_b / n delta and S = S_a + S_b + n_a n_b / n delta delta',
-    where delta = mean_b - mean_a and S = sum_i (x_i - mean)(x_i - mean)'.
+    Of blocks a and b: n = n_a + n_b, mean = mean_a + n_b / n delta and S = S_a + S_b + n_a n_b / n
+    delta delta', where delta = mean_b - mean_a and S = sum_i (x_i - mean)(x_i - mean)'.
 
     width (int): of the rows.
-    SOURCE: Chan, Golub and LeVeque 1983, Algorithms for Computing the Sample Variance, equation 2.1.
+    SOURCE: Chan, Golub and LeVeque 1983, Algorithms for Computing the Sample Variance, equation
+        2.1.
     """
 
     def __init__(self, width: int):
@@ -316,9 +344,12 @@ class Moments:
 
 
 class _Linear(MetaEmbedding):
-    """F(s) = C ([F_1(s); ...; F_J(s)] - mean), with a mean and a projection C learned from streamed moments.
+    """F(s) = C ([F_1(s).
 
-    mean_: float64 (D,), of the concatenation, D = sum_j d_j. components_: float64 (d, D), the projection C.
+    ...; F_J(s)] - mean), with a mean and a projection C learned from streamed moments.
+
+    mean_: float64 (D,), of the concatenation, D = sum_j d_j. components_: float64 (d, D), the
+        projection C.
     values_: float64 (d,), what each component is worth, the best first: see the method.
     """
 
@@ -328,13 +359,16 @@ class _Linear(MetaEmbedding):
     values_: numpy.ndarray
 
     def check_size(self, widths: Sequence[int], n: int) -> None:
-        self._check_directions(min(sum(widths), n - 1), n)  # of centred concatenations
+        # Of centred concatenations
+        self._check_directions(min(sum(widths), n - 1), n)
 
     def _check_directions(self, most: int, n: int) -> None:
         if self.size is not None and self.size > most:
             raise ValueError(
-                f"Cannot use size = {self.size}: by the method '{self.method}' the members have only {most} directions "
-                f"to give on {n} sentences. Set size to at most that, or leave it out to take as many as there are."
+                f"Cannot use size = {self.size}: by the method '{self.method}' the members have "
+                f"only {most} directions "
+                f"to give on {n} sentences. Set size to at most that, or leave it out to take as "
+                "many as there are."
             )
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
@@ -342,7 +376,8 @@ class _Linear(MetaEmbedding):
         moments = Moments(sum(widths))
         with progress_bar(len(views[0]), desc="Fitting", unit="sentences", shown=progress) as bar:
             for block in self._blocks(views, names):
-                with numpy.errstate(over="ignore", invalid="ignore"):  # checked in fit_moments
+                # Checked in fit_moments
+                with numpy.errstate(over="ignore", invalid="ignore"):
                     moments.update(numpy.hstack(block))
                 bar.update(len(block[0]))
         with ticking(f"Solving for {sum(widths)} numbers", shown=progress):
@@ -353,7 +388,8 @@ class _Linear(MetaEmbedding):
 
         moments (Moments): of width D. widths (J ints): d_j. names (J strings): of the members.
         RETURNS (Self): itself.
-        RAISES (ValueError): if a member is the same for every sentence, or there are fewer than d directions.
+        RAISES (ValueError): if a member is the same for every sentence, or there are fewer than d
+            directions.
         """
         covariance = moments.covariance
         if not numpy.isfinite(covariance).all():
@@ -369,14 +405,16 @@ class _Linear(MetaEmbedding):
             variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
             if not variance > _MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
                 raise ValueError(
-                    f"The member '{name}' has the same vector for all {moments.n} sentences. Take it out, or fit on "
+                    f"The member '{name}' has the same vector for all {moments.n} sentences. Take "
+                    "it out, or fit on "
                     "sentences that it tells apart."
                 )
         most = min(sum(widths), moments.n - 1)
         values, components, rank = self._solve(
             covariance, columns, min(self.size or max(widths), most), moments.n
         )
-        rank = min(rank, most)  # rounding may look like one more
+        # Rounding may look like one more
+        rank = min(rank, most)
         self._check_directions(rank, moments.n)
         self.mean_, self.components_, self.values_ = (
             moments.mean.copy(),
@@ -397,8 +435,9 @@ class _Linear(MetaEmbedding):
 class SVD(_Linear):
     """The directions in which the centred concatenation varies most.
 
-    X - mean = U S V', F(s) = V_d' ([F_1(s); ...; F_J(s)] - mean), with X the n normalised concatenations; V is found
-    as the eigenvectors of their covariance. values_ are the singular values S_d over sqrt(n - 1).
+    X - mean = U S V', F(s) = V_d' ([F_1(s); ...; F_J(s)] - mean), with X the n normalised
+    concatenations; V is found as the eigenvectors of their covariance. values_ are the singular
+    values S_d over sqrt(n - 1).
 
     SOURCE: Poerner et al. 2020, section 3.2; Yin and Schuetze 2016, Learning Word Meta-Embeddings.
     """
@@ -413,20 +452,22 @@ class SVD(_Linear):
 class GCCA(_Linear):
     """Projections of the members that correlate with one another as much as can be, summed.
 
-    F(s) = sum_j Theta_j (F_j(s) - mean_j), where the columns of [Theta_1, ..., Theta_J]' are the eigenvectors of the
-    d largest rho in
+    F(s) = sum_j Theta_j (F_j(s) - mean_j), where the columns of [Theta_1, ..., Theta_J]' are the
+    eigenvectors of the d largest rho in
 
         A theta = rho B theta,  A = blocks Sigma_jk for j != k, 0 for j = k,
-                                B = blocks Sigma_jj + tau tr(Sigma_jj) / d_j I for j = k, 0 for j != k,
+                                B = blocks Sigma_jj + tau tr(Sigma_jj) / d_j I for j = k, 0 for j !=
+                                k,
 
-    with Sigma_jk the covariance of the members j and k, and scaled so that theta' B theta = 1. values_ are rho,
-    whatever their sign: there are as many as the members have numbers in all, and they add up to 0. Of two members, the
-    positive ones are the canonical correlations if tau is 0, the negative ones are the same with the other sign, and
-    the rest is 0. Where several rho are equal, their theta are some basis of one space.
+    with Sigma_jk the covariance of the members j and k, and scaled so that theta' B theta = 1.
+    values_ are rho, whatever their sign: there are as many as the members have numbers in all, and
+    they add up to 0. Of two members, the positive ones are the canonical correlations if tau is 0,
+    the negative ones are the same with the other sign, and the rest is 0. Where several rho are
+    equal, their theta are some basis of one space.
 
     tau (float): regularisation, as a share of the mean variance of a member's numbers; at least 0.
-    SOURCE: Poerner et al. 2020, section 3.3; Bach and Jordan 2002, Kernel Independent Component Analysis, section 3.2;
-        Rastogi et al. 2015, Multiview LSA, for the regularisation.
+    SOURCE: Poerner et al. 2020, section 3.3; Bach and Jordan 2002, Kernel Independent Component
+        Analysis, section 3.2; Rastogi et al. 2015, Multiview LSA, for the regularisation.
     """
 
     method = "gcca"
@@ -438,7 +479,8 @@ class GCCA(_Linear):
         super().__init__(size=size, normalize=normalize)
         self.tau = tau
         self._n_positive: int | None = (
-            None  # of values_, but for rounding; what is loaded has no notes
+            # Of values_, but for rounding; what is loaded has no notes
+            None
         )
 
     def notes(self, name: str) -> Iterator[str]:
@@ -462,22 +504,28 @@ class GCCA(_Linear):
             lowest, highest = linalg.eigvalsh(within[part, part])[[0, -1]]
             if lowest <= _SINGULAR * highest:
                 raise ValueError(
-                    f"The covariance of the member '{name}' cannot be inverted with tau = {self.tau}: its vectors have "
-                    f"{components_of_covariance(block).rank} directions, of the {len(block)} of their width. Set tau "
+                    f"The covariance of the member '{name}' cannot be inverted with tau = "
+                    f"{self.tau}: its vectors have "
+                    f"{components_of_covariance(block).rank} directions, of the {len(block)} of "
+                    "their width. Set tau "
                     "higher, such as 0.1."
                 )
             conditions.append(highest / lowest)
         total = len(covariance)
         rho, theta = linalg.eigh(between, within, subset_by_index=[total - size, total - 1])
-        # What is rounding in Sigma_jk is divided by the roots of the smallest eigenvalues of B_jj and B_kk.
+        # What is rounding in Sigma_jk is divided by the roots of the smallest eigenvalues of B_jj
+        # and B_kk.
         of_pair = numpy.prod(sorted(conditions)[-2:]) ** 0.5
         rounding = max(_ROUNDING * abs(rho).max(), total * numpy.finfo("float64").eps * of_pair)
         self._n_positive = int((rho > rounding).sum())
-        if not self._n_positive:  # rho add up to 0, so all of them are 0
+        # Rho add up to 0, so all of them are 0
+        if not self._n_positive:
             members = ", ".join(name for name, _ in columns)
             raise ValueError(
-                f"The members ({members}) have no direction to give by the method '{self.method}': on these {n} "
-                "sentences no number of one correlates with any of another. Use the method svd, or other members."
+                f"The members ({members}) have no direction to give by the method "
+                f"'{self.method}': on these {n} "
+                "sentences no number of one correlates with any of another. Use the method svd, "
+                "or other members."
             )
         return rho[::-1], theta.T[::-1], total
 
@@ -488,22 +536,26 @@ def _kl_divergence(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 # Of reconstructions x and members' vectors y, (n, d) each.
+# Of (1 - cos(x_i, y_i))^2
 LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    "mse": functional.mse_loss,  # 1 / (n d) sum_i |x_i - y_i|^2
-    "mae": functional.l1_loss,  # 1 / (n d) sum_i |x_i - y_i|_1
-    "kld": _kl_divergence,  # 1 / n sum_i KL(softmax(y_i) || softmax(x_i))
-    "cosine": lambda x, y: (
-        (1 - functional.cosine_similarity(x, y, dim=1)).square().mean()
-    ),  # of (1 - cos(x_i, y_i))^2
+    # 1 / (n d) sum_i |x_i - y_i|^2
+    "mse": functional.mse_loss,
+    # 1 / (n d) sum_i |x_i - y_i|_1
+    "mae": functional.l1_loss,
+    # 1 / n sum_i KL(softmax(y_i) || softmax(x_i))
+    "kld": _kl_divergence,
+    "cosine": lambda x, y: (1 - functional.cosine_similarity(x, y, dim=1)).square().mean(),
 }
 LAYERS = (0, 1, 2)
-_MAX_EPOCHS = 1_000_000  # the loss of each is saved
+# The loss of each is saved
+_MAX_EPOCHS = 1_000_000
 
 
 class _CrossViewNetwork(torch.nn.Module):
     """Encoders E_j and decoders D_j of J members.
 
-    Each is a linear map, or a feed-forward network with ReLU behind each of its hidden layers of width d.
+    Each is a linear map, or a feed-forward network with ReLU behind each of its hidden layers of
+    width d.
 
     widths (J ints): d_j. size (int): d. hidden_layers (int): of each encoder and decoder.
     """
@@ -545,16 +597,18 @@ def _feed_forward(widths: Sequence[int]) -> torch.nn.Sequential:
 class CrossViewAutoencoder(MetaEmbedding):
     """The sum of the members' codes, of autoencoders that reconstruct every member from the code of every member.
 
-    F(s) = sum_j E_j(F_j(s)), with E and D trained to minimise sum_s sum_j sum_k l(D_k(E_j(F_j(s))), F_k(s)) by Adam
-    with beta 0.9 and 0.999. See _CrossViewNetwork for E and D, LOSSES for l.
+    F(s) = sum_j E_j(F_j(s)), with E and D trained to minimise sum_s sum_j sum_k l(D_k(E_j(F_j(s))),
+    F_k(s)) by Adam with beta 0.9 and 0.999. See _CrossViewNetwork for E and D, LOSSES for l.
 
     hidden_layers (int): of each encoder and decoder, 0, 1 or 2, each of width d.
     loss (str): "mse", "mae", "kld" or "cosine".
     epochs, batch_size (int), learn_rate (float): of the training.
     seed (int): of the weights at the start and of the order of the sentences.
     dtype (str): of the arithmetic, "float32" or "float64".
-    parameters_: arrays by name, the weights. losses_: float64 (epochs,), the mean loss of the batches of each epoch.
-    SOURCE: Poerner et al. 2020, section 3.4; Bollegala and Bao 2018, Learning Word Meta-Embeddings by Autoencoding.
+    parameters_: arrays by name, the weights. losses_: float64 (epochs,), the mean loss of the
+        batches of each epoch.
+    SOURCE: Poerner et al. 2020, section 3.4; Bollegala and Bao 2018, Learning Word Meta-Embeddings
+        by Autoencoding.
     """
 
     method = "ae"
@@ -613,7 +667,8 @@ class CrossViewAutoencoder(MetaEmbedding):
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         widths = [view.shape[1] for view in views]
         self.check_size(widths, len(views[0]))
-        for _ in self._blocks(views, names):  # names the sentence if a number is not finite
+        # Names the sentence if a number is not finite
+        for _ in self._blocks(views, names):
             pass
         network = self._new_network(widths)
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learn_rate, betas=(0.9, 0.999))
@@ -625,9 +680,8 @@ class CrossViewAutoencoder(MetaEmbedding):
             batch_losses = []
             order = rng.permutation(len(views[0]))
             for start in range(0, len(order), self.batch_size):
-                rows = numpy.sort(
-                    order[start : start + self.batch_size]
-                )  # read in the order on disk
+                # Read in the order on disk
+                rows = numpy.sort(order[start : start + self.batch_size])
                 optimizer.zero_grad()
                 loss = network.loss(
                     self._tensors(self._prepared([view[rows] for view in views], names)), self.loss
@@ -638,13 +692,15 @@ class CrossViewAutoencoder(MetaEmbedding):
             losses.append(float(torch.stack(batch_losses).mean()))
             if not numpy.isfinite(losses[-1]):
                 raise ValueError(
-                    f"The loss is not finite in epoch {epoch + 1}. Lower learn_rate = {self.learn_rate}."
+                    f"The loss is not finite in epoch {epoch + 1}. Lower learn_rate = "
+                    f"{self.learn_rate}."
                 )
         self.losses_, self.size_ = numpy.array(losses), self.size or max(widths)
         self._network = network.eval().requires_grad_(False)
 
     def _new_network(self, widths: Sequence[int]) -> _CrossViewNetwork:
-        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay
+        # The caller's random numbers stay
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = _CrossViewNetwork(widths, self.size or max(widths), self.hidden_layers)
         return network.to(getattr(torch, self.dtype))
@@ -679,7 +735,8 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     if unknown := sorted(settings.keys() - known.keys()):
         expected = ", ".join(known)
         raise ValueError(
-            f"The method '{method}' has no setting {', '.join(unknown)}: expected some of {expected}."
+            f"The method '{method}' has no setting {', '.join(unknown)}: expected some of "
+            f"{expected}."
         )
     return kind(**settings)
 
@@ -698,7 +755,8 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
         tuple(state["widths"]),
         state["size"],
     )
-    estimator.made_of_ = state.get("made_of", {})  # fits of before have none
+    # Fits of before have none
+    estimator.made_of_ = state.get("made_of", {})
     if estimator.widths_:
         arrays = {name: numpy.array(array) for name, array in state["arrays"].items()}
         for name, array in arrays.items():

@@ -15,44 +15,53 @@ from ..errors import Warnings
 from .heads import unit_length
 from .span_batch import SpanBatch
 
-Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
-ProgressCallback = Callable[
-    [int], object
-]  # takes how many more texts are done, such as the update of a bar
+# float32 (texts, width), and how many texts were cut
+Encoded = tuple[numpy.ndarray, int]
+# Takes how many more texts are done, such as the update of a bar
+ProgressCallback = Callable[[int], object]
 
 
 @dataclass
 class WordpieceStates:
     """The states of a Doc's wordpieces, without special tokens: for Tokens, and Spans that are no rows."""
 
-    states: numpy.ndarray  # float32 (wordpieces, width), in memory of their own
-    characters: numpy.ndarray  # int32 (wordpieces, 2), of each in the Doc
+    # float32 (wordpieces, width), in memory of their own
+    states: numpy.ndarray
+    # int32 (wordpieces, 2), of each in the Doc
+    characters: numpy.ndarray
 
 
 @dataclass
 class EncodedDoc:
     """The rows of one Doc and their vectors."""
 
-    rows: SpanBatch  # in the order of the text
+    # In the order of the text
+    rows: SpanBatch
     vectors: (
-        Floats2d  # float32 (rows, width) on the model's device; zero for a row without wordpieces
+        # float32 (rows, width) on the model's device; zero for a row without wordpieces
+        Floats2d
     )
     pooling: str
-    normalize: bool  # whether the vectors have unit length
-    wordpieces: (
-        WordpieceStates | None
-    )  # of other Spans and Tokens; None in training and with token_vectors = false
-    dense: bool = False  # whether a dense layer made the vectors of pooled ones
-    text: str | None = None  # of the first row; None if it is not known
+    # Whether the vectors have unit length
+    normalize: bool
+    # Of other Spans and Tokens; None in training and with token_vectors = false
+    wordpieces: WordpieceStates | None
+    # Whether a dense layer made the vectors of pooled ones
+    dense: bool = False
+    # Of the first row; None if it is not known
+    text: str | None = None
 
 
 @dataclass(frozen=True)
 class EncodeSettings:
     """Settings of one call of `encode`, `predict` or the pipe; None for those of the config."""
 
-    prompt: str | None = None  # put before each text, "" for nothing
-    truncate_dim: int | None = None  # how many dimensions of the vectors are kept
-    token_vectors: bool = True  # whether to return what other Spans and Tokens need to have vectors
+    # Put before each text, "" for nothing
+    prompt: str | None = None
+    # How many dimensions of the vectors are kept
+    truncate_dim: int | None = None
+    # Whether to return what other Spans and Tokens need to have vectors
+    token_vectors: bool = True
 
 
 DEFAULT_SETTINGS = EncodeSettings()
@@ -116,12 +125,16 @@ class EncodeOptions(ScoreOptions, total=False):
 
 
 def check_device(device: str | torch.device | None, ops: Ops) -> None:
-    """Check that a device is the one that a model with these ops is on; None is any. RAISES (ValueError): if not."""
+    """Check that a device is the one that a model with these ops is on; None is any.
+
+    RAISES (ValueError): if not.
+    """
     there = ("cpu",) if ops.device_type == "cpu" else ("cuda", f"cuda:{ops.device_id}")
     if device is not None and str(device) not in there:
         raise ValueError(
             f"Cannot use device = {str(device)!r}: the pipeline is on {there[-1]}. Call "
-            "spacy.require_gpu() or spacy.require_cpu() before it is loaded, or give gpu_ids to encode."
+            "spacy.require_gpu() or spacy.require_cpu() before it is loaded, or give gpu_ids to "
+            "encode."
         )
 
 

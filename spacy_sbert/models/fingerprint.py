@@ -1,7 +1,8 @@
 """Fingerprints and digests of encoders.
 
-Vectors of two encoders with the same fingerprint, which records on Docs carry, can be compared. It reads samples of the
-weights. Digests, for resumed runs and caches, are of all that vectors depend on except texts and arithmetic.
+Vectors of two encoders with the same fingerprint, which records on Docs carry, can be compared. It
+reads samples of the weights. Digests, for resumed runs and caches, are of all that vectors depend
+on except texts and arithmetic.
 """
 
 import hashlib
@@ -30,11 +31,12 @@ from .span_batch import Array
 from .surroundings import undisturbed
 from .transformer import SpanTransformer, is_transformer, load
 
-LENGTH = 12  # hexadecimal digits of a fingerprint
-_distributions = cache(
-    packages_distributions
-)  # it reads the metadata of all packages: a second or more
-# Settings of a transformer that saving, a new version or training changes, and that vectors do not depend on.
+# Hexadecimal digits of a fingerprint
+LENGTH = 12
+# It reads the metadata of all packages: a second or more
+_distributions = cache(packages_distributions)
+# Settings of a transformer that saving, a new version or training changes, and that vectors do not
+# depend on.
 _IGNORED = {
     *(
         "_name_or_path",
@@ -56,25 +58,36 @@ _IGNORED = {
     *("output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"),
 }
 # Its wordpieces show how a slow tokenizer normalizes and splits.
-_PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
-_N_READ = 2**13  # numbers of a tensor of PyTorch, at most
-_N_WATCHED = 8  # parameters of another package's network, at most
-_FLORET = "floret"  # the mode of vectors that are made of those of subwords
-_N_SAMPLED = 2**8  # numbers of an array, to notice changes
-_STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
+_PROBE = (
+    "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b "
+    "\u00a0_[MASK] <mask> İ"
+)
+# Numbers of a tensor of PyTorch, at most
+_N_READ = 2**13
+# Parameters of another package's network, at most
+_N_WATCHED = 8
+# The mode of vectors that are made of those of subwords
+_FLORET = "floret"
+# Numbers of an array, to notice changes
+_N_SAMPLED = 2**8
+# Layers that read those of the vocab
+_STATIC_VECTORS = ("static_vectors", "word_vectors")
 
 
 class StaticVectorsWatch:
-    """Notices that the static vectors of a vocab have changed since the last time. A copy starts without a last time.
+    """Notices that the static vectors of a vocab have changed since the last time.
 
-    A table is too large to read all of it for each Doc. It must be the same object, with the same sample of numbers and
-    the same vectors of the words that were in Docs before.
+    A copy starts without a last time.
+
+    A table is too large to read all of it for each Doc. It must be the same object, with the same
+    sample of numbers and the same vectors of the words that were in Docs before.
     """
 
     def __init__(self) -> None:
         self._objects: list[object] = []
         self._sample = b""
-        self._sums: dict[int, int] = {}  # of the bits of a word's vector, by the word
+        # Of the bits of a word's vector, by the word
+        self._sums: dict[int, int] = {}
 
     def __reduce__(self) -> tuple[type, tuple]:
         return type(self), ()
@@ -102,7 +115,10 @@ def sample_of(array: Array) -> bytes:
 
 
 def _word_sums(vocab: Vocab, docs: Sequence[Doc]) -> dict[int, int]:
-    """Return the sum of the bits of the static vector of each word in some Docs; 0 if it has none."""
+    """Return the sum of the bits of the static vector of each word in some Docs.
+
+    0 if it has none.
+    """
     vectors = vocab.vectors
     words = numpy.unique(numpy.concatenate([doc.to_array(ORTH) for doc in docs])).tolist()
     if not words or not vectors.size:
@@ -119,10 +135,14 @@ def _word_sums(vocab: Vocab, docs: Sequence[Doc]) -> dict[int, int]:
 
 
 class Fingerprint:
-    """The fingerprint of one encoder, computed again when its weights have changed. A copy starts without it."""
+    """The fingerprint of one encoder, computed again when its weights have changed.
+
+    A copy starts without it.
+    """
 
     def __init__(self) -> None:
-        self._known: tuple[list[object], list[object], str] | None = None  # see _watched
+        # See _watched
+        self._known: tuple[list[object], list[object], str] | None = None
         self._static = StaticVectorsWatch()
 
     def __reduce__(self) -> tuple[type, tuple]:
@@ -141,11 +161,14 @@ class Fingerprint:
     ) -> str:
         """Return the fingerprint of an encoder whose weights are loaded.
 
-        models (Sequence[Model]): the encoder, and the component that it listens to. vocab (Vocab): of the Docs.
-        upstream (Sequence[Model]): those of the models that other components train. Call forget when the others are
-            trained: on a GPU their weights are not read.
-        docs (Sequence[Doc]): that were encoded: the static vectors of their words are compared with those of before.
-        refresh (bool): whether a transformer must look for changes of its weights now; after encoding it has.
+        models (Sequence[Model]): the encoder, and the component that it listens to. vocab (Vocab):
+            of the Docs.
+        upstream (Sequence[Model]): those of the models that other components train. Call forget
+            when the others are trained: on a GPU their weights are not read.
+        docs (Sequence[Doc]): that were encoded: the static vectors of their words are compared with
+            those of before.
+        refresh (bool): whether a transformer must look for changes of its weights now; after
+            encoding it has.
         """
         for node in (node for model in models if refresh for node in model.walk()):
             if isinstance(node, SpanTransformer):
@@ -199,7 +222,10 @@ def _on_gpu(array: Array) -> bool:
 
 
 def _samples(arrays: list[Array]) -> list[object]:
-    """Return one number of each array, those of a GPU together; of tensors also where they are, and a version."""
+    """Return one number of each array, those of a GPU together.
+
+    Of tensors also where they are, and a version.
+    """
     samples: list[object] = []
     groups: dict[tuple[bool, str], list[Array]] = {}
     for array in arrays:
@@ -231,7 +257,10 @@ def _digest(
     *,
     exact: bool = False,
 ) -> str:
-    """Return the SHA-256 of an encoder, its pooling and other parts; exact (bool): of all weights, not samples."""
+    """Return the SHA-256 of an encoder, its pooling and other parts.
+
+    exact (bool): of all weights, not samples.
+    """
     nodes = [node for model in models for node in model.walk()]
     transformer = next((node for node in nodes if is_transformer(node)), None)
     parts = [json.dumps([pooling.pooling_name, _width(models, pooling)]), *others]
@@ -265,9 +294,8 @@ def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
     lowercase = isinstance(transformer, SpanTransformer) and bool(
         shim.settings and shim.settings.lowercase
     )
-    config = json.loads(
-        network.config.to_json_string(use_diff=True)
-    )  # what differs from the defaults
+    # What differs from the defaults
+    config = json.loads(network.config.to_json_string(use_diff=True))
     kept = {
         key: value for key, value in config.items() if key not in _IGNORED and "drop" not in key
     }
@@ -275,9 +303,10 @@ def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
     yield _of_arrays(_tensors(network), exact)
 
 
-def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face)
+def _tokenizer_state(tokenizer: Any) -> object:
     """Return what wordpieces depend on: vocabulary, normalizer, splitting and special tokens, but not truncation."""
-    if tokenizer.is_fast:  # JSON: version, truncation and padding stand before the added tokens
+    # JSON: version, truncation and padding stand before the added tokens
+    if tokenizer.is_fast:
         rules = tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
         return [rules, "split_special_tokens"] if tokenizer.split_special_tokens else rules
     ids = [
@@ -288,7 +317,10 @@ def _tokenizer_state(tokenizer: Any) -> object:  # noqa: ANN401 (of Hugging Face
 
 
 def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the weights that states depend on. A pooler is left out: folders without one draw it at random."""
+    """Yield the weights that states depend on.
+
+    A pooler is left out: folders without one draw it at random.
+    """
     for name, tensor in sorted(
         [*network.named_parameters(), *network.named_buffers()], key=lambda named: named[0]
     ):
@@ -297,7 +329,10 @@ def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _layer_parts(nodes: Iterable[Model], exact: bool) -> Iterator[bytes]:
-    """Yield the settings and weights of layers; those around others, and listeners, compute nothing themselves."""
+    """Yield the settings and weights of layers.
+
+    Those around others, and listeners, compute nothing themselves.
+    """
     for node in nodes:
         settings = sorted({**forward_settings(node), **node.attrs}.items())
         kept = [(key, value) for key, value in settings if _is_plain(value) and "drop" not in key]
@@ -321,7 +356,10 @@ def _is_plain(value: object) -> bool:
 
 
 def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> bytes:
-    """Return names and shapes of arrays, and the sum of the bits of each column; a hash of all if it is exact."""
+    """Return names and shapes of arrays, and the sum of the bits of each column.
+
+    A hash of all if it is exact.
+    """
     found = []
     for name, array in arrays:
         found.append(f"{name} {tuple(array.shape)};".encode())
@@ -380,13 +418,15 @@ def encoder_digest(
     pooling: SentencePooling,
     *,
     upstream: Model | None = None,
-    tokenizer: Any = None,  # noqa: ANN401 (of spaCy)
+    tokenizer: Any = None,
 ) -> str:
     """Return the SHA-256 of all that the vectors of an encoder depend on, except texts and arithmetic.
 
-    model (Model): the encoder; the weights of a transformer are loaded. pooling (SentencePooling): of its states.
+    model (Model): the encoder; the weights of a transformer are loaded. pooling (SentencePooling):
+        of its states.
     upstream (Model): the component that it listens to, None for none.
-    tokenizer (Callable): nlp.tokenizer, if tokens are encoded; its vocab has their norms and static vectors.
+    tokenizer (Callable): nlp.tokenizer, if tokens are encoded; its vocab has their norms and static
+        vectors.
     """
     others: list[bytes | str] = []
     if isinstance(model, SpanTransformer):
@@ -403,7 +443,7 @@ def encoder_digest(
     return _digest([model] if upstream is None else [model, upstream], pooling, others, exact=True)
 
 
-def precision_of(shim: Any) -> str:  # noqa: ANN401 (a shim of any class)
+def precision_of(shim: Any) -> str:
     """Return the precision of an encoder, and the digest of the ranges that "int8" rounds by, if there are any."""
     precision = getattr(shim, "precision", "float32")
     ranges = shim.calibration if precision == INT8 and shim.is_loaded else None
@@ -427,12 +467,15 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
         linked = [node.transformer if is_listener(node) else node for node in nodes]
         encoders = [node for node in linked if isinstance(node, SpanTransformer)]
         for encoder in encoders:
-            load(encoder)  # or its state and precision would change with use
+            # Or its state and precision would change with use
+            load(encoder)
         pooling = model.maybe_get_ref("pooling") if isinstance(model, Model) else None
         yield name
+        # Heads of the training do not change vectors
         if encoders and isinstance(
-            pooling, SentencePooling
-        ):  # heads of the training do not change vectors
+            pooling,
+            SentencePooling,
+        ):
             yield encoder_digest(encoders[0], pooling)
         elif hasattr(pipe, "to_bytes"):
             yield pipe.to_bytes(exclude=["vocab"])

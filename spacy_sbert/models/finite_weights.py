@@ -9,7 +9,10 @@ from ..files.serialization import params_not_finite
 
 
 def weights_not_finite(model: Model) -> str | None:
-    """Return the name of a parameter of a model, or of a PyTorch model in it, that is not finite; None if all are."""
+    """Return the name of a parameter of a model, or of a PyTorch model in it, that is not finite.
+
+    None if all are.
+    """
     found = params_not_finite(model)
     shims = (shim for node in model.walk() for shim in node.shims if isinstance(shim, PyTorchShim))
     for shim in shims if found is None else ():
@@ -24,7 +27,8 @@ def weights_not_finite(model: Model) -> str | None:
 def tensors_not_finite(named: Iterable[tuple[str, torch.Tensor]]) -> str | None:
     """Return the name of a tensor that is not finite; None if all are."""
     for name, tensor in named:
-        # A sum takes a fraction of the time, and is not finite if a number is not; or if it overflows.
+        # A sum takes a fraction of the time, and is not finite if a number is not; or if it
+        # overflows.
         if (
             tensor.is_floating_point()
             and not tensor.sum().isfinite()

@@ -1,7 +1,7 @@
 """Keys of the files of a sentence-transformers folder: what each does here.
 
-A key is followed, or vectors do not depend on it, or it is refused unless it has one of the values that change no
-vector. A key that is not listed is named in a warning.
+A key is followed, or vectors do not depend on it, or it is refused unless it has one of the values
+that change no vector. A key that is not listed is named in a warning.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,8 +22,10 @@ WHOLE, FLAG, TEXT, TEXTS = (
 class Key:
     """What a key of a folder's file does here.
 
-    reason: the setting that follows it, or why vectors do not depend on it, or what it would change.
-    kind, expected: the type of a followed value, and its name in messages; None if what reads it checks it.
+    reason: the setting that follows it, or why vectors do not depend on it, or what it would
+        change.
+    kind, expected: the type of a followed value, and its name in messages; None if what reads it
+        checks it.
     allowed: the only values that are not refused; empty if any value is allowed.
     keys: what becomes of the keys of the object that it holds; None if it holds none.
     """
@@ -36,7 +38,8 @@ class Key:
 
 
 Keys: TypeAlias = Mapping[str, Key]
-OTHERS = "*"  # the entry for all keys that a table does not list
+# The entry for all keys that a table does not list
+OTHERS = "*"
 
 
 def _refused(reason: str, *allowed: object) -> Key:
@@ -149,8 +152,10 @@ def _model_keys(model_type: str) -> Keys:
     }
 
 
-SENTENCE_TRANSFORMER, CROSS_ENCODER = "SentenceTransformer", "CrossEncoder"  # the types of models
-# The keys of config_sentence_transformers.json and sentence_bert_config.json, by the type of the model.
+# The types of models
+SENTENCE_TRANSFORMER, CROSS_ENCODER = "SentenceTransformer", "CrossEncoder"
+# The keys of config_sentence_transformers.json and sentence_bert_config.json, by the type of the
+# model.
 MODEL_KEYS: Mapping[str, Keys] = {
     SENTENCE_TRANSFORMER: {
         **_model_keys(SENTENCE_TRANSFORMER),
@@ -169,7 +174,8 @@ TRANSFORMER_KEYS: Mapping[str, Keys] = {
     ),
     CROSS_ENCODER: _transformer_keys("sequence-classification", "scores", "logits"),
 }
-# The names of sentence_bert_config.json, in the order in which sentence-transformers looks for them.
+# The names of sentence_bert_config.json, in the order in which sentence-transformers looks for
+# them.
 TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -190,7 +196,8 @@ LISTED_KEYS: Keys = {
     "kwargs": Key("names of arguments of `encode` that none is given here"),
 }
 
-# The flags in config.json of a Pooling module, in the order in which results are concatenated, and its modes.
+# The flags in config.json of a Pooling module, in the order in which results are concatenated, and
+# its modes.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",

@@ -14,9 +14,11 @@ from ..errors import Errors
 from ..similarity import scaled_norms
 from ..validation import Width, check_weights, validated
 
-Array: TypeAlias = Any  # of NumPy or CuPy
+# Of NumPy or CuPy
+Array: TypeAlias = Any
 _Layer = Model[Floats2d, Floats2d]
-_GRADIENT_BITS = 8  # that dy has to spare: a gradient up to 2^8 does not overflow
+# That dy has to spare: a gradient up to 2^8 does not overflow
+_GRADIENT_BITS = 8
 
 
 def unit_length() -> _Layer:
@@ -24,7 +26,8 @@ def unit_length() -> _Layer:
 
     y_r = x_r / ||x_r||,   dx_r = (dy_r - (dy_r . y_r) y_r) / ||x_r||
 
-    A zero row stays zero and gets no gradient, nor does one so short that 1 / ||x_r|| is hardly a number of its dtype.
+    A zero row stays zero and gets no gradient, nor does one so short that 1 / ||x_r|| is hardly a
+    number of its dtype.
 
     Input and output: float (rows, width).
     """
@@ -73,7 +76,10 @@ def _truncate(
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)), and exp(x), which is the same, where exp(-x) is beyond all numbers; of the dtype of x."""
+    """1 / (1 + exp(-x)), and exp(x), which is the same, where exp(-x) is beyond all numbers.
+
+    Of the dtype of x.
+    """
     xp = get_array_module(x)
     lowest = 1 - float(numpy.log(numpy.finfo(x.dtype).max))
     ordinary = 1 / (1 + xp.exp(-xp.maximum(x, lowest)))
@@ -100,13 +106,16 @@ def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> 
     activation (str): a, "tanh", "identity", "relu" or "sigmoid".
     bias (bool): whether there is b.
     Input: x, float (rows, nI). Output: y, float (rows, nO).
-    RETURNS (Model): of parameters W (nO, nI), drawn after Glorot unless loaded, and b (nO,), zeros unless loaded.
-    RAISES (ValueError): for an unknown activation, or weights that take more than 1 GB; in use, for x of another width.
+    RETURNS (Model): of parameters W (nO, nI), drawn after Glorot unless loaded, and b (nO,), zeros
+        unless loaded.
+    RAISES (ValueError): for an unknown activation, or weights that take more than 1 GB; in use, for
+        x of another width.
     SOURCE: the Dense module of sentence-transformers, whose weights it takes.
     """
     if activation not in ACTIVATIONS:
         raise ValueError(
-            f"Unknown activation '{activation}' of a dense layer: expected one of {', '.join(ACTIVATIONS)}."
+            f"Unknown activation '{activation}' of a dense layer: expected one of "
+            f"{', '.join(ACTIVATIONS)}."
         )
     check_weights("nO", nO, nI, nO)
     return Model(
@@ -123,7 +132,8 @@ def _dense(
 ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
     if X.shape[1] != model.get_dim("nI"):
         raise ValueError(
-            f"The dense layer takes vectors of width {model.get_dim('nI')}, but the pooled ones have width "
+            f"The dense layer takes vectors of width {model.get_dim('nI')}, but the pooled ones "
+            "have width "
             f"{X.shape[1]}. Set nI to that: the encoder's width, times the number of poolings."
         )
     if not model.has_param("W"):

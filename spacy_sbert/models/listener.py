@@ -30,17 +30,21 @@ from .span_batch import (
 from .spans import SpanGetter
 from .transformer import encoder_of, is_transformer_tok2vec
 
-# Of each Doc a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged; or of all
-# Docs the rows of an `sbert_transformer`
+# Of each Doc a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a
+# Ragged; or of all Docs the rows of an `sbert_transformer`
 TransformerOutput: TypeAlias = list[Any] | EncodedSpans
 
 
 class _ListenerState:
-    """Where a `curated_transformer` leaves its output for a listener in training; a copy is empty."""
+    """Where a `curated_transformer` leaves its output for a listener in training.
+
+    A copy is empty.
+    """
 
     batch_id: int | None = None
     outputs: Any = (
-        None  # with last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc
+        # With last_hidden_layer_states, a Ragged of float (wordpieces, width) for each Doc
+        None
     )
     backprop: Any = None
 
@@ -69,8 +73,10 @@ class SentenceListener(ConfiguredModel, Model):
         self._batch_id: int | None = None
         self._outputs: Any = None
         self._backprop: Any = None
-        self.upstream: Model | None = None  # the model of the component, once the pipeline is known
-        self.grad_factor = grad_factor  # no attr: those are saved, and would replace that of the config when loaded
+        # The model of the component, once the pipeline is known
+        self.upstream: Model | None = None
+        # No attr: those are saved, and would replace that of the config when loaded
+        self.grad_factor = grad_factor
         prepare_forks()
 
     def get_dim(self, name: str) -> int:
@@ -98,7 +104,10 @@ class SentenceListener(ConfiguredModel, Model):
         self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
     def received(self, docs: list[Doc]) -> tuple[TransformerOutput | EncodedSpans, Callable] | None:
-        """Return the output of a transformer that was not used yet, and its callback; None if there is none."""
+        """Return the output of a transformer that was not used yet, and its callback.
+
+        None if there is none.
+        """
         state: _ListenerState = self.attrs[private_attributes.STATE]
         if state.outputs is not None:
             self.receive(
@@ -116,7 +125,8 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerO
         if is_train or not listener.attrs[private_attributes.READS_DOCS]
         else None
     )
-    if received is None:  # no gradient: the transformer is frozen, or in use
+    # No gradient: the transformer is frozen, or in use
+    if received is None:
         return _read_docs(listener, docs), no_gradient
     outputs, upstream = received
 
@@ -132,7 +142,7 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[TransformerO
     return outputs, backprop
 
 
-def _scale(d_output: Any, factor: float) -> None:  # noqa: ANN401 (the gradient of an item of what a listener gets)
+def _scale(d_output: Any, factor: float) -> None:
     if isinstance(d_output, Ragged):
         d_output.data *= factor
     elif private_attributes.is_a(d_output, "TransformerData"):
@@ -149,7 +159,7 @@ def _read_docs(listener: SentenceListener, docs: list[Doc]) -> TransformerOutput
     return join_rows(docs, take_states(docs, transformer, listener))
 
 
-def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
+def _output_of(doc: Doc) -> Any:
     """Return what a transformer left on a Doc. RAISES (ValueError): if there is none."""
     data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
     if data is None:
@@ -161,7 +171,8 @@ def _output_of(doc: Doc) -> Any:  # noqa: ANN401 (an item of TransformerOutput)
     )
     if output is None:
         raise ValueError(
-            f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' (doc._.trf_data): expected the "
+            f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' "
+            "(doc._.trf_data): expected the "
             "output of the 'transformer' or 'curated_transformer' that the encoder listens to."
         )
     return output
@@ -184,16 +195,17 @@ def read_pieces(
         parts = zip(xp.split(d_values, borders), pieces, strict=True)
         return backprop([Ragged(d_part, of_doc.lengths) for d_part, of_doc in parts])
 
-    if not any(spans):  # it waits for a gradient all the same
+    # It waits for a gradient all the same
+    if not any(spans):
         return EncodedSpans.empty(
             len(docs), lambda d_states: backprop_values(xp.zeros(values.shape, dtype="f"))
         )
     of_docs: list[Array] = [of_doc.lengths for of_doc in pieces]
-    counts = to_numpy(get_array_module(of_docs[0]).concatenate(of_docs)).astype(
-        "int64"
-    )  # from a GPU at once
+    # From a GPU at once
+    counts = to_numpy(get_array_module(of_docs[0]).concatenate(of_docs)).astype("int64")
     _, places, batch = read_tokens(docs, spans, counts, with_pieces=with_pieces)
-    windows = numpy.flatnonzero(batch.lengths)  # a row of white space has no states
+    # A row of white space has no states
+    windows = numpy.flatnonzero(batch.lengths)
     # Half precision is for the transformer: sums over wordpieces would lose too much in it.
     states, backprop_states = in_places(
         values.astype("f") if values.dtype == xp.float16 else values, places
@@ -210,17 +222,18 @@ def with_own_listener(model: Model) -> Model:
             continue
         if node.attrs[private_attributes.ALL_LAYERS]:
             raise ValueError(
-                f"Cannot pool wordpieces with the listener '{node.name}', which listens to all layers of a "
-                "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, use "
+                f"Cannot pool wordpieces with the listener '{node.name}', which listens to all "
+                "layers of a "
+                "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, "
+                "use "
                 "spacy-sbert.Tok2VecSentenceEncoder.v1."
             )
         own = SentenceListener(
             node.attrs[private_attributes.UPSTREAM_NAME], node.attrs["grad_factor"]
         )
         own.set_dim("nO", node.get_dim("nO"))
-        if (
-            private_attributes.SENTINEL not in node.attrs
-        ):  # it is a part of a copy of the transformer
+        # It is a part of a copy of the transformer
+        if private_attributes.SENTINEL not in node.attrs:
             del own.attrs[private_attributes.SENTINEL]
         own.attrs[private_attributes.READS_DOCS] = node.attrs[private_attributes.READS_DOCS]
         if node is model:
@@ -229,15 +242,18 @@ def with_own_listener(model: Model) -> Model:
     return model
 
 
-_FEATURES = [NORM, LEMMA, TAG, POS, MORPH]  # what models embed of a token beside its text
+# What models embed of a token beside its text
+_FEATURES = [NORM, LEMMA, TAG, POS, MORPH]
 
 
 class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     """Encode the rows of Docs token by token; white space is left out.
 
-    A model of its own reads each row as a Doc of its own. A listener reads whole Docs: rows are slices in context.
+    A model of its own reads each row as a Doc of its own. A listener reads whole Docs: rows are
+    slices in context.
 
-    tok2vec (Model): from Docs to the vectors of their tokens, its own or a listener; a Ragged of them will do.
+    tok2vec (Model): from Docs to the vectors of their tokens, its own or a listener; a Ragged of
+        them will do.
     get_spans (Callable): from Docs to the Spans that are its rows.
     """
 
@@ -245,12 +261,15 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         for node in tok2vec.walk():
             if private_attributes.SENTINEL in node.attrs and "layers" in node.attrs:
                 raise ValueError(
-                    f"Cannot pool tokens with the listener '{node.name}', which gives a vector of each layer: expected "
-                    "LastTransformerLayerListener.v1 or ScalarWeightingListener.v1 of spacy-curated-transformers."
+                    f"Cannot pool tokens with the listener '{node.name}', which gives a vector of "
+                    "each layer: expected "
+                    "LastTransformerLayerListener.v1 or ScalarWeightingListener.v1 of "
+                    "spacy-curated-transformers."
                 )
         super().__init__("token_encoder", _forward, init=_init, layers=[tok2vec], dims={"nO": None})
         self.attrs["get_spans"] = get_spans
-        prepare_forks()  # it may be of PyTorch
+        # It may be of PyTorch
+        prepare_forks()
         _copy_width(self)
 
     @property
@@ -265,7 +284,10 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     def read(
         self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
     ) -> Iterator[EncodedSpans]:
-        """Yield the rows of Docs, and the states of their tokens; with_pieces: whether to record their characters."""
+        """Yield the rows of Docs, and the states of their tokens.
+
+        with_pieces: whether to record their characters.
+        """
         if prompt:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=prompt))
         spans = self.attrs["get_spans"](docs)
@@ -273,7 +295,8 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
             yield self.read_spans(docs, spans, with_pieces=with_pieces, is_train=is_train)
         elif (
             is_train and self.listener is not None
-        ):  # a component that waits for the gradient gets zeros
+            # A component that waits for the gradient gets zeros
+        ):
             tokens, backprop = self._tokens_of(docs, True)
             yield EncodedSpans.empty(len(docs), lambda d_values: backprop(tokens * 0))
         else:
@@ -287,14 +310,16 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         flat, places, batch = read_tokens(
             docs, spans, numpy.ones(n_tokens, "int64"), with_pieces=with_pieces
         )
-        windows = numpy.flatnonzero(batch.lengths)  # a row of white space has no states
+        # A row of white space has no states
+        windows = numpy.flatnonzero(batch.lengths)
         if self.listener is None:
             values, backprop = self._tokens_of([_row_doc(flat[row]) for row in windows], is_train)
             batch.backprop = lambda d_values: backprop(d_values[0])
         else:
             self._check_upstream(docs, is_train)
             tokens, backprop_tokens = self._tokens_of(docs, is_train)
-            values, backprop_places = in_places(tokens, places)  # rows may overlap
+            # Rows may overlap
+            values, backprop_places = in_places(tokens, places)
             batch.backprop = lambda d_values: backprop_tokens(backprop_places(d_values[0]))
         batch.states = [TokenEmbeddings(windows, batch.lengths[windows], values)]
         return batch
@@ -320,8 +345,10 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                 for doc in filter(len, docs):
                     if not doc.tensor.size:
                         raise ValueError(
-                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' component (doc.tensor is "
-                            "empty). Process it with nlp(text), 'tok2vec' enabled and before the encoder."
+                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' "
+                            "component (doc.tensor is "
+                            "empty). Process it with nlp(text), 'tok2vec' enabled and before the "
+                            "encoder."
                         )
                     _check_width(node, doc.tensor, "tok2vec", "spacy.Tok2VecListener.v1")
             elif (
@@ -330,8 +357,10 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                 and node.attrs[private_attributes.STATE].batch_id is None
             ):
                 raise ValueError(
-                    "The sentence encoder got nothing from a 'curated_transformer' in training: it is disabled, or in "
-                    "training.frozen_components. To keep its weights set frozen = true in its own block, "
+                    "The sentence encoder got nothing from a 'curated_transformer' in training: "
+                    "it is disabled, or in "
+                    "training.frozen_components. To keep its weights set frozen = true in its own "
+                    "block, "
                     "[components.transformer], or use spacy-sbert.SharedSentenceEncoder.v1."
                 )
             elif private_attributes.SENTINEL in node.attrs and not is_train:
@@ -348,7 +377,8 @@ def _check_width(listener: Model, states: Array, component: str, layer: str) -> 
     width, expected = states.shape[1], listener.get_dim("nO")
     if width != expected:
         raise ValueError(
-            f"The '{component}' component of the pipeline gave vectors of {width} numbers, the sentence encoder "
+            f"The '{component}' component of the pipeline gave vectors of {width} numbers, the "
+            "sentence encoder "
             f"listens for {expected}: set the width of {layer} in its config to {width}."
         )
 

@@ -22,18 +22,25 @@ from .sbert_config import TransformerConfig, check_merged, read_object, unexpect
 from .surroundings import is_from_around, unmasked
 from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 
-Network: TypeAlias = Any  # a PreTrainedModel
-Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
-_MAPPINGS = {  # from configs to classes, which a module imports that takes seconds
+# A PreTrainedModel
+Network: TypeAlias = Any
+# A PreTrainedTokenizerBase
+Tokenizer: TypeAlias = Any
+# From configs to classes, which a module imports that takes seconds
+_MAPPINGS = {
     "AutoModel": "MODEL_MAPPING",
     "AutoModelForSequenceClassification": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
 }
 INSTALLED = Version(transformers.__version__)
 TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
-_NO_LIMIT = 1_000_000  # tokenizers without a limit have 1e30
-_MAX_LAYERS = 1000  # to build more would take until memory is full
-_ALIKE = (int, int | float, str, list | tuple, dict)  # values of a config and their defaults
-# Encoders with a decoder whose encoder is a class of its own, which sentence-transformers loads, too.
+# Tokenizers without a limit have 1e30
+_NO_LIMIT = 1_000_000
+# To build more would take until memory is full
+_MAX_LAYERS = 1000
+# Values of a config and their defaults
+_ALIKE = (int, int | float, str, list | tuple, dict)
+# Encoders with a decoder whose encoder is a class of its own, which sentence-transformers loads,
+# too.
 _ENCODER_PARTS = {
     "t5": "T5EncoderModel",
     "mt5": "MT5EncoderModel",
@@ -41,7 +48,8 @@ _ENCODER_PARTS = {
     "longt5": "LongT5EncoderModel",
     "switch_transformers": "SwitchTransformersEncoderModel",
 }
-SPARSE = "block_sparse"  # attention of BigBird to blocks of a long row, which depend on its length
+# Attention of BigBird to blocks of a long row, which depend on its length
+SPARSE = "block_sparse"
 # Types of models that load and encode, but whose vectors depend on more than the text.
 _UNSUITABLE = {"reformer": "draws hashes at random whenever it reads a long text"}
 _OTHERS = "Use an encoder of plain text, such as BERT, MPNet, RoBERTa or ModernBERT"
@@ -58,7 +66,8 @@ _POSITION_TABLES = (
     *("positions_encoding",),
 )
 _TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-_EVERY_TOKENIZER_TAKES = {  # as settings, beside the arguments that its class names
+# As settings, beside the arguments that its class names
+_EVERY_TOKENIZER_TAKES = {
     *("use_fast", "from_slow", "tokenizer_type", "revision", "cache_dir", "force_download"),
     *(
         "local_files_only",
@@ -84,7 +93,8 @@ class Source:
     """Where an encoder is loaded from, and how.
 
     folder (Path): with config.json, weights and tokenizer. name (str): what it was asked for by.
-    tokenizer_config, transformer_config (dict): the settings. trust (bool): whether code of the folder's own may run.
+    tokenizer_config, transformer_config (dict): the settings. trust (bool): whether code of the
+        folder's own may run.
     is_saved (bool): see of.
     """
 
@@ -99,10 +109,10 @@ class Source:
     def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> "Source":
         """Return the source of an encoder with the settings of a config.
 
-        is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights are those of
-            Transformers' own class if no code was saved with them.
-        RAISES (ValueError): if the folder names code, and the config or the environment variable do not allow it; or
-            if it holds an adapter.
+        is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights
+            are those of Transformers' own class if no code was saved with them.
+        RAISES (ValueError): if the folder names code, and the config or the environment variable do
+            not allow it; or if it holds an adapter.
         """
         check_merged(folder)
         settings, asked = dict(options.transformer_config), options.trust_remote_code
@@ -110,13 +120,17 @@ class Source:
         naming = [file for file in files if read_object(folder / file).get("auto_map")]
         if is_saved and not asked and not any(folder.glob("*.py")):
             naming = []
-        if "/" in str(settings.get("attn_implementation")):  # a compiled kernel from the hub
+        # A compiled kernel from the hub
+        if "/" in str(settings.get("attn_implementation")):
             naming.append("transformer_config")
         if naming and not (asked and os.environ.get(TRUST) == "1"):
             raise ValueError(
-                f"The encoder '{name}' comes with Python code of its own ({' and '.join(naming)} name it), and "
-                f"trust_remote_code = {str(asked).lower()} in the config is its author's word, not yours. If you trust "
-                f"it, set trust_remote_code = true and the environment variable {TRUST}=1; else use another encoder."
+                f"The encoder '{name}' comes with Python code of its own ({' and '.join(naming)} "
+                "name it), and "
+                f"trust_remote_code = {str(asked).lower()} in the config is its author's word, "
+                "not yours. If you trust "
+                f"it, set trust_remote_code = true and the environment variable {TRUST}=1; else "
+                "use another encoder."
             )
         return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming), is_saved)
 
@@ -127,12 +141,16 @@ class Source:
 
 
 def load_config(source: Source) -> PretrainedConfig:
-    """Return the config of the transformer. RAISES (ValueError): if it is no encoder's, or a setting does not fit."""
+    """Return the config of the transformer.
+
+    RAISES (ValueError): if it is no encoder's, or a setting does not fit.
+    """
     file, settings = source.folder / "config.json", source.transformer_config
     raw = read_object(file)
     try:
         plain = AutoConfig.from_pretrained(**source.options)
-    except Exception as error:  # whatever its values lead to
+    except Exception as error:
+        # Whatever its values lead to
         if is_from_around(error):
             raise
         raise _unreadable(file, raw.get("model_type"), error) from error
@@ -166,7 +184,8 @@ def load_config(source: Source) -> PretrainedConfig:
         raise _bad_setting("transformer_config", key, settings[key], expected)
     try:
         return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
-    except Exception as error:  # whatever the values lead to
+    except Exception as error:
+        # Whatever the values lead to
         if is_from_around(error):
             raise
         raise ValueError(
@@ -178,12 +197,15 @@ def _unreadable(file: Path, model_type: object, error: Exception) -> ValueError:
     """Return the error for a config.json that Transformers cannot read."""
     if model_type == "model2vec":
         return ValueError(
-            f"The folder {file.parent} holds a table of model2vec without modules.json. Save it again by "
-            "sentence-transformers: SentenceTransformer(modules=[StaticEmbedding.from_model2vec(folder)]).save(...)."
+            f"The folder {file.parent} holds a table of model2vec without modules.json. Save it "
+            "again by "
+            "sentence-transformers: "
+            "SentenceTransformer(modules=[StaticEmbedding.from_model2vec(folder)]).save(...)."
         )
     if isinstance(model_type, str) and model_type not in CONFIG_MAPPING:
         return ValueError(
-            f"The file {file} names the model_type '{model_type}', which transformers {INSTALLED} does not know. "
+            f"The file {file} names the model_type '{model_type}', which transformers {INSTALLED} "
+            "does not know. "
             "Install a version that does, or use another encoder."
         )
     return ValueError(
@@ -212,7 +234,8 @@ def _misread(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tu
 def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tuple[str, str]]:
     """Yield the settings that have not the type of their default, and what is expected of each.
 
-    A class may take more types than that: this is no error, but if there is one it is the likely cause.
+    A class may take more types than that: this is no error, but if there is one it is the likely
+    cause.
     """
     for key, value in values.items():
         if key in _METADATA or key.endswith("_token_id") or key.startswith("summary_"):
@@ -232,9 +255,8 @@ def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[t
 def _default(config: PretrainedConfig, name: str) -> object:
     """Return the default of a setting; None if there is none."""
     kind: Any = type(config)
-    with suppress(
-        Exception
-    ):  # a class of the folder's own may take arguments, and layers may differ in a setting
+    # A class of the folder's own may take arguments, and layers may differ in a setting
+    with suppress(Exception):
         return getattr(_defaults(kind), name, None)
     return None
 
@@ -245,7 +267,10 @@ def _defaults(kind: type[PretrainedConfig]) -> PretrainedConfig:
 
 
 def load_tokenizer(source: Source) -> Tokenizer:
-    """Return the tokenizer. RAISES (ValueError): if one of its files is damaged, or a setting does not fit."""
+    """Return the tokenizer.
+
+    RAISES (ValueError): if one of its files is damaged, or a setting does not fit.
+    """
     settings, file = source.tokenizer_config, source.folder / _TOKENIZER_FILES[0]
     raw, tokens, _ = [read_object(source.folder / each) for each in _TOKENIZER_FILES]
     for key in sorted(REFUSED.keys() & settings.keys()):
@@ -262,7 +287,8 @@ def load_tokenizer(source: Source) -> Tokenizer:
         tokenizer("a")
     except (
         BaseException
-    ) as raised:  # whatever files and settings lead to; a panic in Rust is not an Exception
+        # Whatever files and settings lead to; a panic in Rust is not an Exception
+    ) as raised:
         error = unmasked(raised)
         if isinstance(error, ImportError):
             raise _needs_package(
@@ -305,23 +331,29 @@ def load_tokenizer(source: Source) -> Tokenizer:
 
 
 def _check_sentencepiece(folder: Path) -> None:
-    """Check that the packages are here that read a tokenizer of SentencePiece. RAISES (ValueError): if one is not."""
+    """Check that the packages are here that read a tokenizer of SentencePiece.
+
+    RAISES (ValueError): if one is not.
+    """
     packages = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}
     missing = " ".join(name for name, is_here in packages.items() if not is_here)
     models = sorted(file.name for file in folder.glob("*.model"))
     if models and missing:
         raise ValueError(
-            f"The tokenizer in {folder} is {models[0]}, of SentencePiece, without tokenizer.json. Install what reads "
+            f"The tokenizer in {folder} is {models[0]}, of SentencePiece, without tokenizer.json. "
+            "Install what reads "
             f"it (pip install {missing}), or add the tokenizer.json of the same encoder."
         )
 
 
-def _tokenizer_class(source: Source, name: str) -> Any:  # noqa: ANN401 (of Hugging Face)
-    """Return the class that reads a folder: in version 4 the fast one of a name; AutoTokenizer finds the others."""
+def _tokenizer_class(source: Source, name: str) -> Any:
+    """Return the class that reads a folder: in version 4 the fast one of a name.
+
+    AutoTokenizer finds the others.
+    """
     if Version("5.0") > INSTALLED:
-        if (
-            name == "TokenizersBackend"
-        ):  # which version 5 names in every folder with a tokenizer.json
+        # Which version 5 names in every folder with a tokenizer.json
+        if name == "TokenizersBackend":
             return transformers.PreTrainedTokenizerFast
         fast = getattr(transformers, f"{name.removesuffix('Fast')}Fast", None)
         # The Auto class finds the same, but imports what it takes to generate texts: seconds.
@@ -357,7 +389,8 @@ def _check_known(setting: str, keys: Iterable[str], known: set[str]) -> None:
         matches = " or ".join(difflib.get_close_matches(key, sorted(known), n=3))
         near = f" (did you mean {matches}?)" if matches else ""
         raise ValueError(
-            f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it in the "
+            f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it "
+            "in the "
             "config of the model, or leave it out."
         )
 
@@ -371,7 +404,8 @@ def _bad_setting(setting: str, key: str, value: object, expected: str) -> ValueE
 def _needs_package(source: Source, part: str, error: BaseException) -> ValueError:
     """Return the error for a part of a folder that Transformers reads only with a package that is missing."""
     return ValueError(
-        f"The {part} in {source.folder} needs a package that is not installed or too old: {_in_one_line(error)}."
+        f"The {part} in {source.folder} needs a package that is not installed or too old: "
+        f"{_in_one_line(error)}."
     )
 
 
@@ -390,9 +424,8 @@ _IN_FLOAT32: dict[str, Any] = {"dtype": torch.float32} if Version("5.0") <= INST
 
 def half_precision(config: PretrainedConfig) -> str:
     """Return the half precision in which sentence-transformers would compute; "" if in none."""
-    dtype = str(getattr(config, "dtype", None)).removeprefix(
-        "torch."
-    )  # of no effect before version 5
+    # Of no effect before version 5
+    dtype = str(getattr(config, "dtype", None)).removeprefix("torch.")
     return dtype if _IN_FLOAT32 and dtype in ("float16", "bfloat16") else ""
 
 
@@ -405,7 +438,8 @@ def load_weights(
     keeps_head (bool): whether the folder should have the classifier's head.
     RAISES (ValueError): if the weights are damaged, or are not those that config.json describes.
     """
-    # The Auto class finds the same class, but imports the configs of all models that it knows first.
+    # The Auto class finds the same class, but imports the configs of all models that it knows
+    # first.
     own: Any = (
         None
         if source.trust
@@ -420,7 +454,8 @@ def load_weights(
         kind = _encoder_part(source, auto_class, config)
     elif own is None and not source.trust:
         raise ValueError(
-            f"Transformers has no class for the model '{source.name}' ({config.model_type}) that {auto_class} finds. "
+            f"Transformers has no class for the model '{source.name}' ({config.model_type}) that "
+            f"{auto_class} finds. "
             f"{_OTHERS}."
         )
     try:
@@ -430,12 +465,14 @@ def load_weights(
             )
     except ImportError as error:
         raise _needs_package(source, f"encoder ({config.model_type})", error) from error
-    except Exception as error:  # whatever config and weights lead to
+    except Exception as error:
+        # Whatever config and weights lead to
         if is_from_around(error):
             raise
         raise _unfit(source, _in_one_line(error), config) from error
     config_file = source.folder / "config.json"
-    for block, _ in _blocks(read_object(config_file), None):  # which asks for attention both ways
+    # Which asks for attention both ways
+    for block, _ in _blocks(read_object(config_file), None):
         is_asked = block.get(_CAUSAL) is False and Version("5.2") > INSTALLED
         if is_asked and any(getattr(part, _CAUSAL, False) for part in model.modules()):
             raise _ignored(config_file, _CAUSAL, block, "5.2 or later")
@@ -448,7 +485,10 @@ def load_weights(
 
 
 def build_network(config: PretrainedConfig, weights: Mapping[str, torch.Tensor]) -> Network:
-    """Return the model of a config with all of its weights, which it shares; see bert_families.load_parameters."""
+    """Return the model of a config with all of its weights, which it shares.
+
+    See bert_families.load_parameters.
+    """
     kind: Any = transformers.MODEL_MAPPING[type(config)]
     takes_pooler = "add_pooling_layer" in inspect.signature(kind.__init__).parameters
     settings = {"add_pooling_layer": "pooler.dense.weight" in weights} if takes_pooler else {}
@@ -458,11 +498,15 @@ def build_network(config: PretrainedConfig, weights: Mapping[str, torch.Tensor])
     return network
 
 
-def _encoder_part(source: Source, auto_class: str, config: PretrainedConfig) -> Any:  # noqa: ANN401 (of Hugging Face)
-    """Return the class of an encoder that has a decoder. RAISES (ValueError): for a classifier, which needs both."""
+def _encoder_part(source: Source, auto_class: str, config: PretrainedConfig) -> Any:
+    """Return the class of an encoder that has a decoder.
+
+    RAISES (ValueError): for a classifier, which needs both.
+    """
     if auto_class != "AutoModel":
         raise ValueError(
-            f"The model '{source.name}' ({config.model_type}) is an encoder with a decoder, which cannot score pairs. "
+            f"The model '{source.name}' ({config.model_type}) is an encoder with a decoder, which "
+            "cannot score pairs. "
             f"{_OTHERS}."
         )
     return getattr(transformers, _ENCODER_PARTS[config.model_type])
@@ -475,13 +519,17 @@ def _reset_attention(model: Network, args: object) -> None:
 
 def _unfit(source: Source, reason: str, config: PretrainedConfig) -> ValueError:
     return ValueError(
-        f"The weights in {source.folder} and {source.folder / 'config.json'} do not make an encoder ({reason}). "
+        f"The weights in {source.folder} and {source.folder / 'config.json'} do not make an "
+        f"encoder ({reason}). "
         f"{_likely_cause(source, config)}{_REPAIR}"
     )
 
 
 def _likely_cause(source: Source, config: PretrainedConfig) -> str:
-    """Return a sentence on a setting of an odd type, which may be why an encoder does not load; "" if none has."""
+    """Return a sentence on a setting of an odd type, which may be why an encoder does not load.
+
+    "" if none has.
+    """
     file = source.folder / "config.json"
     for place, values in (
         ("transformer_config", source.transformer_config),
@@ -502,8 +550,10 @@ def _check_architecture(file: Path, model: Network, config: PretrainedConfig) ->
             family
         ):
             raise ValueError(
-                f"The file {file} names the architecture {name}, for which Transformers would load a class that makes "
-                f"other vectors: expected {family}Model or the like. Correct architectures or model_type in that file."
+                f"The file {file} names the architecture {name}, for which Transformers would "
+                "load a class that makes "
+                f"other vectors: expected {family}Model or the like. Correct architectures or "
+                "model_type in that file."
             )
 
 
@@ -523,7 +573,8 @@ def _check_names(
 ) -> None:
     """Compare the names of the weights in a folder with those that the model has.
 
-    A pooler without weights is removed. A head that is not used, or is still to be trained, is no part of the encoder.
+    A pooler without weights is removed. A head that is not used, or is still to be trained, is no
+    part of the encoder.
     """
     encoder = model.base_model
     prefix = f"{encoder.base_model_prefix}."
@@ -540,9 +591,8 @@ def _check_names(
         key for key in report["missing_keys"] if keeps_head or encoder is model or part_of(key)
     ]
     has_own_pooler = "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
-    if not keeps_head and (
-        encoder is not model or has_own_pooler
-    ):  # with a new head a new pooler is trained
+    # With a new head a new pooler is trained
+    if not keeps_head and (encoder is not model or has_own_pooler):
         if encoder is model and any(part_of(key) == "pooler" for key in missing):
             model.pooler = None
         missing = [key for key in missing if part_of(key) != "pooler"]
@@ -556,8 +606,10 @@ def _check_names(
         raise ValueError(
             f"The weights in {source.folder} lack {names}, which config.json asks for. {_REPAIR}"
             if missing
-            else f"The weights in {source.folder} hold {names}, which the encoder that config.json describes has no "
-            "place for. Correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+            else f"The weights in {source.folder} hold {names}, which the encoder that config.json "
+            "describes has no "
+            "place for. Correct config.json; for fewer layers set num_hidden_layers in "
+            "transformer_config."
         )
 
 
@@ -573,7 +625,8 @@ def check_encoder(
 
     encode (Callable): from input_ids and the like, (1, wordpieces), to states.
     max_length (int): the limit of the folder, None for none.
-    RETURNS (int): the most wordpieces of a row: of the folder, the positions, or the tokenizer; None for no limit.
+    RETURNS (int): the most wordpieces of a row: of the folder, the positions, or the tokenizer;
+        None for no limit.
     RAISES (ValueError): if the vocabulary or the limit does not fit, or states are not finite.
     """
     vocabulary = tokenizer.get_vocab()
@@ -581,12 +634,12 @@ def check_encoder(
     known, rows = max(ids, default=-1) + 1, embedding_rows(model)
     if rows is None:
         raise ValueError(
-            f"The encoder in {source.folder} ({model.config.model_type}) has no embeddings of wordpieces: it reads "
+            f"The encoder in {source.folder} ({model.config.model_type}) has no embeddings of "
+            "wordpieces: it reads "
             f"characters or other input. {_OTHERS}."
         )
-    is_padded = (
-        rows % 64 == 0 and rows - len(ids) < 128
-    )  # to a number of embeddings that is quick to multiply
+    # To a number of embeddings that is quick to multiply
+    is_padded = rows % 64 == 0 and rows - len(ids) < 128
     if (len(ids) < 0.9 * rows and not is_padded) or known > 2 * rows + 1000:
         reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
         if source.tokenizer_config:
@@ -604,13 +657,15 @@ def check_encoder(
     )
     if others:
         raise ValueError(
-            f"The tokenizer {type(tokenizer).__name__} of '{source.name}' gives the encoder {', '.join(others)} beside "
+            f"The tokenizer {type(tokenizer).__name__} of '{source.name}' gives the encoder "
+            f"{', '.join(others)} beside "
             "the wordpieces, which is not supported. Use an encoder that reads wordpieces only."
         )
     try:
         with torch.no_grad():
             states = encode(inputs)
-    except Exception as error:  # whatever config and weights lead to
+    except Exception as error:
+        # Whatever config and weights lead to
         if is_from_around(error):
             raise
         raise _unable(source, model, _in_one_line(error)) from error
@@ -622,13 +677,15 @@ def check_encoder(
         raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason="its states are not finite"))
     if not is_finite:
         raise ValueError(
-            f"The states of the encoder in {source.folder} are not finite: training diverged, or the weights overflow. "
+            f"The states of the encoder in {source.folder} are not finite: training diverged, or "
+            "the weights overflow. "
             "Use an earlier checkpoint, or copy or download the weights again."
         )
     of_tokenizer = (
         int(tokenizer.model_max_length) if tokenizer.model_max_length < _NO_LIMIT else None
     )
-    # As in sentence-transformers: the setting wins over max_seq_length, and that over the limits of the two files.
+    # As in sentence-transformers: the setting wins over max_seq_length, and that over the limits of
+    # the two files.
     of_files = min(filter(None, (of_tokenizer, _configured_positions(model.config))), default=None)
     asked = (
         of_tokenizer if "model_max_length" in source.tokenizer_config else max_length or of_files
@@ -637,30 +694,39 @@ def check_encoder(
     n_special = tokenizer.num_special_tokens_to_add()
     if limit is not None and limit <= n_special:
         raise ValueError(
-            f"The encoder in {source.folder} is limited to {limit} wordpieces (max_seq_length, model_max_length or the "
-            f"number of its positions), of which {n_special} are special tokens: no text fits. Expected more than "
+            f"The encoder in {source.folder} is limited to {limit} wordpieces (max_seq_length, "
+            "model_max_length or the "
+            f"number of its positions), of which {n_special} are special tokens: no text fits. "
+            "Expected more than "
             f"{n_special}."
         )
     return limit
 
 
 _TYPES = "token_type_ids"
-_STATES = 3  # dimensions: rows, wordpieces and channels; the logits of a classifier have two
+# dimensions: rows, wordpieces and channels; the logits of a classifier have two
+_STATES = 3
 
 
 @cache
-def _forward_arguments(kind: Any) -> frozenset[str]:  # noqa: ANN401 (a class of Hugging Face)
+def _forward_arguments(kind: Any) -> frozenset[str]:
     """Return the arguments that the forward method of an encoder's class names."""
     return frozenset(inspect.signature(kind.forward).parameters)
 
 
 def takes_token_types(model: Network) -> bool:
-    """Return whether an encoder reads token types. Some add an embedding of type 0, and none if they are left out."""
+    """Return whether an encoder reads token types.
+
+    Some add an embedding of type 0, and none if they are left out.
+    """
     return _TYPES in _forward_arguments(model.__class__)
 
 
 def embedding_rows(model: Network) -> int | None:
-    """Return how many wordpieces an encoder has an embedding of; None if it has no table of them."""
+    """Return how many wordpieces an encoder has an embedding of.
+
+    None if it has no table of them.
+    """
     try:
         table = model.get_input_embeddings()
     except NotImplementedError:
@@ -679,11 +745,17 @@ def padding_id(encoder: Network) -> int:
 def _check_rows(
     source: Source, vocabulary: Mapping[str, int], ids: torch.Tensor, rows: int
 ) -> None:
-    """Check that an encoder has an embedding of special tokens; warn of other wordpieces that it has none of."""
+    """Check that an encoder has an embedding of special tokens.
+
+    Warn of other wordpieces that it has none of.
+    """
     without = {number: name for name, number in vocabulary.items() if number >= rows}
     largest = int(ids.max())
     if largest >= rows or int(ids.min()) < 0:
-        reason = f"its token {without.get(largest)!r} has the id {largest}, and the encoder has {rows} embeddings"
+        reason = (
+            f"its token {without.get(largest)!r} has the id {largest}, and the encoder has {rows} "
+            "embeddings"
+        )
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
     if without:
         shown = ", ".join(without[number] for number in sorted(without)[:3]) + (
@@ -697,20 +769,22 @@ def _check_rows(
 
 def _unable(source: Source, model: Network, reason: str) -> ValueError:
     return ValueError(
-        f"The encoder in {source.folder} ({model.config.model_type}) cannot encode a text by itself ({reason}). "
+        f"The encoder in {source.folder} ({model.config.model_type}) cannot encode a text by "
+        f"itself ({reason}). "
         f"{_likely_cause(source, model.config)}{_OTHERS}, or correct its config.json."
     )
 
 
 def position_limit(transformer: Network) -> int | None:
-    """Return how many wordpieces the tables of positions have room for; None if none is limited by a table.
+    """Return how many wordpieces the tables of positions have room for.
 
-    RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go on behind
-    max_position_embeddings, as do those that are computed when they are needed.
+    None if none is limited by a table.
+
+    RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go
+    on behind max_position_embeddings, as do those that are computed when they are needed.
     """
-    encoder: Any = getattr(
-        transformer, "base_model", transformer
-    )  # without the head of a classifier
+    # Without the head of a classifier
+    encoder: Any = getattr(transformer, "base_model", transformer)
     found = []
     for module in encoder.modules():
         for name in _POSITION_TABLES:
@@ -735,7 +809,8 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
     """Return whether padding behind a text leaves its states as they are.
 
     It does not with convolutions over rows, or if the encoder takes no mask (FNet).
-    Classifiers are not tried: pairs are padded. limit (int): the most wordpieces of a row, None for no limit.
+    Classifiers are not tried: pairs are padded. limit (int): the most wordpieces of a row, None for
+    no limit.
     """
     if model.base_model is not model:
         return True
@@ -760,10 +835,14 @@ def attention_mask(model: Network, mask: torch.Tensor) -> dict[str, torch.Tensor
 
 
 def prepare_training(network: Network, options: TransformerConfig) -> None:
-    """Set up gradient checkpointing, and freeze parameters. RAISES (ValueError): if there are none of a name."""
+    """Set up gradient checkpointing, and freeze parameters.
+
+    RAISES (ValueError): if there are none of a name.
+    """
     if options.gradient_checkpointing:
         settings = {"use_reentrant": False}
-        if hasattr(network, "activation_checkpointing_enable"):  # as version 5 calls it
+        # As version 5 calls it
+        if hasattr(network, "activation_checkpointing_enable"):
             network.activation_checkpointing_enable(activation_checkpointing_kwargs=settings)
         else:
             network.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
@@ -772,7 +851,8 @@ def prepare_training(network: Network, options: TransformerConfig) -> None:
         if not named:
             modules = sorted({name.rsplit(".", 1)[0] for name, _ in network.named_parameters()})
             raise ValueError(
-                f"Cannot freeze '{prefix}': the transformer has no such parameter or module. It has "
+                f"Cannot freeze '{prefix}': the transformer has no such parameter or module. It "
+                "has "
                 f"{', '.join(modules)}."
             )
         for parameter in named:
@@ -780,7 +860,8 @@ def prepare_training(network: Network, options: TransformerConfig) -> None:
 
 
 _BIDIRECTIONAL, _CAUSAL, _ROPE = "use_bidirectional_attention", "is_causal", "rope_parameters"
-_METADATA = {  # keys of a config.json that the computation does not depend on
+# Keys of a config.json that the computation does not depend on
+_METADATA = {
     *(
         "architectures",
         "auto_map",
@@ -803,9 +884,13 @@ _METADATA = {  # keys of a config.json that the computation does not depend on
 
 
 def _check_honored(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
-    """Check that the installed version computes as a config asks. RAISES (ValueError): for a setting it ignores."""
+    """Check that the installed version computes as a config asks.
+
+    RAISES (ValueError): for a setting it ignores.
+    """
     for block, read in _blocks(raw, config):
-        if Version("4.56.2") > INSTALLED and block.get(_BIDIRECTIONAL):  # of Gemma 3
+        # Of Gemma 3
+        if Version("4.56.2") > INSTALLED and block.get(_BIDIRECTIONAL):
             raise _ignored(file, _BIDIRECTIONAL, block, "4.56.2 or later")
         # Version 4 reads rope_theta and rope_scaling in place of rope_parameters.
         plain = {"rope_type": "default", "rope_theta": getattr(read, "rope_theta", None)}
@@ -825,12 +910,13 @@ def _check_honored(file: Path, raw: Mapping[str, Any], config: PretrainedConfig)
 
 def _ignored(file: Path, setting: str, block: Mapping[str, Any], needed: str) -> ValueError:
     return ValueError(
-        f"{file} asks for {setting} = {block[setting]}, which transformers {INSTALLED} ignores: its vectors would be "
+        f"{file} asks for {setting} = {block[setting]}, which transformers {INSTALLED} ignores: "
+        "its vectors would be "
         f"others. Install transformers {needed}."
     )
 
 
-def _blocks(raw: Mapping[str, Any], config: Any) -> Iterator[tuple[Mapping[str, Any], Any]]:  # noqa: ANN401 (of Hugging Face)
+def _blocks(raw: Mapping[str, Any], config: Any) -> Iterator[tuple[Mapping[str, Any], Any]]:
     """Yield the config, and the block for texts in that of a model which reads images, too."""
     yield raw, config
     if isinstance(raw.get("text_config"), Mapping):
@@ -842,7 +928,8 @@ def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfi
     written = raw.get("transformers_version")
     unknown: list[str] = []
     for block, read in _blocks(raw, config):
-        kind: Any = type(read)  # a class of Hugging Face, or of None
+        # A class of Hugging Face, or of None
+        kind: Any = type(read)
         try:
             known = {
                 *vars(kind()),
@@ -852,7 +939,8 @@ def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfi
                 _CAUSAL,
                 _ROPE,
             }
-        except Exception:  # a class of the folder's own may take arguments
+        except Exception:
+            # A class of the folder's own may take arguments
             continue
         known = known.union(*(inspect.signature(base).parameters for base in kind.__mro__[:-1]))
         set_keys = [key for key, value in block.items() if value not in (None, False, [], {})]

@@ -17,23 +17,26 @@ from .heads import truncation, unit_length
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings
 
-# From a Ragged of the states of rows, float (wordpieces, width), to a vector of each, float (rows, width). x_rw is the
-# state of wordpiece w of row r, which has n_r wordpieces, special tokens among them; y_r is its vector:
+# From a Ragged of the states of rows, float (wordpieces, width), to a vector of each, float (rows,
+# width). x_rw is the state of wordpiece w of row r, which has n_r wordpieces, special tokens among
+# them; y_r is its vector:
 #
-#   mean            y_r = sum_w x_rw / n_r                            Reimers and Gurevych 2019, section 3
-#   mean_sqrt_len   y_r = sum_w x_rw / sqrt(n_r)                      Cer et al. 2018 (Universal Sentence Encoder)
+# mean y_r = sum_w x_rw / n_r Reimers and Gurevych 2019, section 3
+# mean_sqrt_len y_r = sum_w x_rw / sqrt(n_r) Cer et al. 2018 (Universal Sentence Encoder)
 #   weightedmean    y_r = sum_w w x_rw / sum_w w,   w = 1 .. n_r      Muennighoff 2022 (SGPT)
-#   max             y_rd = max_w x_rwd                                Reimers and Gurevych 2019, section 3
-#   cls             y_r = x_r1                                        Reimers and Gurevych 2019, section 3
-#   lasttoken       y_r = x_rn                                        Neelakantan et al. 2022 (contrastive pre-training)
+# max y_rd = max_w x_rwd Reimers and Gurevych 2019, section 3
+# cls y_r = x_r1 Reimers and Gurevych 2019, section 3
+# lasttoken y_r = x_rn Neelakantan et al. 2022 (contrastive pre-training)
 #   p_1+...+p_k     y_r = [p_1(x_r); ...; p_k(x_r)]                   (rows, k width)
 #
-# Of a row whose first wordpieces are not pooled, those of a prompt, w goes on from them: as in sentence-transformers.
-# The gradient of a maximum goes to the first wordpiece that attains it. Lengths that are NumPy's need no
-# synchronization with a GPU.
+# Of a row whose first wordpieces are not pooled, those of a prompt, w goes on from them: as in
+# sentence-transformers. The gradient of a maximum goes to the first wordpiece that attains it.
+# Lengths that are NumPy's need no synchronization with a GPU.
 Pooling = Model[Ragged, Floats2d]
-_Pooled = tuple[Floats2d, Callable[[Floats2d], Floats2d]]  # y, and from its gradient to that of x
-_STRETCH = 16  # as PyTorch adds up, so that sums round as in a pooling written in it
+# y, and from its gradient to that of x
+_Pooled = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
+# As PyTorch adds up, so that sums round as in a pooling written in it
+_STRETCH = 16
 
 
 def _row_sums(ops: Ops, x: Floats2d, n: Ints1d) -> Floats2d:
@@ -41,9 +44,11 @@ def _row_sums(ops: Ops, x: Floats2d, n: Ints1d) -> Floats2d:
 
     y_r = sum_s (sum_(w in s) x_rw), s = stretches of 16 wordpieces
 
-    SOURCE: Higham 1993, The Accuracy of Floating Point Summation, section 4, on blocks of fixed size.
+    SOURCE: Higham 1993, The Accuracy of Floating Point Summation, section 4, on blocks of fixed
+        size.
     """
-    if len(x) <= _STRETCH:  # as those of a Span or Token
+    # As those of a Span or Token
+    if len(x) <= _STRETCH:
         return ops.reduce_sum(x, ops.asarray1i(n))
     counts = to_numpy(n)
     n_stretches = -(-counts // _STRETCH)
@@ -51,15 +56,17 @@ def _row_sums(ops: Ops, x: Floats2d, n: Ints1d) -> Floats2d:
         return ops.reduce_sum(x, ops.asarray1i(n))
     held = counts > 0
     sizes = numpy.full(n_stretches.sum(), _STRETCH, dtype="int32")
-    sizes[n_stretches.cumsum()[held] - 1] -= (_STRETCH * n_stretches - counts)[
-        held
-    ]  # a row's last may be shorter
+    # A row's last may be shorter
+    sizes[n_stretches.cumsum()[held] - 1] -= (_STRETCH * n_stretches - counts)[held]
     of_stretches = ops.reduce_sum(x, ops.asarray1i(cast(Any, sizes)))
     return ops.reduce_sum(of_stretches, ops.asarray1i(cast(Any, n_stretches.astype("int32"))))
 
 
 def _column(ops: Ops, divisors: Ints1d | Floats1d, like: Floats2d) -> Floats2d:
-    """Return what the sums of rows are divided by, of their dtype, (rows, 1); 1 where a row has no wordpieces."""
+    """Return what the sums of rows are divided by, of their dtype, (rows, 1).
+
+    1 where a row has no wordpieces.
+    """
     return ops.xp.maximum(divisors, 1)[:, None].astype(like.dtype)
 
 
@@ -125,7 +132,8 @@ def _concatenate(
     model: Pooling, states: Ragged, is_train: bool
 ) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
     pooled, callbacks = zip(*(layer(states, is_train) for layer in model.layers), strict=True)
-    copy_of: Any = model.ops.xp.ascontiguousarray  # Thinc's reductions take no view
+    # Thinc's reductions take no view
+    copy_of: Any = model.ops.xp.ascontiguousarray
     borders = [0, *accumulate(part.shape[1] for part in pooled)]
 
     def backprop(d_pooled: Floats2d) -> Ragged:
@@ -144,7 +152,8 @@ def _make_pooling(name: str, n_lead: int = 0) -> Pooling:
     names = name.split("+")
     if not set(names) <= set(POOLING):
         raise ValueError(
-            f"Unknown pooling '{name}': expected one of {', '.join(POOLING)}, or several joined with '+', "
+            f"Unknown pooling '{name}': expected one of {', '.join(POOLING)}, or several joined "
+            "with '+', "
             "such as cls+mean."
         )
     rules: dict[str, Any] = {**POOLING, "weightedmean": partial(_weighted_mean, n_lead=n_lead)}
@@ -168,21 +177,22 @@ def stretch_pooling(name: str) -> Pooling:
 
 # Of windows, rows and their vectors
 
-# float (rows, width) on the model's device, and a copy of the states of each window that Spans and Tokens need, float32
-# (wordpieces, width); none if they need none
+# float (rows, width) on the model's device, and a copy of the states of each window that Spans and
+# Tokens need, float32 (wordpieces, width); none if they need none
 PooledRows = tuple[Floats2d, list[numpy.ndarray]]
 
 
 class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     """Pool each row of each Doc, average the windows of a long row, and finish the vectors.
 
-    To finish is to apply a dense layer, normalization and truncation, as far as there are any. The attr
-    upstream_normalize says whether the folder of a transformer of another package normalizes.
+    To finish is to apply a dense layer, normalization and truncation, as far as there are any. The
+    attr upstream_normalize says whether the folder of a transformer of another package normalizes.
 
     pooling (str): see _make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder specifies.
     dense (Model): from pooled vectors to others; None for none.
-    truncate_dim (int): how many dimensions of a vector are kept; 0 for all, or as many as the encoder's folder says.
+    truncate_dim (int): how many dimensions of a vector are kept; 0 for all, or as many as the
+        encoder's folder says.
     """
 
     def __init__(
@@ -211,7 +221,10 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return self.layers[2] if len(self.layers) > 2 else None
 
     def pooled_width(self, hidden: int) -> int:
-        """Return the width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""
+        """Return the width of pooled vectors, before a dense layer.
+
+        hidden (int): that of the encoder's states.
+        """
         return hidden * len(self.pooling_name.split("+"))
 
     def width(
@@ -221,7 +234,10 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         *,
         truncate_dim: int | None = None,
     ) -> int:
-        """Return the width of the vectors; hidden, folder: of the encoder; truncate_dim (int): else the pipe's."""
+        """Return the width of the vectors.
+
+        hidden, folder: of the encoder; truncate_dim (int): else the pipe's.
+        """
         width = self.pooled_width(hidden) if self.dense is None else self.dense.get_dim("nO")
         kept = self._kept_width(folder, truncate_dim) or width
         if kept > width:
@@ -237,7 +253,10 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return self.truncate_dim or (folder.truncate_dim if folder else 0)
 
     def normalizes(self, folder: SentenceTransformersConfig | None) -> bool:
-        """Return whether vectors get unit length; folder: of the encoder, None if it is not known."""
+        """Return whether vectors get unit length.
+
+        folder: of the encoder, None if it is not known.
+        """
         if self.normalize is not None:
             return self.normalize
         if folder is None:
@@ -251,8 +270,10 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
                 else ""
             )
             raise ValueError(
-                f'The folder {folder.name} describes a sentence encoder with {unknown}, and normalize = "auto" follows '
-                f"the folder. {remedy}Set normalize = true or false to use the transformer and the pooling without "
+                f"The folder {folder.name} describes a sentence encoder with {unknown}, and "
+                'normalize = "auto" follows '
+                f"the folder. {remedy}Set normalize = true or false to use the transformer and "
+                "the pooling without "
                 f"{unknown}."
             )
         return folder.normalize
@@ -262,7 +283,8 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     ) -> tuple[PooledRows, Callable[[Array], Any]]:
         """Return the vectors of rows: their windows pooled as the encoder gives them, averaged and finished.
 
-        RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of batch returns.
+        RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of
+            batch returns.
         """
         folder, lengths, truncate_dim = batch.rows.settings, batch.lengths, settings.truncate_dim
         finishing: list[Model[Floats2d, Floats2d]] = [] if self.dense is None else [self.dense]
@@ -280,7 +302,8 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
                     (len(lengths), self.pooled_width(width)), dtype=part.values.dtype
                 )
                 copies = [numpy.zeros((0, width), "f")] * len(lengths)
-            if batch.kept is not None:  # none keeps the states of its whole batch in memory
+            # None keeps the states of its whole batch in memory
+            if batch.kept is not None:
                 values, ends = to_numpy(part.values), numpy.cumsum(part.lengths)
                 bounds = zip(
                     part.windows.tolist(),
@@ -333,7 +356,10 @@ def _init(model: SentencePooling, X: object = None, Y: object = None) -> None:
 def _without_leading(
     states: Floats2d, lengths: numpy.ndarray, lead: int
 ) -> tuple[Floats2d, numpy.ndarray, Callable[[Floats2d], Floats2d]]:
-    """Drop the first wordpieces of each window, but never all; return what is left, and from its gradient to all's."""
+    """Drop the first wordpieces of each window, but never all.
+
+    Return what is left, and from its gradient to all's.
+    """
     dropped = numpy.minimum(lead, lengths - 1)
     places = numpy.arange(len(states)) - numpy.repeat(numpy.cumsum(lengths) - lengths, lengths)
     kept = numpy.flatnonzero(places >= numpy.repeat(dropped, lengths))
@@ -357,10 +383,12 @@ def _row_vectors(
 ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
     """Average the windows of each row, and apply the layers that finish a vector.
 
-    y_r = f(sum_i w_i x_i / sum_i w_i) over the windows i of row r, and 0 where no window has a wordpiece
+    y_r = f(sum_i w_i x_i / sum_i w_i) over the windows i of row r, and 0 where no window has a
+    wordpiece
 
-    finishing (list[Model]): f. windows (float (windows, width)): x. row_of (int64 (windows,)): ascending, each row has
-        a window. weights (int64 (windows,)): w, the wordpieces in each window, special tokens left out.
+    finishing (list[Model]): f. windows (float (windows, width)): x. row_of (int64 (windows,)):
+        ascending, each row has a window. weights (int64 (windows,)): w, the wordpieces in each
+        window, special tokens left out.
     RETURNS (float (rows, width), Callable): y, and from its gradient to that of x.
     """
     counts = numpy.bincount(row_of)
@@ -376,12 +404,14 @@ def _row_vectors(
         vectors, callback = layer(vectors, is_train)
         callbacks.append(callback)
     empty = numpy.flatnonzero(totals == 0)
-    if len(empty):  # a dense layer makes a vector of zeros, too
+    # A dense layer makes a vector of zeros, too
+    if len(empty):
         vectors = vectors.copy()
         vectors[empty] = 0
 
     def backprop(d_vectors: Floats2d) -> Floats2d:
-        d_rows = ops.xp.array(d_vectors, dtype=windows.dtype)  # a copy
+        # A copy
+        d_rows = ops.xp.array(d_vectors, dtype=windows.dtype)
         d_rows[empty] = 0
         for callback in reversed(callbacks):
             d_rows = callback(d_rows)

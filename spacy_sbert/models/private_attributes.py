@@ -14,10 +14,10 @@ from thinc.api import Model
 from torch.nn import functional
 
 Linear = Callable[[torch.Tensor], torch.Tensor]
-Int8Product = Callable[[torch.Tensor], torch.Tensor]  # of uint8 (n, in)
-ACTIVATIONS: dict[
-    str, tuple[str, str]
-] = {  # name in a config -> that of the fused kernel, and its algorithm
+# Of uint8 (n, in)
+Int8Product = Callable[[torch.Tensor], torch.Tensor]
+# Name in a config -> that of the fused kernel, and its algorithm
+ACTIVATIONS: dict[str, tuple[str, str]] = {
     "gelu": ("gelu", "none"),
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
@@ -30,7 +30,8 @@ def linear(
 ) -> Linear:
     """X W' + b, and the activation of it.
 
-    Where oneDNN has kernels, the weight is laid out for them once, and the activation is part of the product.
+    Where oneDNN has kernels, the weight is laid out for them once, and the activation is part of
+    the product.
 
     weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
     """
@@ -74,8 +75,10 @@ def int8_product(
 ) -> Int8Product:
     """S d (q - z) V' + b, and the activation of it.
 
-    rounded: int8 (out, in), V. scales: float32 (out,), d. bias: (out,); activation: see ACTIVATIONS, None for none.
-    rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and zero, else 1 and 0.
+    rounded: int8 (out, in), V. scales: float32 (out,), d. bias: (out,); activation: see
+        ACTIVATIONS, None for none.
+    rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and
+        zero, else 1 and 0.
     """
     operators = torch.ops.onednn
     packed, zeros = (
@@ -121,7 +124,10 @@ def uses_amx() -> bool:
 
 
 def has_bfloat16_arithmetic() -> bool | None:
-    """Whether a CPU has AVX-512 BF16 or AMX; None where PyTorch does not say, and on others than x86."""
+    """Whether a CPU has AVX-512 BF16 or AMX.
+
+    None where PyTorch does not say, and on others than x86.
+    """
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     if any(getattr(torch.cpu, check, lambda: False)() for check in checks):
         return True
@@ -130,12 +136,18 @@ def has_bfloat16_arithmetic() -> bool | None:
 
 
 def version_of(weight: torch.Tensor) -> int:
-    """How often a tensor was changed in place; 0 where PyTorch does not count, as for tensors of inference mode."""
+    """How often a tensor was changed in place.
+
+    0 where PyTorch does not count, as for tensors of inference mode.
+    """
     return 0 if weight.is_inference() else getattr(weight, "_version", 0)
 
 
 def saved_components(nlp: Language) -> tuple[str, ...]:
-    """Return the components in meta.json, which spacy.load reads first; nlp.meta lists those that are there now."""
+    """Return the components in meta.json, which spacy.load reads first.
+
+    nlp.meta lists those that are there now.
+    """
     return tuple(nlp._meta.get("components", ()))
 
 
@@ -146,7 +158,8 @@ def forward_settings(layer: Model) -> dict[str, object]:
 
 # spacy-transformers and spacy-curated-transformers, which need not be installed
 
-# The attrs by which the ListenerStateUtils of spacy-curated-transformers knows a listener, and passes it its output.
+# The attrs by which the ListenerStateUtils of spacy-curated-transformers knows a listener, and
+# passes it its output.
 SENTINEL = "_TRANSFORMER_LISTENER"
 UPSTREAM_NAME = "_upstream_name"
 STATE = "_state"
@@ -161,7 +174,10 @@ def is_curated(model: object) -> TypeGuard[Model]:
 
 
 def upstream_name(layer: Model) -> str | None:
-    """Return the component that a layer of any package listens to, "*" for any; None if to none (any more)."""
+    """Return the component that a layer of any package listens to, "*" for any.
+
+    None if to none (any more).
+    """
     if UPSTREAM_NAME in layer.attrs:
         return layer.attrs[UPSTREAM_NAME] if SENTINEL in layer.attrs else None
     return getattr(layer, "upstream_name", None)
@@ -178,7 +194,10 @@ def is_installed() -> bool:
 
 
 def is_a(value: object, name: str) -> bool:
-    """Return whether an object is of a class of spacy-transformers, such as "Transformer"; False unless imported."""
+    """Return whether an object is of a class of spacy-transformers, such as "Transformer".
+
+    False unless imported.
+    """
     kind = getattr(sys.modules.get("spacy_transformers"), name, None)
     return kind is not None and isinstance(value, kind)
 

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from .tokenization import Prompts
 
 CARD = "README.md"
-_CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
+# How the folder of an encoder in the hub's cache begins
+_CACHED = "models--"
+# What Git LFS puts in place of a file, and its most bytes
 _POINTER, _POINTER_SIZE = (
     b"version https://git-lfs",
     200,
-)  # what Git LFS puts in place of a file, and its most bytes
-_NEEDED = {  # what an encoder needs, and the files that may be it
+)
+# What an encoder needs, and the files that may be it
+_NEEDED = {
     "config.json": ("config.json",),
     "a file of weights": ("model.safetensors*", "pytorch_model.bin*"),
     "the tokenizer": ("tokenizer*", "vocab*", "*.model"),
@@ -92,7 +95,8 @@ def _names_here() -> list[str]:
 def suggestion(name: str, others: Iterable[str] = ()) -> str:
     """Return advice on a name that was not found: what to install, or the most similar name that can be found.
 
-    others (Iterable[str]): names that may be meant beside those of encoders. RETURNS (str): "" if there is no advice.
+    others (Iterable[str]): names that may be meant beside those of encoders. RETURNS (str): "" if
+        there is no advice.
     """
     package = package_of(name)
     if package is not None and not package.is_installed:
@@ -111,10 +115,11 @@ def suggestion(name: str, others: Iterable[str] = ()) -> str:
 def resolve(name: str) -> Path:
     """Return the folder of an encoder: a local folder, the hub's cache, an installed package, the hub, in this order.
 
-    name (str): a folder, or a name on the Hugging Face hub such as "sentence-transformers/all-MiniLM-L6-v2", of which
-        "all-MiniLM-L6-v2" is enough.
-    RAISES (OSError): if it is in none of the four places, or the folder holds no weights; (ValueError): if the weights
-        in a package are not the published ones, or if it holds an adapter.
+    name (str): a folder, or a name on the Hugging Face hub such as
+        "sentence-transformers/all-MiniLM-L6-v2", of which "all-MiniLM-L6-v2" is enough.
+    RAISES (OSError): if it is in none of the four places, or the folder holds no weights;
+        (ValueError): if the weights in a package are not the published ones, or if it holds an
+        adapter.
     """
     folder = find_local(name)
     if folder is not None:
@@ -129,7 +134,8 @@ def resolve(name: str) -> Path:
         except (
             OSError,
             HFValidationError,
-        ) as error:  # errors of the hub are OSErrors, except for impossible names
+            # Errors of the hub are OSErrors, except for impossible names
+        ) as error:
             failed.append(error)
     raise OSError(_not_found(name, failed[0])) from failed[0]
 
@@ -160,7 +166,10 @@ def find_local(name: str) -> Path | None:
 
 
 def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
-    """Warn if the encoder of a new pipe cannot be found; the weights of a saved pipeline are about to be loaded."""
+    """Warn if the encoder of a new pipe cannot be found.
+
+    The weights of a saved pipeline are about to be loaded.
+    """
     reason = None if pipe in saved_components(nlp) else _why_missing(name)
     if reason is not None:
         text = Warnings.ENCODER_MISSING.format(
@@ -172,7 +181,8 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
 def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Prompts") -> None:
     """Check that the default prompt of a new pipe is among its prompts, or those of a folder on this machine.
 
-    RAISES (ValueError): if it is not. Without the folder, that is found out when the encoder is loaded.
+    RAISES (ValueError): if it is not. Without the folder, that is found out when the encoder is
+        loaded.
     """
     if (
         not prompts.default_name
@@ -186,13 +196,19 @@ def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Promp
 
 
 def check_name(name: str) -> None:
-    """Check that a name can be found, without reading weights or asking the hub. RAISES (OSError): as resolve."""
+    """Check that a name can be found, without reading weights or asking the hub.
+
+    RAISES (OSError): as resolve.
+    """
     if _why_missing(name) is not None:
         resolve(name)
 
 
 def _why_missing(name: str) -> str | None:
-    """Return why a name cannot be found, without reading weights or asking the hub; None if it may be."""
+    """Return why a name cannot be found, without reading weights or asking the hub.
+
+    None if it may be.
+    """
     if Path(name).is_dir():
         return None
     if Path(name).is_file():
@@ -210,7 +226,10 @@ def _why_missing(name: str) -> str | None:
 
 
 def _check_folder(folder: Path) -> Path:
-    """Return a folder that holds config.json, weights and tokenizer. A static encoder is checked when it is read."""
+    """Return a folder that holds config.json, weights and tokenizer.
+
+    A static encoder is checked when it is read.
+    """
     static = static_module(folder)
     inner = transformer_folder(folder) if static is None else static
     _check_pointers(inner)
@@ -226,18 +245,25 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _check_pointers(folder: Path) -> None:
-    """Check that no file only points to the one that is meant. RAISES (ValueError): if one does, of Git LFS."""
+    """Check that no file only points to the one that is meant.
+
+    RAISES (ValueError): if one does, of Git LFS.
+    """
     for file in sorted(folder.glob("*.*")):
         is_small = file.is_file() and file.stat().st_size <= _POINTER_SIZE
         if is_small and file.read_bytes().startswith(_POINTER):
             raise ValueError(
-                f"The file {file} is a pointer of Git LFS, not the file itself. Run git lfs install and git lfs pull "
+                f"The file {file} is a pointer of Git LFS, not the file itself. Run git lfs "
+                "install and git lfs pull "
                 "in the repository that you cloned."
             )
 
 
 def check_safetensors(file: Path) -> None:
-    """Check the header of a file of weights. RAISES (ValueError): if it is damaged or incomplete."""
+    """Check the header of a file of weights.
+
+    RAISES (ValueError): if it is damaged or incomplete.
+    """
     try:
         with safe_open(file, framework="numpy"):
             pass
@@ -249,7 +275,8 @@ def _in_cache(name: str) -> Path | None:
     try:
         return _check_folder(Path(huggingface_hub.snapshot_download(name, local_files_only=True)))
     except (OSError, HFValidationError):
-        return None  # not there, or never downloaded whole
+        # Not there, or never downloaded whole
+        return None
 
 
 def _in_package(name: str) -> Path | None:
@@ -262,8 +289,10 @@ def _in_package(name: str) -> Path | None:
     digest = file_digest(weights)
     if digest != package.sha256:
         raise ValueError(
-            f"The weights {weights} of the installed package {package.distribution} are not the published ones of "
-            f"'{name}': expected SHA-256 {package.sha256}, got {digest}. Reinstall the package from a source you trust."
+            f"The weights {weights} of the installed package {package.distribution} are not the "
+            "published ones of "
+            f"'{name}': expected SHA-256 {package.sha256}, got {digest}. Reinstall the package "
+            "from a source you trust."
         )
     return folder
 
@@ -274,9 +303,13 @@ def _not_found(name: str, error: Exception) -> str:
     package = package_of(name)
     return (
         f"The encoder '{name}' was found in none of the four places that are searched:\n"
-        f"  1. a local folder: {os.path.abspath(name) if name else 'an empty name'} is not a folder\n"
+        f"  1. a local folder: {os.path.abspath(name) if name else 'an empty name'} is not a "
+        "folder\n"
         f"  2. the Hugging Face cache: not in {constants.HF_HUB_CACHE}\n"
-        f"  3. an installed package: {f'{package.distribution} is not installed' if package else 'none holds it'}\n"
-        f"  4. the Hugging Face hub: {'not asked, HF_HUB_OFFLINE is set' if constants.HF_HUB_OFFLINE else reason}\n"
-        f"{suggestion(name)}Check the name, or give a folder that holds the encoder, or download it once while online."
+        "  3. an installed package: "
+        f"{f'{package.distribution} is not installed' if package else 'none holds it'}\n"
+        "  4. the Hugging Face hub: "
+        f"{'not asked, HF_HUB_OFFLINE is set' if constants.HF_HUB_OFFLINE else reason}\n"
+        f"{suggestion(name)}Check the name, or give a folder that holds the encoder, or download "
+        "it once while online."
     )

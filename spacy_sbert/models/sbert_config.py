@@ -41,8 +41,10 @@ from .folder_keys import (
     unknown_keys,
 )
 
-REFERENCE = "reference"  # a precision, or rather the batches of sentence-transformers in float32
-INT8 = "int8"  # of linear layers in use
+# A precision, or rather the batches of sentence-transformers in float32
+REFERENCE = "reference"
+# Of linear layers in use
+INT8 = "int8"
 Precision = Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"]
 Overflow = Literal["truncate", "windows", "cut"]
 
@@ -51,23 +53,32 @@ Overflow = Literal["truncate", "windows", "cut"]
 class TransformerConfig:
     """How a transformer is loaded, how it encodes, and how it is trained.
 
-    tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run, see loading.Source.
-    overflow (str): "truncate", "windows" or "cut", for rows longer than the limit, see BatchTokenizer.
-    precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
-        the device is quick at; weights and output are float32. "int8" rounds the inputs and weights of linear layers in
-        use to 8 bits, by ranges that are found on texts (see calibrate), on CPUs that are quicker with it (AVX-512
-        VNNI, no AMX), and is "auto" elsewhere and in training. "reference" is float32 through the Hugging Face model in
-        the batches of sentence-transformers, where other precisions pack and sort rows.
+    tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the
+        transformer's config.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run, see
+        loading.Source.
+    overflow (str): "truncate", "windows" or "cut", for rows longer than the limit, see
+        BatchTokenizer.
+    precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic,
+        "auto" for what the device is quick at; weights and output are float32. "int8" rounds the
+        inputs and weights of linear layers in use to 8 bits, by ranges that are found on texts (see
+        calibrate), on CPUs that are quicker with it (AVX-512 VNNI, no AMX), and is "auto" elsewhere
+        and in training. "reference" is float32 through the Hugging Face model in the batches of
+        sentence-transformers, where other precisions pack and sort rows.
 
     Only training reads these:
 
-    gradient_checkpointing (bool): whether only the input of each layer is kept, and the rest computed again.
-    mini_batch_size (int): the most rows whose activations are kept, see cached_forward; 0 for no limit.
-    frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
-    max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to; 0 for no limit.
+    gradient_checkpointing (bool): whether only the input of each layer is kept, and the rest
+        computed again.
+    mini_batch_size (int): the most rows whose activations are kept, see cached_forward; 0 for no
+        limit.
+    frozen (list[str]): parameters that are not trained, or the modules that hold them, such as
+        "embeddings".
+    max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to;
+        0 for no limit.
     mixed_precision, grad_scaler_config: as in spacy-transformers.
-    RAISES (ValueError): for an unknown precision or overflow, or a setting of another type or out of its range.
+    RAISES (ValueError): for an unknown precision or overflow, or a setting of another type or out
+        of its range.
     """
 
     tokenizer_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
@@ -92,7 +103,8 @@ class TransformerConfig:
             check(f"grad_scaler_config.{key}", value, known[key])
 
 
-PACKAGE = "sentence_transformers"  # of the known modules
+# Of the known modules
+PACKAGE = "sentence_transformers"
 _SPARSE = ("a part of a sparse encoder", "Use an encoder of dense vectors.")
 _ROUTES = (
     "several encoders, one for each kind of text",
@@ -141,7 +153,8 @@ FOREIGN = {
     "SparseStaticEmbedding": _SPARSE,
     "LogitScore": (
         "a score by the next word that a cross-encoder would write",
-        "Use a cross-encoder with a head for sequence classification, or for vectors an encoder of single texts.",
+        "Use a cross-encoder with a head for sequence classification, or for vectors an encoder "
+        "of single texts.",
     ),
     **dict.fromkeys(OLD_TRANSFORMERS, _OLD),
 }
@@ -149,25 +162,30 @@ FOREIGN = {
 
 MODULES_FILE, MODEL_FILE = "modules.json", "config_sentence_transformers.json"
 _STATIC = "StaticEmbedding"
+# The last does nothing in use
 KNOWN_MODULES = (
     "Transformer",
     _STATIC,
     "Pooling",
     "Normalize",
     "Dropout",
-)  # the last does nothing in use
+)
 _ORDER = re.compile(
     r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*"
 )
-EXPECTED_MODULES = "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally Normalize, in this order"
+EXPECTED_MODULES = (
+    "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally "
+    "Normalize, in this order"
+)
 POOLING_MODES = {
     **{name: name for name in POOLING_FLAGS.values()},
     "mean_sqrt_len_tokens": "mean_sqrt_len",
 }
+# Which every SentenceTransformer has, without a text unless the folder has one
 _EMPTY_PROMPTS = (
     "query",
     "document",
-)  # which every SentenceTransformer has, without a text unless the folder has one
+)
 _FileT = TypeVar("_FileT")
 # Of peft and of AdapterHub
 _ADAPTER_FILES = (
@@ -213,7 +231,8 @@ _fields: dict[str, Any] = {
     for name, key in table.items()
     if key.kind is not None
 }
-_Settings: Any = create_model("_Settings", **_fields)  # the values of the keys that are followed
+# The values of the keys that are followed
+_Settings: Any = create_model("_Settings", **_fields)
 
 
 class _ListedModule(BaseModel):
@@ -221,16 +240,20 @@ class _ListedModule(BaseModel):
     path: str
 
 
-_MODULES = TypeAdapter(Annotated[list[_ListedModule], Field(min_length=1)])  # of modules.json
+# Of modules.json
+_MODULES = TypeAdapter(Annotated[list[_ListedModule], Field(min_length=1)])
 
 
 def read_settings(
     folder: Path, name: str, model_type: str = SENTENCE_TRANSFORMER
 ) -> SentenceTransformersConfig:
-    """Read modules.json and the files it points to, as sentence-transformers does; without it, it reads none of them.
+    """Read modules.json and the files it points to, as sentence-transformers does.
+
+    Without it, it reads none of them.
 
     model_type (str): "SentenceTransformer" or "CrossEncoder", which reads other keys.
-    RAISES (ValueError): if a value is not possible, or changes vectors in a way that is not supported.
+    RAISES (ValueError): if a value is not possible, or changes vectors in a way that is not
+        supported.
     """
     modules = read_modules(folder)
     if not modules:
@@ -241,10 +264,10 @@ def read_settings(
         and given != CROSS_ENCODER
         and _has_head(transformer_folder(folder))
     ):
-        return SentenceTransformersConfig(
-            name=name
-        )  # whose classifier is read without the other files
-    # CrossEncoder takes the transformer of a SentenceTransformer, with a new head and without prompts.
+        # Whose classifier is read without the other files
+        return SentenceTransformersConfig(name=name)
+    # CrossEncoder takes the transformer of a SentenceTransformer, with a new head and without
+    # prompts.
     is_new = model_type == CROSS_ENCODER and given == SENTENCE_TRANSFORMER
     if is_new:
         model_type = SENTENCE_TRANSFORMER
@@ -294,7 +317,10 @@ def _plain_settings(folder: Path, name: str) -> SentenceTransformersConfig:
 
 
 def _check_modules(folder: Path, modules: list["Module"], model_type: str) -> None:
-    """Check that the modules of a folder, except unknown ones, can be followed. RAISES (ValueError): if not."""
+    """Check that the modules of a folder, except unknown ones, can be followed.
+
+    RAISES (ValueError): if not.
+    """
     file = folder / MODULES_FILE
     listed = json.loads(file.read_text(encoding="utf8"))
     for entry in listed:
@@ -307,7 +333,8 @@ def _check_modules(folder: Path, modules: list["Module"], model_type: str) -> No
     if model_type == CROSS_ENCODER and kinds != ["Transformer"]:
         foreign = next(filter(None, (foreign_module(folder, module) for module in modules)), None)
         raise foreign or ValueError(
-            f"The folder {folder} is a CrossEncoder with the modules {', '.join(kinds)}: expected one Transformer, "
+            f"The folder {folder} is a CrossEncoder with the modules {', '.join(kinds)}: expected "
+            "one Transformer, "
             "with a head for sequence classification. Use another cross-encoder."
         )
     known = [kind for kind in kinds if kind in (*KNOWN_MODULES, "Dense")]
@@ -323,13 +350,18 @@ def _check_modules(folder: Path, modules: list["Module"], model_type: str) -> No
 class Module(NamedTuple):
     """A module of a sentence encoder."""
 
-    kind: str  # its class; with its package if that is not sentence_transformers
+    # Its class; with its package if that is not sentence_transformers
+    kind: str
     folder: Path
-    type: str  # as modules.json names it
+    # As modules.json names it
+    type: str
 
 
 def read_modules(folder: Path) -> list[Module]:
-    """Return the modules of a sentence encoder; none for a plain one. RAISES (ValueError): if the list is damaged."""
+    """Return the modules of a sentence encoder; none for a plain one.
+
+    RAISES (ValueError): if the list is damaged.
+    """
     file, modules = folder / MODULES_FILE, []
     if not file.exists():
         return []
@@ -370,22 +402,30 @@ def _first_link(folder: Path, path: str) -> Path | None:
 
 
 def foreign_module(folder: Path, module: Module) -> ValueError | None:
-    """Return the error for a module of sentence-transformers that is unknown here; None for others."""
+    """Return the error for a module of sentence-transformers that is unknown here.
+
+    None for others.
+    """
     if module.kind not in FOREIGN:
         return None
     kind, remedy = FOREIGN[module.kind]
     return ValueError(
-        f"The folder {folder} has the module {module.type}, which is unknown here: it is {kind}. {remedy}"
+        f"The folder {folder} has the module {module.type}, which is unknown here: it is {kind}. "
+        f"{remedy}"
     )
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Return where config.json and the weights are. RAISES (ValueError): if the first module is no Transformer."""
+    """Return where config.json and the weights are.
+
+    RAISES (ValueError): if the first module is no Transformer.
+    """
     for module in read_modules(folder)[:1]:
         if module.kind == _STATIC:
             raise ValueError(
                 f"The folder {folder} holds a static encoder, a table without a transformer. Use "
-                f"spacy-sbert.StaticSentenceEncoder.v1, or python -m spacy sbert import {folder} OUT."
+                f"spacy-sbert.StaticSentenceEncoder.v1, or python -m spacy sbert import {folder} "
+                "OUT."
             )
         if module.kind != "Transformer":
             raise foreign_module(folder, module) or ValueError(
@@ -409,7 +449,8 @@ def read_pooling(folder: Path) -> tuple[str, bool]:
     file = folder / "config.json"
     if not read_object(file):
         raise ValueError(
-            f"The file {file}, which names the pooling, is missing or empty. Copy or download the encoder again, with "
+            f"The file {file}, which names the pooling, is missing or empty. Copy or download the "
+            "encoder again, with "
             "the folders inside of it."
         )
     config = read_file(file, _Settings)
@@ -428,7 +469,7 @@ def read_pooling(folder: Path) -> tuple[str, bool]:
     return "+".join(POOLING_MODES[name] for name in names), config.include_prompt is not False
 
 
-def read_keys(file: Path, keys: Keys) -> Any:  # noqa: ANN401 (a _Settings)
+def read_keys(file: Path, keys: Keys) -> Any:
     """Return the values of a file that are followed, and warn of unknown keys; see folder_keys.
 
     RAISES (ValueError): if a key is refused, or a value does not fit.
@@ -442,8 +483,10 @@ def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
     for name, value, key in refused_keys(content, keys):
         allowed = " or ".join(json.dumps(one) for one in key.allowed)
         raise ValueError(
-            f"The file {file} sets {name} = {_shown(value)} ({key.reason}), which is not supported: expected "
-            f"{allowed}. Use another encoder, or a copy of the folder without that key, which has other vectors."
+            f"The file {file} sets {name} = {_shown(value)} ({key.reason}), which is not "
+            "supported: expected "
+            f"{allowed}. Use another encoder, or a copy of the folder without that key, which has "
+            "other vectors."
         )
     if unknown := ", ".join(unknown_keys(content, keys)):
         warn(Warnings.UNKNOWN_FOLDER_KEYS.format(file=file, names=unknown))
@@ -454,13 +497,18 @@ def check_merged(folder: Path) -> None:
     files = [name for name in _ADAPTER_FILES if (folder / name).is_file()]
     if files:
         raise ValueError(
-            f"The folder {folder} holds an adapter ({', '.join(files)}), which is not followed. Merge it into its "
-            "encoder: in sentence-transformers model[0].model.merge_and_unload() of peft, and save that."
+            f"The folder {folder} holds an adapter ({', '.join(files)}), which is not followed. "
+            "Merge it into its "
+            "encoder: in sentence-transformers model[0].model.merge_and_unload() of peft, and "
+            "save that."
         )
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; empty if there is no such file. RAISES (ValueError): if it is not an object."""
+    """Return the object in a JSON file; empty if there is no such file.
+
+    RAISES (ValueError): if it is not an object.
+    """
     if not file.exists():
         return {}
     try:
@@ -490,7 +538,8 @@ def read_file(file: Path, kind: type[_FileT]) -> _FileT:
 def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError:
     """Return the error for a value in a file of an encoder's folder."""
     return ValueError(
-        f"The file {file}, a part of the encoder's folder, says {key} = {_shown(value)}: expected {expected}. Correct "
+        f"The file {file}, a part of the encoder's folder, says {key} = {_shown(value)}: expected "
+        f"{expected}. Correct "
         "it, or download the encoder again."
     )
 

@@ -20,12 +20,15 @@ from .spans import SpanGetter
 from .surroundings import undisturbed
 from .transformer import SpanTransformer, load
 
-if TYPE_CHECKING:  # these load what only their own architectures need
+# These load what only their own architectures need
+if TYPE_CHECKING:
     from .listener import SentenceListener, Tok2VecEncoder
     from .static_embedding import StaticEmbedding
 
-_Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
-GET_SPANS = "get_spans_of_whole_docs"  # beside "get_spans", which is that of a transformer
+# Takes the gradient of the vectors of each Doc
+_Backprop = Callable[[list[Any]], Any]
+# Beside "get_spans", which is that of a transformer
+GET_SPANS = "get_spans_of_whole_docs"
 
 
 def is_listener(node: Model) -> "TypeGuard[SentenceListener]":
@@ -48,7 +51,8 @@ class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
 
     source (Model): an encoder, which reads rows by itself, or a listener to a shared transformer.
     pooling (SentencePooling): makes a vector of the states of a row.
-    get_spans (Callable): the rows of Docs if the shared transformer encodes whole Docs, as a curated one does.
+    get_spans (Callable): the rows of Docs if the shared transformer encodes whole Docs, as a
+        curated one does.
     """
 
     def __init__(
@@ -58,7 +62,8 @@ class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
         if hasattr(source, "read"):
             refs: dict[str, Model | None] = {"reader": source, "pooling": pooling}
             if isinstance(source, SpanTransformer):
-                # As saved pipelines have it, whose weights go by position: the layer between has none.
+                # As saved pipelines have it, whose weights go by position: the layer between has
+                # none.
                 layers = [chain(source, Model("split-trf-batch", _identity), pooling)]
                 refs["transformer"] = source
             super().__init__("sentence_encoder", _forward, init=_init, layers=layers, refs=refs)
@@ -83,9 +88,11 @@ def _identity(model: Model, X: object, is_train: bool) -> tuple[object, Callable
     return X, lambda dX: dX
 
 
-def _init(model: SentenceEncoder, X: Any = None, Y: object = None) -> None:  # noqa: ANN401 (Docs)
-    for layer in model.layers:  # X: Docs, of which a chain would encode them
-        if not is_replaced(layer):  # a copy of a curated transformer has its weights
+def _init(model: SentenceEncoder, X: Any = None, Y: object = None) -> None:
+    # X: Docs, of which a chain would encode them
+    for layer in model.layers:
+        # A copy of a curated transformer has its weights
+        if not is_replaced(layer):
             layer.initialize(X=X if is_token_encoder(layer) else None)
 
 
@@ -121,7 +128,8 @@ def _read(
         return reader.read(docs, prompt=settings.prompt, with_pieces=with_pieces, is_train=is_train)
     if settings.prompt is not None:
         raise ValueError(
-            f"Cannot put the prompt '{settings.prompt}' before Docs: other components read the output of a shared "
+            f"Cannot put the prompt '{settings.prompt}' before Docs: other components read the "
+            "output of a shared "
             "transformer, too. Use spacy-sbert.SentenceEncoder.v1, or encode(texts)."
         )
     outputs, backprop = model.layers[0](docs, is_train)
@@ -144,7 +152,10 @@ def _without_pieces(batch: EncodedSpans) -> EncodedSpans:
 
 
 def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:
-    """Return the width of vectors where there is no row; 0 if that of a shared transformer's states is unknown."""
+    """Return the width of vectors where there is no row.
+
+    0 if that of a shared transformer's states is unknown.
+    """
     for node in model.layers[0].walk():
         encoder = node.transformer if is_listener(node) else node
         folder = load(encoder).settings if isinstance(encoder, SpanTransformer) else None

@@ -35,9 +35,12 @@ from .spans import getter_settings
 from .surroundings import undisturbed
 from .transformer import SpanTransformer, load
 
-TokenPooling = Model[Ragged, Floats2d]  # from the states of each token's wordpieces to a vector
-_CHUNK = 32  # Docs whose states are copied at a time: they stay in the cache
-_STATES = "spacy_sbert.states_{id}"  # among the hooks of a Doc, which its bytes do not have
+# From the states of each token's wordpieces to a vector
+TokenPooling = Model[Ragged, Floats2d]
+# Docs whose states are copied at a time: they stay in the cache
+_CHUNK = 32
+# Among the hooks of a Doc, which its bytes do not have
+_STATES = "spacy_sbert.states_{id}"
 
 
 class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Floats2d]], Model):
@@ -78,7 +81,10 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
     def read(
         self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
     ) -> Iterator[EncodedSpans]:
-        """Yield the rows of Docs and their states, see SpanTransformer.read; windows that overlap as one row."""
+        """Yield the rows of Docs and their states, see SpanTransformer.read.
+
+        Windows that overlap as one row.
+        """
         may_overlap = not is_train and not getter_settings(self.transformer.attrs["get_spans"])
         pieces_needed = with_pieces or may_overlap
         with self.transformer.read(
@@ -90,7 +96,10 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
             yield batch
 
     def encode(self, docs: list[Doc], *, is_train: bool, with_pieces: bool = True) -> EncodedSpans:
-        """Return the rows of Docs, and the states of all their wordpieces; with_pieces: see encode_spans."""
+        """Return the rows of Docs, and the states of all their wordpieces.
+
+        with_pieces: see encode_spans.
+        """
         with self.transformer.read(
             docs, prompt=None, with_pieces=with_pieces, is_train=is_train
         ) as batch:
@@ -106,7 +115,10 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
         return self.get_dim("nO")
 
     def to_dict(self) -> dict:
-        """Return the model's state; loads the weights first, so that its width is saved with them."""
+        """Return the model's state.
+
+        Loads the weights first, so that its width is saved with them.
+        """
         load(self.transformer)
         self.set_dim("nO", self.transformer.get_dim("nO"))
         return super().to_dict()
@@ -171,8 +183,10 @@ def pool_tokens(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Array]]]:
     """Return the vectors of the tokens of Docs, and what takes their gradient to that of the states.
 
-    batch (EncodedSpans): of the Docs, with the characters of its wordpieces. width (int): of a vector.
-    RETURNS (list[Floats2d], Callable): float (tokens, width) for each Doc; zeros for a token without wordpieces.
+    batch (EncodedSpans): of the Docs, with the characters of its wordpieces. width (int): of a
+        vector.
+    RETURNS (list[Floats2d], Callable): float (tokens, width) for each Doc; zeros for a token
+        without wordpieces.
     """
     if not len(batch.lengths):
         return [pooling.ops.alloc2f(len(doc), width) for doc in docs], lambda d_vectors: []
@@ -181,9 +195,11 @@ def pool_tokens(
     counts = numpy.asarray(pieces.lengths)
     vectors = xp.zeros((len(counts), width), dtype=pieces.dataXd.dtype)
     of_docs = [vectors[start:end] for start, end in pairwise(borders_of(map(len, docs)))]
-    if not counts.any():  # nothing but white space
+    # Nothing but white space
+    if not counts.any():
         return of_docs, lambda d_vectors: backprop_pieces(pieces.dataXd)
-    held = xp.asarray(numpy.flatnonzero(counts))  # a pooling need not know what to do with nothing
+    # A pooling need not know what to do with nothing
+    held = xp.asarray(numpy.flatnonzero(counts))
     lengths = pooling.ops.asarray1i(counts[counts > 0].tolist())
     pooled, backprop_pooling = pooling(Ragged(pieces.data, lengths), is_train)
     vectors[held] = pooled
@@ -211,9 +227,8 @@ def _token_pieces(
 
 def _align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
     """Return the ascending indices of the wordpieces of each token of Docs: those that share a character with it."""
-    starts = borders_of(
-        len(doc.text) + 1 for doc in docs
-    )  # Docs are laid end to end on one line of characters
+    # Docs are laid end to end on one line of characters
+    starts = borders_of(len(doc.text) + 1 for doc in docs)
     line = numpy.concatenate(
         [
             doc.to_array(IDX).astype("int64") + start
@@ -240,7 +255,10 @@ def _places(batch: EncodedSpans) -> numpy.ndarray:
 
 
 class _DocsOfInitialize(WeakSet[Doc]):
-    """Docs that a component is initialized with, which no transformer has processed. A copy is empty."""
+    """Docs that a component is initialized with, which no transformer has processed.
+
+    A copy is empty.
+    """
 
     def __reduce__(self) -> tuple[type, tuple]:
         return _DocsOfInitialize, ()
@@ -263,10 +281,12 @@ class TransformerListener(ConfiguredModel, Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.upstream: TransformerTok2Vec | None = (
-            None  # the model of the component, once the pipeline is known
+            # The model of the component, once the pipeline is known
+            None
         )
         self.needs_states = (
-            False  # whether `doc.tensor` will not do, as it pools in another way than the component
+            # Whether `doc.tensor` will not do, as it pools in another way than the component
+            False
         )
         self.initialized_with = _DocsOfInitialize()
         self.receive(None, None, None)
@@ -284,7 +304,10 @@ class TransformerListener(ConfiguredModel, Model):
         self._backprop = backprop
 
     def received(self, docs: list[Doc]) -> tuple[list[Floats2d], Callable] | None:
-        """Return the vectors of a batch in training, and the callback; None if there are none that were not used."""
+        """Return the vectors of a batch in training, and the callback.
+
+        None if there are none that were not used.
+        """
         if self._outputs is None or self._backprop is None:
             return None
         if self._batch_id != Tok2VecListener.get_batch_id(docs):
@@ -303,14 +326,16 @@ def _init_listener(model: Model, X: list[Doc] | None = None, Y: object = None) -
 def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     listener = cast(TransformerListener, model)
     received = listener.received(docs) if is_train else None
-    if received is None:  # in use, or the transformer is frozen
+    # In use, or the transformer is frozen
+    if received is None:
         return _vectors_on_docs(listener, docs, is_train)
     vectors, upstream = received
 
     def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
         listener.receive(None, None, None)
         upstream([d_doc * listener.grad_factor for d_doc in d_vectors])
-        return docs  # TextCatEnsemble adds it to that of another layer
+        # TextCatEnsemble adds it to that of another layer
+        return docs
 
     return vectors, backprop
 
@@ -322,7 +347,8 @@ def _vectors_on_docs(
     tok2vec = listener.upstream
     if tok2vec is None:
         raise ValueError(
-            f"A component listens to an 'sbert_transformer' (upstream = '{listener.upstream_name}'), and none stands "
+            "A component listens to an 'sbert_transformer' (upstream = "
+            f"'{listener.upstream_name}'), and none stands "
             "before it. Add one before it, or correct upstream."
         )
     width = tok2vec.width
@@ -349,12 +375,17 @@ class DocStates:
     """The rows of one Doc, and the states of their wordpieces, N in all."""
 
     rows: SpanBatch
-    lengths: numpy.ndarray  # int64 (windows,), the wordpieces of each window
-    values: list[Array]  # of each window, float (wordpieces, width)
-    characters: numpy.ndarray  # int32 (N, 2), of each wordpiece in the Doc
-    of_text: numpy.ndarray  # bool (N,), all but special tokens and those of a prompt
+    # int64 (windows,), the wordpieces of each window
+    lengths: numpy.ndarray
+    # Of each window, float (wordpieces, width)
+    values: list[Array]
+    # int32 (N, 2), of each wordpiece in the Doc
+    characters: numpy.ndarray
+    # Bool (N,), all but special tokens and those of a prompt
+    of_text: numpy.ndarray
     n_lead: int = 0
-    text: str | None = None  # of the first row
+    # Of the first row
+    text: str | None = None
 
     @classmethod
     def empty(cls) -> "DocStates":
@@ -369,7 +400,10 @@ _EMPTY = DocStates.empty()
 
 
 class _StoredStates:
-    """The states of a Doc for those that listen: each takes them once, then they go. A copy is empty."""
+    """The states of a Doc for those that listen: each takes them once, then they go.
+
+    A copy is empty.
+    """
 
     def __init__(self, states: DocStates | None = None, listeners: Iterable[Model] = ()):
         self.states = states
@@ -463,7 +497,8 @@ def as_stretch(states: DocStates, doc: Doc) -> tuple[DocStates, numpy.ndarray]:
     chosen = numpy.unique(_in_first_windows(align, states.lengths))
     n_text = len(chosen)
     if not n_text:
-        chosen = numpy.zeros(1, dtype="int64")  # a special token stands for no text
+        # A special token stands for no text
+        chosen = numpy.zeros(1, dtype="int64")
     xp = get_array_module(states.values[0])
     rows = SpanBatch(
         numpy.array([[0, states.rows.spans[:, 1].max()]]),
@@ -510,7 +545,8 @@ def take_states(docs: list[Doc], transformer: SpanTransformer, listener: Model) 
         if states is None and len(doc):
             raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
         found.append(_EMPTY if states is None else states)
-    for doc in docs:  # one may be there twice
+    # One may be there twice
+    for doc in docs:
         stored = doc.user_hooks.get(name)
         if isinstance(stored, _StoredStates):
             stored.waiting.discard(listener.id)

@@ -55,7 +55,8 @@ def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
     """Write the files in the bytes of a shim to an empty folder, and return the settings among them."""
     try:
         state = srsly.msgpack_loads(data)
-    except Exception as error:  # whatever the bytes lead the parser to
+    except Exception as error:
+        # Whatever the bytes lead the parser to
         raise _damaged(
             f"it ends early, or is not a saved encoder ({error or type(error).__name__})"
         ) from error
@@ -92,7 +93,8 @@ def _writing_to(folder: Path) -> Iterator[None]:
     """Raise an OSError for every failure to write to a folder, whatever a library makes of it."""
     try:
         yield
-    except Exception as error:  # of a full disk; tokenizers know no other kind
+    except Exception as error:
+        # Of a full disk; tokenizers know no other kind
         names_no_file = isinstance(error, OSError) and error.filename is None
         if names_no_file or isinstance(error, SafetensorError) or type(error) is Exception:
             raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
@@ -115,7 +117,8 @@ def _states(
         output = weights(**taken, **mask)
         is_classifier = "logits" in output
         return output.logits if is_classifier else output.last_hidden_state
-    engine = cast(PackedBert, inference.engine_of(weights, "float32"))  # kept for use
+    # Kept for use
+    engine = cast(PackedBert, inference.engine_of(weights, "float32"))
     ids, types = inputs["input_ids"], inputs.get("token_type_ids")
     return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
 
@@ -136,23 +139,28 @@ def _counts_padding(
         weights(input_ids=each["input_ids"], attention_mask=each["attention_mask"])[0]
         for each in (alone, padded)
     )
-    if states.dim() == 3:  # else logits
+    # Else logits
+    if states.dim() == 3:
         behind = behind[:, -length:]
     return not torch.allclose(states, behind, atol=1e-4)
 
 
 class TransformerShim(PyTorchShim):
-    """A transformer that is looked for and loaded when it is first needed; for the arguments see SpanTransformer.
+    """A transformer that is looked for and loaded when it is first needed.
 
-    `nlp.update(examples, sgd=optimizer)` has a shared transformer finish its update before the last of its listeners
-    has returned the gradient. Such an update waits for the gradient, at most until the next forward pass.
+    For the arguments see SpanTransformer.
+
+    `nlp.update(examples, sgd=optimizer)` has a shared transformer finish its update before the last
+    of its listeners has returned the gradient. Such an update waits for the gradient, at most until
+    the next forward pass.
     """
 
-    _trial: tuple[str, ...] = ("a",)  # a text that is encoded once it is loaded
-    _model_type = SENTENCE_TRANSFORMER  # whose files of the folder are read
-    weights: (
-        Network | BertParameters
-    )  # None until they are loaded; of BertParameters `network` makes the model
+    # A text that is encoded once it is loaded
+    _trial: tuple[str, ...] = ("a",)
+    # Whose files of the folder are read
+    _model_type = SENTENCE_TRANSFORMER
+    # None until they are loaded; of BertParameters `network` makes the model
+    weights: Network | BertParameters
 
     @undisturbed()
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
@@ -169,7 +177,8 @@ class TransformerShim(PyTorchShim):
         self._deferred: list[Optimizer] = []
         self._is_packable = self._is_saved = False
         self.tokenizer: Tokenizer = None
-        self._vocab_file: bytes | None = None  # which slow tokenizers copy when they are saved
+        # Which slow tokenizers copy when they are saved
+        self._vocab_file: bytes | None = None
         in_half = self.precision == "float16"
         scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
         super().__init__(None, mixed_precision=in_half, grad_scaler=scaler)
@@ -203,9 +212,8 @@ class TransformerShim(PyTorchShim):
     @property
     def _hfmodel(self) -> SimpleNamespace:
         """The names by which spacy-transformers reads it."""
-        given = (
-            TransformerConfig() if self._is_saved else self.options
-        )  # what a saved encoder was made with is in it
+        # What a saved encoder was made with is in it
+        given = TransformerConfig() if self._is_saved else self.options
         return SimpleNamespace(
             tokenizer=self.tokenizer,
             transformer=self.network,
@@ -243,7 +251,10 @@ class TransformerShim(PyTorchShim):
 
     @contextmanager
     def encoding(self, wordpieces: TokenizedBatch) -> Iterator[Backend]:
-        """Yield what encodes windows without a graph in the precision asked for; meanwhile the weights stay."""
+        """Yield what encodes windows without a graph in the precision asked for.
+
+        Meanwhile the weights stay.
+        """
         # Hugging Face's modules may keep things of a pass, which another thread would change.
         with self.use.encoding(alone=self.precision == REFERENCE or not self._is_packable):
             engine = self.inference_engine(wordpieces)
@@ -260,7 +271,10 @@ class TransformerShim(PyTorchShim):
         return self._inference.engine_of(weights, precision, wordpieces)
 
     def calibrate(self, wordpieces: TokenizedBatch) -> None:
-        """Find the ranges by which "int8" rounds; the next change of the weights drops them. See BackendCache."""
+        """Find the ranges by which "int8" rounds; the next change of the weights drops them.
+
+        See BackendCache.
+        """
         self.load()
         with self.use.encoding():
             self._inference.calibrate(self.weights, wordpieces)
@@ -271,7 +285,10 @@ class TransformerShim(PyTorchShim):
         return self._inference.calibration(self.weights)
 
     def generation(self, *, refresh: bool = False) -> object:
-        """Return an object that is replaced when the weights change; refresh: whether to look at them now."""
+        """Return an object that is replaced when the weights change.
+
+        refresh: whether to look at them now.
+        """
         if refresh:
             self.inference_engine()
         return self._inference.generation(self.weights)
@@ -315,7 +332,10 @@ class TransformerShim(PyTorchShim):
     # In training
 
     def begin_update(self, wordpieces: TokenizedBatch) -> tuple[list[TokenEmbeddings], Backprop]:  # type: ignore[override]
-        """Encode windows with dropout; the callback takes the gradients of their states to the parameters."""
+        """Encode windows with dropout.
+
+        The callback takes the gradients of their states to the parameters.
+        """
         from .engine.training import cached_forward, plain_forward  # noqa: PLC0415 (only training needs it)
 
         size, network, precision = self.mini_batch_size, self.network, self.arithmetic
@@ -353,9 +373,11 @@ class TransformerShim(PyTorchShim):
     ) -> None:
         """Take gradients back to the parameters, and make the updates that waited for them."""
         with self.use.changing(), torch.enable_grad():
-            self._model.train()  # activations may be computed again, and it may have encoded meanwhile
+            # Activations may be computed again, and it may have encoded meanwhile
+            self._model.train()
             scaled = cast(list[torch.Tensor], self._grad_scaler.scale(d_outputs, inplace=True))
-            # Gradients of earlier parts of an accumulated batch are unscaled already, and will be once more.
+            # Gradients of earlier parts of an accumulated batch are unscaled already, and will be
+            # once more.
             self._grad_scaler.scale(self._gradients(), inplace=True)
             backward(scaled)
             self._grad_scaler.unscale(self._gradients())
@@ -387,7 +409,8 @@ class TransformerShim(PyTorchShim):
         from .engine.training import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
 
         unshare(self._model)
-        overflow = self._grad_scaler.found_inf  # then nothing is updated
+        # Then nothing is updated
+        overflow = self._grad_scaler.found_inf
         if self.options.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
         parameters = {
@@ -421,7 +444,8 @@ class TransformerShim(PyTorchShim):
                 for name, weight in self._model.state_dict().items()
                 if name in others
             }
-        step = self.use.begin_step()  # an update that another thread makes meanwhile would be lost
+        # An update that another thread makes meanwhile would be lost
+        step = self.use.begin_step()
         try:
             self._load_weights(
                 {name: xp2torch(other).view_as(kept[name]) for name, other in others.items()}
@@ -432,7 +456,8 @@ class TransformerShim(PyTorchShim):
             self.use.end_step(step)
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        if weights:  # else the backend stays, too
+        # Else the backend stays, too
+        if weights:
             with self.use.changing():
                 unshare(self._model)
                 self._model.load_state_dict(weights, strict=False)
@@ -479,7 +504,8 @@ class TransformerShim(PyTorchShim):
         self._make_updates()
         with _writing_to(folder), self.use.encoding(), loading.without_bars():
             self.network.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-            if self._vocab_file is not None:  # the file itself may be gone
+            # The file itself may be gone
+            if self._vocab_file is not None:
                 self.tokenizer.vocab_file = str(
                     folder / self.tokenizer.vocab_files_names["vocab_file"]
                 )
@@ -487,7 +513,10 @@ class TransformerShim(PyTorchShim):
             self.tokenizer.save_pretrained(str(folder))
 
     def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
-        """Load an encoder that to_bytes wrote. RAISES (ValueError): if the bytes are not those of such an encoder."""
+        """Load an encoder that to_bytes wrote.
+
+        RAISES (ValueError): if the bytes are not those of such an encoder.
+        """
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
@@ -497,7 +526,8 @@ class TransformerShim(PyTorchShim):
                     )
             except DivergedError:
                 raise
-            except ValueError as error:  # users do not know the folder by that name
+            except ValueError as error:
+                # Users do not know the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         return self
 
@@ -511,10 +541,12 @@ class TransformerShim(PyTorchShim):
     ) -> None:
         """Load what a folder holds.
 
-        is_saved (bool): whether a pipeline was saved with it. is_plain (bool): whether no modules.json lists its parts.
+        is_saved (bool): whether a pipeline was saved with it. is_plain (bool): whether no
+            modules.json lists its parts.
         """
         source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
-        config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
+        # Which version 5 reads with the tokenizer, too
+        config = loading.load_config(source)
         tokenizer = loading.load_tokenizer(source)
         if "attention_mask" not in tokenizer.model_input_names:
             self._warn_of_padding(
@@ -557,12 +589,16 @@ class TransformerShim(PyTorchShim):
         self._deferred = []
         loading.prepare_training(self.weights, self.options)
         warn_of_slow(self.precision, self.device.type)
-        self.settings = replace(settings, max_length=limit)  # last: now it is loaded
+        # last: now it is loaded
+        self.settings = replace(settings, max_length=limit)
 
     def _may_pad(
         self, name: str, tokenizer: Tokenizer, network: Network, limit: int | None
     ) -> bool:
-        """Return whether rows may be padded; warn if not: sentence-transformers pads them, and vectors differ."""
+        """Return whether rows may be padded.
+
+        warn if not: sentence-transformers pads them, and vectors differ.
+        """
         has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
         if getattr(network.config, "attention_type", None) == loading.SPARSE:
             warn(Warnings.SPARSE_ATTENTION.format(name=name))
@@ -571,7 +607,8 @@ class TransformerShim(PyTorchShim):
             network, tokenizer, limit
         ):
             return True
-        if has_mask:  # else there is a warning already
+        # Else there is a warning already
+        if has_mask:
             self._warn_of_padding(name, kind, has_reference=True)
         return False
 

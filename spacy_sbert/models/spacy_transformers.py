@@ -95,7 +95,8 @@ def _forward(
         pooler = getattr(shim.network, "pooler", None)
         if pooler is not None and not is_train:
             with torch.no_grad():
-                model_output["pooler_output"] = pooler(hidden)  # it has no dropout
+                # It has no dropout
+                model_output["pooler_output"] = pooler(hidden)
     else:
         inputs: dict[str, Any] = {
             "input_ids": padded.input_ids,
@@ -130,7 +131,8 @@ class _PaddedBatch(WordpieceBatch):
     """A WordpieceBatch that knows its rows; several windows for a Span that was too long."""
 
     rows: SpanBatch
-    characters: numpy.ndarray  # int32 (windows, wordpieces, 2), of each wordpiece in its Doc
+    # int32 (windows, wordpieces, 2), of each wordpiece in its Doc
+    characters: numpy.ndarray
 
     def __getitem__(self, index: int | slice) -> "_PaddedBatch":
         windows = (
@@ -196,7 +198,7 @@ def _pad_wordpieces(
     shape = len(lengths), int(lengths.max())
     places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
 
-    def pad(values: numpy.ndarray | int, padding: int, dtype: str) -> Any:  # noqa: ANN401 (an array for spacy-transformers)
+    def pad(values: numpy.ndarray | int, padding: int, dtype: str) -> Any:
         padded = numpy.full((*shape, *numpy.shape(values)[1:]), padding, dtype=dtype)
         padded.reshape(-1, *padded.shape[2:])[places] = values
         return padded
@@ -230,9 +232,8 @@ def _pad_states(
         padded[places[-1]] = xp2torch(part.values, device=device)
 
     def backprop(d_padded: torch.Tensor) -> list[Array]:
-        flat = d_padded.reshape(-1, width).to(
-            device
-        )  # a thread that does not know of the GPU makes it on the CPU
+        # A thread that does not know of the GPU makes it on the CPU
+        flat = d_padded.reshape(-1, width).to(device)
         return [torch2xp(flat[of_part]) for of_part in places]
 
     return padded.view(*shape, width), backprop
@@ -271,9 +272,8 @@ def spans_from_transformer_data(
             for number, border in zip(numbers, borders, strict=True):
                 data = datas[held[number]]
                 states = data.model_output["last_hidden_state"]
-                d_states = get_array_module(states).zeros_like(
-                    states
-                )  # in the dtype that the transformer gave
+                # In the dtype that the transformer gave
+                d_states = get_array_module(states).zeros_like(states)
                 places = read[held[number]].places
                 d_states.reshape(-1, states.shape[-1])[places] = d_part[slice(*border)].astype(
                     states.dtype
@@ -302,11 +302,13 @@ def _read(data: TransformerData, doc: Doc) -> _Read:
             Ragged(cast(Any, indices), data.align.lengths), [doc], len(places)
         )
         rows = _aligned_rows(data, doc)
-    hidden = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
+    # (windows, wordpieces, width)
+    hidden = data.model_output["last_hidden_state"]
     xp = get_array_module(hidden)
     values = hidden.reshape(-1, hidden.shape[-1])[xp.asarray(places)]
     if values.dtype == xp.float16:
-        values = values.astype(xp.float32)  # sums would lose too much in half precision
+        # Sums would lose too much in half precision
+        values = values.astype(xp.float32)
     windows = xp.split(values, numpy.cumsum(lengths)[:-1])
     states = DocStates(rows, lengths, windows, characters, characters[:, 1] > characters[:, 0])
     if not rows.overlap:
@@ -332,7 +334,8 @@ def _aligned_rows(data: TransformerData, doc: Doc) -> SpanBatch:
     last = numpy.maximum(last, starts - 1)
     weights = (numpy.bincount(rows, minlength=n_rows) > 0).astype("int64")
     n_cut = ends - last - 1
-    if (n_cut < 0).any():  # a token is in two rows
+    # A token is in two rows
+    if (n_cut < 0).any():
         ends = numpy.maximum(ends, last + 1)
         n_cut = numpy.zeros(n_rows, dtype="int64")
     spans = [doc[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]

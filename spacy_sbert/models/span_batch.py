@@ -17,8 +17,10 @@ from .sbert_config import SentenceTransformersConfig
 from .spans import trimmed
 from .tokenization import BatchTokenizer, TokenizedBatch
 
-Array: TypeAlias = Any  # of NumPy or CuPy
-Backprop = Callable[[list[Array]], Any]  # takes the gradient of the values of each TokenEmbeddings
+# Of NumPy or CuPy
+Array: TypeAlias = Any
+# Takes the gradient of the values of each TokenEmbeddings
+Backprop = Callable[[list[Array]], Any]
 
 
 @dataclass
@@ -48,10 +50,11 @@ class SpanBatch:
     spans: int64 (rows, 2), start and end token.
     row_of: int64 (windows,), the row to which each window belongs; ascending.
     window_weights: int64 (windows,), the wordpieces in each window, without special tokens.
-    n_cut: int64 (rows,), wordpieces cut off; tokens at the row's end that have no wordpieces, white space among them,
-        if another package's model made the batch.
+    n_cut: int64 (rows,), wordpieces cut off; tokens at the row's end that have no wordpieces, white
+        space among them, if another package's model made the batch.
     settings: of the encoder, None if another package's model made the batch.
-    characters: int64 (rows, 2), of each row in its Doc, without white space at its ends; None if they are not known.
+    characters: int64 (rows, 2), of each row in its Doc, without white space at its ends; None if
+        they are not known.
     is_stretch: bool (rows,), whether a row stands for windows that overlap; None if none does.
     """
 
@@ -126,8 +129,12 @@ class SpanBatch:
 
     @property
     def overlap(self) -> bool:
-        """Whether rows of one Doc share tokens; sentences behind the row of their Doc do not count."""
-        if len(self.spans) < 2:  # as most Docs have it
+        """Whether rows of one Doc share tokens.
+
+        Sentences behind the row of their Doc do not count.
+        """
+        # As most Docs have it
+        if len(self.spans) < 2:
             return False
         apart = self.spans[1:] if (self.spans[1:, 1] <= self.spans[0, 1]).all() else self.spans
         return bool((apart[1:, 0] < apart[:-1, 1]).any())
@@ -138,15 +145,18 @@ class EncodedSpans:
     """The rows of a batch of Docs, and the states that an encoder gives for their windows, N wordpieces in all.
 
     rows: of all Docs, one after another.
-    borders: where the rows of each Doc begin, and where the last end; window_borders: the same of the windows.
+    borders: where the rows of each Doc begin, and where the last end; window_borders: the same of
+        the windows.
     lengths: int64 (windows,), the wordpieces of each window.
     states: of all windows, each once, in any order; none before they are encoded.
     backprop: what takes the gradients of their values to the encoder.
     n_lead: how many wordpieces at the start of each window are not pooled.
     texts: of each row; None if they are not known.
     characters: int32 (N, 2), of each wordpiece in its Doc; None if they are not needed.
-    of_text: bool (N,), all wordpieces but special tokens and those of a prompt; None if characters are not known.
-    kept: bool (N,), which wordpieces other Spans and Tokens of their Docs are made of, see keep_pieces.
+    of_text: bool (N,), all wordpieces but special tokens and those of a prompt; None if characters
+        are not known.
+    kept: bool (N,), which wordpieces other Spans and Tokens of their Docs are made of, see
+        keep_pieces.
     """
 
     rows: SpanBatch
@@ -178,13 +188,11 @@ class EncodedSpans:
         self.characters = characters
         self.of_text = self.kept = of_text
         n_docs = len(self.borders) - 1
-        if (
-            len(self.rows.spans) != n_docs or (numpy.diff(self.borders) != 1).any()
-        ):  # else each Doc is a row
+        # Else each Doc is a row
+        if len(self.rows.spans) != n_docs or (numpy.diff(self.borders) != 1).any():
             doc_of = numpy.repeat(numpy.arange(n_docs), numpy.diff(self.borders))
-            ends = self.rows.spans[:, 1] + doc_of * (
-                1 + self.rows.spans[:, 1].max(initial=0)
-            )  # Docs end to end
+            # Docs end to end
+            ends = self.rows.spans[:, 1] + doc_of * (1 + self.rows.spans[:, 1].max(initial=0))
             is_outermost = numpy.append(True, ends[1:] > numpy.maximum.accumulate(ends)[:-1])
             self.kept = of_text & numpy.repeat(is_outermost[self.rows.row_of], self.lengths)
 
@@ -206,11 +214,14 @@ def encode_spans(
 ) -> tuple[TokenizedBatch, EncodedSpans]:
     """Return the wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
 
-    spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least. prompt (str): before each.
-    with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token vectors need them.
+    spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least. prompt
+        (str): before each.
+    with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token
+        vectors need them.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
-    # The text of a whole Doc has its last space, which no Span has, nor a row of spacy-transformers.
+    # The text of a whole Doc has its last space, which no Span has, nor a row of
+    # spacy-transformers.
     with_space = tokenizer.overflow != "cut"
     texts = [
         span.doc.text if with_space and len(span) == len(span.doc) else span.text for span in flat
@@ -243,11 +254,13 @@ def encode_spans(
 def read_tokens(
     docs: list[Doc], spans: list[list[Span]], counts: numpy.ndarray, *, with_pieces: bool
 ) -> tuple[list[Span], numpy.ndarray, EncodedSpans]:
-    """Return the rows of Docs in units that were made of their tokens, white space left out; see encode_spans.
+    """Return the rows of Docs in units that were made of their tokens, white space left out.
+
+    See encode_spans.
 
     counts (int64 (tokens,)): how many units each token of all Docs has.
-    RETURNS (list[Span], int64 (N,), EncodedSpans): the rows of all Docs, the index of each of their N units among the
-        units of all Docs, and the batch, still without states: a window a row.
+    RETURNS (list[Span], int64 (N,), EncodedSpans): the rows of all Docs, the index of each of their
+        N units among the units of all Docs, and the batch, still without states: a window a row.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
     starts = [
@@ -272,9 +285,8 @@ def read_tokens(
     rows = SpanBatch(tokens, numpy.arange(len(flat)), lengths, nothing_cut, None, characters)
     batch = EncodedSpans(rows, borders_of(map(len, spans)), lengths)
     if with_pieces:
-        of_units = numpy.cumsum(of_tokens[is_kept, :2], axis=1).astype(
-            "int32"
-        )  # from a start and a length
+        # From a start and a length
+        of_units = numpy.cumsum(of_tokens[is_kept, :2], axis=1).astype("int32")
         of_units = numpy.repeat(of_units, of_rows, axis=0)
         batch.keep_pieces(of_units, numpy.ones(len(of_units), dtype=bool))
     return flat, ragged_arange((numpy.cumsum(counts) - counts)[places], of_rows), batch
@@ -301,7 +313,8 @@ def align_wordpieces(
 ) -> Ragged:
     """Return the ascending indices of the wordpieces of each token, of all Docs that have a Span, as int32.
 
-    Those of a slow tokenizer, which does not know their characters, are aligned by spacy-alignments.
+    Those of a slow tokenizer, which does not know their characters, are aligned by
+    spacy-alignments.
     """
     span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
     if wordpieces.offsets is not None:
@@ -335,10 +348,12 @@ def _align_offsets(
 ) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover, as spacy-transformers does row by row.
 
-    offsets (int64 (wordpieces, 2)): characters, from the Span's start. span_of (int64 (wordpieces,)): the Spans.
+    offsets (int64 (wordpieces, 2)): characters, from the Span's start. span_of (int64
+        (wordpieces,)): the Spans.
     """
     token_starts, bounds, shift = [], [], 0
-    for doc_spans in filter(None, spans):  # Docs are laid end to end on one line of characters
+    # Docs are laid end to end on one line of characters
+    for doc_spans in filter(None, spans):
         doc = doc_spans[0].doc
         token_starts.append(doc.to_array(IDX).astype("int64") + shift)
         ends = [span[-1].idx + len(span[-1].text_with_ws) for span in doc_spans]
@@ -349,18 +364,20 @@ def _align_offsets(
         shift += doc[-1].idx + len(doc[-1].text_with_ws)
     line, (firsts, lasts) = numpy.concatenate(token_starts), numpy.array(bounds)[span_of].T
     begin, end = offsets[:, 0] + firsts, numpy.minimum(offsets[:, 1] + firsts, lasts)
-    return align_characters(line, begin, end)  # no wordpiece reaches into another Span
+    # No wordpiece reaches into another Span
+    return align_characters(line, begin, end)
 
 
 def align_characters(line: numpy.ndarray, begin: numpy.ndarray, end: numpy.ndarray) -> Ragged:
     """Return the ascending indices of the wordpieces of each token, as int32: those that share a character with it.
 
-    line (int64 (tokens,)): where tokens begin, ascending. begin, end (int64 (wordpieces,)): of each wordpiece on the
-        same line; one without characters belongs to no token.
+    line (int64 (tokens,)): where tokens begin, ascending. begin, end (int64 (wordpieces,)): of each
+        wordpiece on the same line; one without characters belongs to no token.
     """
     pieces = numpy.flatnonzero(end > begin)
     first = numpy.searchsorted(line, begin[pieces], side="right") - 1
-    n_tokens = numpy.searchsorted(line, end[pieces] - 1, side="right") - first  # of each wordpiece
+    # Of each wordpiece
+    n_tokens = numpy.searchsorted(line, end[pieces] - 1, side="right") - first
     tokens, pieces = ragged_arange(first, n_tokens), numpy.repeat(pieces, n_tokens)
     order = numpy.lexsort((pieces, tokens))
     counts = numpy.bincount(tokens, minlength=len(line)).astype("int32")

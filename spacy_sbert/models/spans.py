@@ -15,7 +15,10 @@ SPANS_KEY = "sbert"
 
 
 def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
-    """Return the members of an example, in the order they were given (u, v); none if the Doc is not an example."""
+    """Return the members of an example, in the order they were given (u, v).
+
+    None if the Doc is not an example.
+    """
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
@@ -42,13 +45,15 @@ Unit = Literal["doc", "sent", "doc+sent"]
 def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
     """Span getter of sentence encoders: one row a Doc, one a sentence, both, or one for each member of a pair.
 
-    unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a sentencizer,
-        senter or parser before the encoder); "doc+sent" for one a Doc and, where there are boundaries of several
-        sentences, one a sentence behind it.
-    spans_key (str): a Doc with members in doc.spans[spans_key] is an example of training or evaluation: its members
-        are its rows, whatever the unit.
-    RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
-    RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has no boundaries.
+    unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a
+        sentencizer, senter or parser before the encoder); "doc+sent" for one a Doc and, where there
+        are boundaries of several sentences, one a sentence behind it.
+    spans_key (str): a Doc with members in doc.spans[spans_key] is an example of training or
+        evaluation: its members are its rows, whatever the unit.
+    RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none
+        for an empty Doc.
+    RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has
+        no boundaries.
     """
     return partial(_get_sentence_spans, unit=unit, spans_key=spans_key)
 
@@ -59,8 +64,10 @@ def strided_spans(window: Width = 128, stride: Width = 96) -> SpanGetter:
     """Span getter of long Docs: windows of tokens that may overlap.
 
     window (int): tokens in a window. stride (int): from the start of a window to that of the next.
-    RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
-    RAISES (ValueError): if stride is greater than window: tokens between windows would have no vector.
+    RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none
+        for an empty Doc.
+    RAISES (ValueError): if stride is greater than window: tokens between windows would have no
+        vector.
     """
     if stride > window:
         raise ValueError(invalid_value_message("stride", stride, f"at most window = {window}"))
@@ -72,7 +79,8 @@ def _get_strided_spans(docs: Iterable[Doc], window: int, stride: int) -> list[li
 
 
 def _strides(doc: Doc, window: int, stride: int) -> list[Span]:
-    last = max(len(doc) - window, 0)  # a window from here on reaches the end
+    # A window from here on reaches the end
+    last = max(len(doc) - window, 0)
     starts = range(0, last + stride, stride) if len(doc) else []
     return [doc[start : start + window] for start in starts]
 
@@ -81,13 +89,16 @@ def _get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[
     return [_rows(doc, unit, spans_key) for doc in docs]
 
 
-def getter_settings(getter: Any) -> dict[str, str]:  # noqa: ANN401 (a span getter of any package)
+def getter_settings(getter: Any) -> dict[str, str]:
     """Return the unit and spans_key of a span getter of this package; nothing for another."""
     return getter.keywords if getattr(getter, "func", None) is _get_sentence_spans else {}
 
 
 def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
-    """Return the rows of a Doc in the order of the text; one without tokens would break the alignment of its batch."""
+    """Return the rows of a Doc in the order of the text.
+
+    One without tokens would break the alignment of its batch.
+    """
     pair = members(doc, spans_key)
     if pair:
         return sorted((span for span in pair if len(span)), key=lambda span: (span.start, span.end))
@@ -105,7 +116,10 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
     if unit == "doc+sent":
         return [doc[:]]
     raise ValueError(
-        f"The Doc '{doc.text[:50]}' has no sentence boundaries, which unit = \"sent\" in get_spans needs. Put a "
-        'parser, senter or sentencizer before what encodes, nlp.add_pipe("sentencizer", before="sbert"), or '
-        'before="transformer" if that is shared; or set unit = "doc+sent", which encodes such Docs whole.'
+        f"The Doc '{doc.text[:50]}' has no sentence boundaries, which unit = \"sent\" in "
+        "get_spans needs. Put a "
+        'parser, senter or sentencizer before what encodes, nlp.add_pipe("sentencizer", '
+        'before="sbert"), or '
+        'before="transformer" if that is shared; or set unit = "doc+sent", which encodes such '
+        "Docs whole."
     )

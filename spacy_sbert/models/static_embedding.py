@@ -31,7 +31,8 @@ from .spans import SpanGetter
 from .tokenization import BatchTokenizer, TokenizedBatch
 
 TOKENIZER_FILE, WEIGHTS_FILE = "tokenizer.json", "model.safetensors"
-TABLE_NAMES = ("embedding.weight", "embeddings")  # of sentence-transformers and of model2vec
+# Of sentence-transformers and of model2vec
+TABLE_NAMES = ("embedding.weight", "embeddings")
 
 
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
@@ -42,19 +43,20 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
     if prompt:
         raise ValueError(
-            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by default, and a table "
+            f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by "
+            "default, and a table "
             "takes none: set default_prompt_name to null in config_sentence_transformers.json."
         )
     for name in (TOKENIZER_FILE, WEIGHTS_FILE):
         if not (folder / name).is_file():
             raise ValueError(
-                f"The encoder in {folder} has no {name}: download it again, or save it with safetensors."
+                f"The encoder in {folder} has no {name}: download it again, or save it with "
+                "safetensors."
             )
     check_safetensors(folder / WEIGHTS_FILE)
     tensors = load_file(folder / WEIGHTS_FILE)
-    arrays = {
-        key: tensor.float().numpy() for key, tensor in tensors.items()
-    }  # NumPy has no bfloat16
+    # NumPy has no bfloat16
+    arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}
     half = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()} & {
         "float16",
         "bfloat16",
@@ -62,7 +64,8 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-    except Exception as error:  # the library raises no other type
+    except Exception as error:
+        # The library raises no other type
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=folder, reason=error)) from error
     n_ids = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1
     if (
@@ -74,8 +77,10 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     ):
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(
-            f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite numbers, "
-            f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; one that is "
+            f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite "
+            "numbers, "
+            f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; "
+            "one that is "
             "quantized by its vocabulary must be made without that."
         )
     if half:
@@ -99,8 +104,11 @@ def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
     return json.dumps(state, ensure_ascii=False)
 
 
-_FOLDER = "folder"  # the attribute with the settings of a static encoder's folder
-_CHUNK = 16384  # wordpieces that are looked up at once in use, so that many texts take little more memory than a few
+# The attribute with the settings of a static encoder's folder
+_FOLDER = "folder"
+# Wordpieces that are looked up at once in use, so that many texts take little more memory than a
+# few
+_CHUNK = 16384
 
 
 class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
@@ -108,9 +116,9 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     y_w = E_w
 
-    name (str): see resolve; a folder with a StaticEmbedding module of sentence-transformers or model2vec, or a
-        transformer, of which only the tokenizer is used. It is read when it is first needed, and not in a saved
-        pipeline.
+    name (str): see resolve; a folder with a StaticEmbedding module of sentence-transformers or
+        model2vec, or a transformer, of which only the tokenizer is used. It is read when it is
+        first needed, and not in a saved pipeline.
     width (int): of the vectors. get_spans (Callable): from Docs to the Spans that are its rows.
     """
 
@@ -140,11 +148,17 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     @property
     def settings(self) -> SentenceTransformersConfig:
-        """What the folder of a static encoder specifies for its vectors; the table itself is read without a limit."""
+        """What the folder of a static encoder specifies for its vectors.
+
+        The table itself is read without a limit.
+        """
         return SentenceTransformersConfig(name=self.source, **self.attrs.get(_FOLDER, {}))
 
     def load(self) -> None:
-        """Read tokenizer and table, unless they are there. RAISES (OSError, ValueError): if missing or damaged."""
+        """Read tokenizer and table, unless they are there.
+
+        RAISES (OSError, ValueError): if missing or damaged.
+        """
         if self.attrs["tokenizer"]:
             return
         folder = resolve(self.source)
@@ -155,9 +169,8 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
                 key: getattr(settings, key)
                 for key in ("normalize", "truncate_dim", "unknown_modules")
             }
-            if any(
-                given.values()
-            ):  # saved with the table; others stay as pipelines had them before
+            # Saved with the table; others stay as pipelines had them before
+            if any(given.values()):
                 self.attrs[_FOLDER] = given
             return
         tokenizer = load_tokenizer(Source(transformer_folder(folder), self.source))
@@ -170,19 +183,25 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         """Take a tokenizer, the JSON of the tokenizers library, and a table, float32 (wordpieces, width)."""
         if table.shape[1] != self.get_dim("nO"):
             raise ValueError(
-                f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the static encoder was "
+                f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the "
+                "static encoder was "
                 f"configured for {self.get_dim('nO')}: set width = {table.shape[1]} in its config."
             )
         self.attrs["tokenizer"] = tokenizer
         self.set_param("E", self.ops.asarray2f(table))  # type: ignore[arg-type]
 
     def table(self) -> Floats2d:
-        """Return the vectors of all wordpieces: float32 (wordpieces, width). RAISES (ValueError): if there are none."""
+        """Return the vectors of all wordpieces: float32 (wordpieces, width).
+
+        RAISES (ValueError): if there are none.
+        """
         self.load()
         if not self.has_param("E"):
             raise ValueError(
-                f"The static encoder has no table yet: '{self.source}' is a transformer, which has a tokenizer alone. "
-                "Draw a table with nlp.initialize() and train it, or make one: python -m spacy sbert distill-static."
+                f"The static encoder has no table yet: '{self.source}' is a transformer, which "
+                "has a tokenizer alone. "
+                "Draw a table with nlp.initialize() and train it, or make one: python -m spacy "
+                "sbert distill-static."
             )
         return cast(Floats2d, self.get_param("E"))
 
@@ -190,7 +209,10 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
     def read(
         self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
     ) -> Iterator[EncodedSpans]:
-        """Yield the rows of Docs, and the vectors of their wordpieces; for the arguments see Tok2VecEncoder.read."""
+        """Yield the rows of Docs, and the vectors of their wordpieces.
+
+        For the arguments see Tok2VecEncoder.read.
+        """
         if prompt:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=prompt))
         spans = self.attrs["get_spans"](docs)

@@ -14,9 +14,11 @@ from ..similarity import NUMPY_DEFAULTS
 from .private_attributes import is_in_torch_func, outside_of_torch_func
 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
-_DEVICE_TYPES = ("cpu", "cuda")  # for which autocast may be on
+# For which autocast may be on
+_DEVICE_TYPES = ("cpu", "cuda")
 
-# An error of these kinds is no fault of the files that are read, nor one of a class that their readers do not know.
+# An error of these kinds is no fault of the files that are read, nor one of a class that their
+# readers do not know.
 _FROM_AROUND = (Warning, MemoryError, RecursionError, FloatingPointError, TimeoutError, ImportError)
 _READERS = {
     *("builtins", "json", "pickle", "zipfile", "struct", "zlib", "pydantic_core", "pyo3_runtime"),
@@ -43,7 +45,8 @@ class _ProcessSettings:
 
     SETTINGS = (
         _Setting(torch.get_default_dtype, torch.set_default_dtype, torch.float32),
-        # attention takes the kernel of all inputs where none of those that the program allows takes ours
+        # attention takes the kernel of all inputs where none of those that the program allows takes
+        # ours
         _Setting(torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp, True),
         # an LSTM, which has weak references to its parameters, cannot swap them
         _Setting(
@@ -90,7 +93,10 @@ PROCESS_SETTINGS = _ProcessSettings()
 
 
 def _makes_plain_tensors() -> bool:
-    """Return whether tensors are made as by default; one of none shows it, also in inference mode and other modes."""
+    """Return whether tensors are made as by default.
+
+    One of none shows it, also in inference mode and other modes.
+    """
     made = torch.empty(0)
     is_plain = type(made) is torch.Tensor and made.dtype is torch.float32 and made.is_cpu
     return is_plain and not made.is_inference()
@@ -115,19 +121,20 @@ def is_autocast() -> bool:
 class undisturbed:
     """Load or compute in a with block, or a function, as if the program around had set nothing.
 
-    Inference mode, autocast, a default dtype or device of PyTorch, a function of torch.func that runs this, and what
-    `numpy.seterr` says do not count in it.
-    Gradients stay off if they are, see check_gradients. Where only NumPy computes, numpy_defaults is quicker.
+    Inference mode, autocast, a default dtype or device of PyTorch, a function of torch.func that
+    runs this, and what `numpy.seterr` says do not count in it.
+    Gradients stay off if they are, see check_gradients. Where only NumPy computes, numpy_defaults
+    is quicker.
 
-    RAISES (RuntimeError): if another mode of PyTorch changes the tensors that are made, such as a FakeTensorMode.
+    RAISES (RuntimeError): if another mode of PyTorch changes the tensors that are made, such as a
+        FakeTensorMode.
     """
 
     def __call__(self, function: _FunctionT) -> _FunctionT:
         @wraps(function)
-        def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (of the function)
-            if (
-                torch.compiler.is_compiling()
-            ):  # a program's torch.compile would trace this, and all that it calls
+        def run(*args: Any, **kwargs: Any) -> Any:
+            # A program's torch.compile would trace this, and all that it calls
+            if torch.compiler.is_compiling():
                 return torch.compiler.disable(_run)(function, args, kwargs)
             if _has_defaults():
                 return function(*args, **kwargs)
@@ -142,11 +149,11 @@ class undisturbed:
         )
         self._defaults.__enter__()
 
-    def __exit__(self, *error: Any) -> None:  # noqa: ANN401 (of the with statement)
+    def __exit__(self, *error: Any) -> None:
         self._defaults.__exit__(*error)
 
 
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 (of the function)
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     with undisturbed():
         return function(*args, **kwargs)
 
@@ -157,9 +164,8 @@ def _defaults() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(outside_of_torch_func())
         stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(
-            torch.set_grad_enabled(is_grad_enabled)
-        )  # leaving inference mode enables them
+        # Leaving inference mode enables them
+        stack.enter_context(torch.set_grad_enabled(is_grad_enabled))
         for device_type in _DEVICE_TYPES:
             stack.enter_context(torch.autocast(device_type, enabled=False))
         stack.enter_context(torch.device("cpu"))
@@ -176,7 +182,9 @@ def _defaults() -> Iterator[None]:
 
 
 def check_gradients(what: str) -> None:
-    """Check that PyTorch records gradients. RAISES (RuntimeError): if the program has turned them off.
+    """Check that PyTorch records gradients.
+
+    RAISES (RuntimeError): if the program has turned them off.
 
     what (str): would be trained, for the message.
     """
@@ -185,7 +193,9 @@ def check_gradients(what: str) -> None:
 
 
 def check_data(module: torch.nn.Module, what: str) -> None:
-    """Check that the parameters of a module hold numbers. RAISES (RuntimeError): if they were made without.
+    """Check that the parameters of a module hold numbers.
+
+    RAISES (RuntimeError): if they were made without.
 
     what (str): they are of, for the message.
     """
@@ -194,7 +204,9 @@ def check_data(module: torch.nn.Module, what: str) -> None:
 
 
 def check_draws(what: str) -> None:
-    """Check that PyTorch draws the weights of new layers. RAISES (RuntimeError): if it leaves memory as it is.
+    """Check that PyTorch draws the weights of new layers.
+
+    RAISES (RuntimeError): if it leaves memory as it is.
 
     what (str): the layers are of, for the message.
     """
@@ -207,12 +219,12 @@ def check_draws(what: str) -> None:
 def unshare(module: torch.nn.Module) -> None:
     """Give a module weights of its own, which are about to change.
 
-    PyTorch puts weights in shared memory when they are pickled for another process: it would learn, too.
+    PyTorch puts weights in shared memory when they are pickled for another process: it would learn,
+    too.
     """
     first = next(module.parameters(), None)
-    if (
-        first is None or not first.is_cpu or not first.is_shared()
-    ):  # the others were pickled with it
+    # The others were pickled with it
+    if first is None or not first.is_cpu or not first.is_shared():
         return
     for parameter in module.parameters():
         parameter.data = parameter.data.clone()
@@ -229,7 +241,8 @@ def is_from_around(error: BaseException) -> bool:
 def unmasked(error: BaseException) -> BaseException:
     """Return the error that the ImportError of a missing package hides; other errors as they are.
 
-    Transformers 4 misses protobuf whenever a tokenizer fails for any reason, as it looks up the error to catch there.
+    Transformers 4 misses protobuf whenever a tokenizer fails for any reason, as it looks up the
+    error to catch there.
     """
     while (
         isinstance(error, ImportError) and error.__cause__ is None and error.__context__ is not None

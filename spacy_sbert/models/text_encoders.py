@@ -52,13 +52,17 @@ def _no_progress(_: int) -> None:
 
 
 class TextEncoder:
-    """From texts to vectors: tokenize, in any thread, then encode; settings: in place of those of the config."""
+    """From texts to vectors: tokenize, in any thread, then encode.
 
-    max_length: int | None = None  # the most wordpieces of a text; None for no limit
+    settings: in place of those of the config.
+    """
+
+    # The most wordpieces of a text; None for no limit
+    max_length: int | None = None
 
     def __init__(
         self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS
-    ):  # noqa: ANN401 (a Model of any kind)
+    ):
         self.model, self.pooling, self.settings = model, pooling, settings
 
     def __repr__(self) -> str:
@@ -87,34 +91,46 @@ class TextEncoder:
     def load(self) -> None:
         """Load the weights, unless they are loaded."""
 
-    def tokenize(self, texts: list[str]) -> Any:  # noqa: ANN401 (a TokenizedBatch, or Docs)
+    def tokenize(self, texts: list[str]) -> Any:
         """Return the wordpieces of texts, or their tokens."""
         raise NotImplementedError
 
-    def encode(self, units: Any, moved: ProgressCallback = _no_progress) -> Encoded:  # noqa: ANN401 (see tokenize)
-        """Return the vectors of texts, on the CPU, and how many were cut; moved: takes how many more texts are done."""
+    def encode(self, units: Any, moved: ProgressCallback = _no_progress) -> Encoded:
+        """Return the vectors of texts, on the CPU, and how many were cut.
+
+        moved: takes how many more texts are done.
+        """
         raise NotImplementedError
 
     def check_calibrated(self) -> None:
-        """Check that vectors do not depend on which texts come first. RAISES (ValueError): if they do."""
+        """Check that vectors do not depend on which texts come first.
+
+        RAISES (ValueError): if they do.
+        """
 
     def set_precision(self, precision: str, gpu_ids: Sequence[int]) -> None:
         """Set the precision; gpu_ids (Sequence[int]): GPUs it will work on, for "auto"."""
         if precision not in ("float32", "auto"):
             raise ValueError(
-                f"Cannot encode in precision = '{precision}' with a token-to-vector model, a table of "
+                f"Cannot encode in precision = '{precision}' with a token-to-vector model, a "
+                "table of "
                 "wordpieces or a curated_transformer: it works in float32. Leave precision out."
             )
 
     def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
-        """Return the most wordpieces in a pass, whatever the number of threads; 0 for a window of texts at once.
+        """Return the most wordpieces in a pass, whatever the number of threads.
 
-        given (int): as the user set it; 0 for the setting of the encoder, or a number that suits the device.
+        0 for a window of texts at once.
+
+        given (int): as the user set it; 0 for the setting of the encoder, or a number that suits
+            the device.
         """
         if given:
             raise ValueError(
-                f"max_batch_items = {given} has no meaning for a token-to-vector model, a table of wordpieces or a "
-                "curated_transformer, which takes a window of texts at once: leave it out, or set window."
+                f"max_batch_items = {given} has no meaning for a token-to-vector model, a table "
+                "of wordpieces or a "
+                "curated_transformer, which takes a window of texts at once: leave it out, or set "
+                "window."
             )
         return 0
 
@@ -174,7 +190,8 @@ class TransformerTextEncoder(TextEncoder):
         shim = load(self.model)
         if shim.precision == INT8 and shim.calibration is None and is_packable(shim.weights):
             raise ValueError(
-                "precision = 'int8' rounds by ranges that were not found yet, and vectors would depend on "
+                "precision = 'int8' rounds by ranges that were not found yet, and vectors would "
+                "depend on "
                 "which texts come first. Find them beforehand, on a few hundred texts, with "
                 "sbert.calibrate(texts) and nlp.to_disk, or choose another precision."
             )
@@ -285,9 +302,8 @@ class Tok2VecTextEncoder(TextEncoder):
     def encode(self, units: list[Doc], moved: ProgressCallback = _no_progress) -> Encoded:
         vectors = numpy.zeros((len(units), self.width), dtype="float32")
         with_tokens = [number for number, doc in enumerate(units) if len(doc)]
-        with_tokens.sort(
-            key=lambda number: len(units[number])
-        )  # a curated transformer pads batches
+        # A curated transformer pads batches
+        with_tokens.sort(key=lambda number: len(units[number]))
         if with_tokens:
             vectors[with_tokens] = self._pooled(
                 self._read([units[number] for number in with_tokens])
@@ -320,7 +336,8 @@ def _annotate(model: Model, docs: list[Doc]) -> None:
         return
     from spacy_curated_transformers.models.output import DocTransformerOutput  # noqa: PLC0415 (an optional extra)
 
-    if not Doc.has_extension("trf_data"):  # in a process that has no such component
+    # In a process that has no such component
+    if not Doc.has_extension("trf_data"):
         Doc.set_extension("trf_data", default=None)
     predicted = model.predict(docs)
     for doc, outputs in zip(docs, predicted.all_outputs, strict=True):
@@ -339,7 +356,10 @@ def encode_all(
     gpu_ids: Sequence[int],
     cuts: TruncationCounter,
 ) -> numpy.ndarray:
-    """Return the vectors of texts, float32 (n, width); cuts: counts those that were cut. See SentenceBert.encode."""
+    """Return the vectors of texts, float32 (n, width); cuts: counts those that were cut.
+
+    See SentenceBert.encode.
+    """
     total = len(texts) if isinstance(texts, Sized) else None
     parts = []
     with progress_bar(total, shown=progress, unit="texts") as bar:
@@ -357,7 +377,8 @@ def check_gpus(gpu_ids: Sequence[int]) -> None:
     for gpu_id in gpu_ids:
         if not 0 <= gpu_id < count:
             raise ValueError(
-                f"There is no GPU {gpu_id}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
+                f"There is no GPU {gpu_id}: {count} were found. Correct --gpu-ids, or leave it "
+                "out to use the CPU."
             )
 
 
@@ -372,7 +393,8 @@ def encode_windows(
 ) -> Iterator[Encoded]:
     """Return an iterator over the vectors of texts, window by window, in order, see SentenceBert.encode.
 
-    moved (Callable): takes how many more texts are done, pass by pass; of other processes, window by window.
+    moved (Callable): takes how many more texts are done, pass by pass; of other processes, window
+        by window.
     """
     windows = minibatch(checked_texts(texts), window)
     check_gpus(gpu_ids)
@@ -401,14 +423,14 @@ def _encode_in_processes(
 ) -> Iterator[Encoded]:
     """Encode windows in worker processes, a few ahead of the reader of the vectors."""
     encoder.check_calibrated()
-    context = multiprocessing.get_context(
-        "spawn"
-    )  # PyTorch's threads and CUDA do not survive a fork
+    # PyTorch's threads and CUDA do not survive a fork
+    context = multiprocessing.get_context("spawn")
     devices = context.SimpleQueue()
     for worker in range(n_workers):
         devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
     with TemporaryDirectory() as folder:
-        # In a file: a pipe to a process that ends before it has read everything would block for ever.
+        # In a file: a pipe to a process that ends before it has read everything would block for
+        # ever.
         file = Path(folder) / "encoder"
         file.write_bytes(cloudpickle.dumps(encoder))
         settings = (file, devices, max(1, torch.get_num_threads() // n_workers))
@@ -421,13 +443,16 @@ def _encode_in_processes(
                     yield vectors, n_cut
             except BrokenProcessPool as error:
                 raise RuntimeError(
-                    f"One of {n_workers} processes that encode ended by itself: see its output above. The main module "
-                    'must be a file or a notebook, guarded by if __name__ == "__main__". If memory ran out, take '
+                    f"One of {n_workers} processes that encode ended by itself: see its output "
+                    "above. The main module "
+                    'must be a file or a notebook, guarded by if __name__ == "__main__". If '
+                    "memory ran out, take "
                     "fewer processes or a smaller window."
                 ) from error
 
 
-_worker: Any  # the TextEncoder of a worker process
+# The TextEncoder of a worker process
+_worker: Any
 
 
 def _start(encoder: Path, devices: "SimpleQueue[int | None]", n_threads: int) -> None:

@@ -24,12 +24,14 @@ class TokenizedBatch:
     lengths: int64 (n,), wordpieces in each window, special tokens included.
     ids: int64 (N,); type_ids too, None if they are all 0 or the tokenizer returns none.
     special: bool (N,), whether a wordpiece is a special token, or of the prompt.
-    offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays; None for a slow
-        tokenizer, and where nobody asked.
+    offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays;
+        None for a slow tokenizer, and where nobody asked.
     n_cut: int64 (n,), wordpieces of the text that were cut off behind a window, or before it.
     n_lead: how many wordpieces at the start of each window are not pooled.
-    n_characters: int64 (n,), those of the text that a window is of, a prompt included; None for pairs of texts.
-    has_type_ids: whether the tokenizer returns token types, of which type_ids leaves out those that are all 0.
+    n_characters: int64 (n,), those of the text that a window is of, a prompt included; None for
+        pairs of texts.
+    has_type_ids: whether the tokenizer returns token types, of which type_ids leaves out those that
+        are all 0.
     pads_left: whether sentence-transformers puts padding before a window.
     """
 
@@ -57,7 +59,8 @@ class TokenizedBatch:
         return numpy.bincount(windows[~self.special], minlength=len(self.lengths))
 
 
-# Texts that show what a tokenizer does beyond its JSON: special tokens, case, accents, scripts without spaces, length.
+# Texts that show what a tokenizer does beyond its JSON: special tokens, case, accents, scripts
+# without spaces, length.
 PROBES = (
     "It CAN'T be: naïve café, İstanbul!",
     "日本語のテキスト 한국어 \U0001f600",
@@ -65,19 +68,22 @@ PROBES = (
     "\ttabs\nand  spaces   ",
     "one two three four five six seven eight nine ten eleven twelve",
 )
-PROBED_LENGTH = 6  # wordpieces of a probe beside the special tokens
+# Wordpieces of a probe beside the special tokens
+PROBED_LENGTH = 6
 
 
 class BatchTokenizer:
     """The tokenizer of an encoder, for many texts at a time; a fast one is copied.
 
     settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
-    overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
-        it. Every window begins and ends with the special tokens. With truncation_side = "left" the beginning is cut,
-        and the first window is the short one. "cut" is the rule of spacy-transformers: the last wordpieces are
-        dropped with the special tokens behind them, and the text of a Doc is without its last space.
+    overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes
+        several windows of it. Every window begins and ends with the special tokens. With
+        truncation_side = "left" the beginning is cut, and the first window is the short one. "cut"
+        is the rule of spacy-transformers: the last wordpieces are dropped with the special tokens
+        behind them, and the text of a Doc is without its last space.
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
-    n_embeddings (int): how many wordpieces the encoder has an embedding of; None if there is no such limit.
+    n_embeddings (int): how many wordpieces the encoder has an embedding of; None if there is no
+        such limit.
     """
 
     def __init__(
@@ -106,7 +112,8 @@ class BatchTokenizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self._slow is None:  # which is not in the JSON that the tokenizers library pickles
+        # Which is not in the JSON that the tokenizers library pickles
+        if self._slow is None:
             self._fast.encode_special_tokens = self._given.split_special_tokens
 
     def _limit(self, max_length: int | None) -> None:
@@ -124,7 +131,8 @@ class BatchTokenizer:
         """
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
-        # The call without a limit comes last: a fast tokenizer keeps the limit of its last call, and saves it.
+        # The call without a limit comes last: a fast tokenizer keeps the limit of its last call,
+        # and saves it.
         limits = (
             (None,)
             if self.overflow == "cut"
@@ -149,21 +157,24 @@ class BatchTokenizer:
             for text, row, wanted in zip(texts, rows, expected.get(key, rows), strict=True):
                 if list(row) != list(wanted):
                     raise ValueError(
-                        f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is not supported: "
-                        f"called with {text!r}, it returns other {key} than its rules make ({list(wanted)}, not "
+                        f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is "
+                        "not supported: "
+                        f"called with {text!r}, it returns other {key} than its rules make "
+                        f"({list(wanted)}, not "
                         f"{row.tolist()}). Use an encoder with another tokenizer."
                     )
 
     @cached_property
     def strings(self) -> numpy.ndarray:
         """Object (vocabulary,): all wordpieces by their ids."""
-        n_ids = max(
-            len(self._given), *(i + 1 for i in self._given.get_vocab().values())
-        )  # some ids may be nobody's
+        # Some ids may be nobody's
+        n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
     def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
-        """Tokenize texts, one at least; offsets (bool): whether to return the characters that wordpieces cover.
+        """Tokenize texts, one at least.
+
+        offsets (bool): whether to return the characters that wordpieces cover.
 
         prompt (str): what is put before each text; its wordpieces count as special tokens do.
         RAISES (ValueError): if the encoder has no embedding of a wordpiece.
@@ -173,9 +184,8 @@ class BatchTokenizer:
         wordpieces = self._windows(
             prompted, offsets=offsets or bool(prompt), n_prompt=n_prompt, overflow=self.overflow
         )
-        if (
-            prompt and wordpieces.offsets is not None
-        ):  # a wordpiece that reaches over its end is of the text
+        # A wordpiece that reaches over its end is of the text
+        if prompt and wordpieces.offsets is not None:
             wordpieces.special = wordpieces.special | (wordpieces.offsets[:, 1] <= len(prompt))
             wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
         if prompt and not self.include_prompt:
@@ -190,26 +200,34 @@ class BatchTokenizer:
                 and wordpieces.n_lead >= self.settings.max_length
             ):
                 raise ValueError(
-                    f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} wordpieces, and "
+                    f"The prompt {prompt!r} fills the encoder's limit of "
+                    f"{self.settings.max_length} wordpieces, and "
                     "include_prompt = false leaves no wordpiece of a text. Give a shorter prompt."
                 )
         self._check_ids(wordpieces.ids)
         return wordpieces
 
     def _check_ids(self, ids: numpy.ndarray) -> None:
-        """Check that the encoder has an embedding of each wordpiece. RAISES (ValueError): if it has none of one."""
+        """Check that the encoder has an embedding of each wordpiece.
+
+        RAISES (ValueError): if it has none of one.
+        """
         if self.n_embeddings is not None and ids.max(initial=0) >= self.n_embeddings:
             number = int(ids.max())
             raise ValueError(
                 f"The encoder '{self.settings.name}' has no embedding of the wordpiece "
-                f"{self._given.convert_ids_to_tokens(number)!r} (id {number}): it has {self.n_embeddings}. "
+                f"{self._given.convert_ids_to_tokens(number)!r} (id {number}): it has "
+                f"{self.n_embeddings}. "
                 f"{REPAIR_TOKENS}"
             )
 
     def _windows(
         self, texts: Sequence[str], *, offsets: bool, n_prompt: int, overflow: str
     ) -> TokenizedBatch:
-        """Return the windows of texts; n_prompt (int): wordpieces of their prompt, of a slow tokenizer."""
+        """Return the windows of texts.
+
+        n_prompt (int): wordpieces of their prompt, of a slow tokenizer.
+        """
         if self._slow is not None:
             return self._tokenize_slowly(texts, n_prompt, overflow)
         return self._tokenize(texts, offsets, overflow)
@@ -238,7 +256,7 @@ class BatchTokenizer:
             )
         return batch
 
-    def _in_order(self, first: Any) -> list[Any]:  # noqa: ANN401 (of tokenizers)
+    def _in_order(self, first: Any) -> list[Any]:
         """Return the windows of a text as they follow one another in it: cut from the left, the first is its end."""
         windows = [first, *first.overflowing]
         return windows[::-1] if self.cuts_left else windows
@@ -270,9 +288,8 @@ class BatchTokenizer:
 
     def _parts(self, n_pieces: int, body: int) -> list[range]:
         """Return the places of a text's wordpieces in each of its windows, one at least, from left to right."""
-        before = (
-            n_pieces % body if self.cuts_left else 0
-        )  # in the first window, if that is the short one
+        # In the first window, if that is the short one
+        before = n_pieces % body if self.cuts_left else 0
         starts = [0, *range(before, n_pieces, body)] if before else range(0, max(n_pieces, 1), body)
         borders = [*starts, n_pieces]
         return [range(start, stop) for start, stop in pairwise(borders)]
@@ -282,10 +299,14 @@ class BatchTokenizer:
         return self._slow.encode(text, add_special_tokens=False, verbose=False)
 
     def _slow_window(self, pieces: list[int], n_prompt: int) -> SimpleNamespace:
-        """Return a window of a slow tokenizer; n_prompt (int): wordpieces of the prompt that it begins with."""
+        """Return a window of a slow tokenizer.
+
+        n_prompt (int): wordpieces of the prompt that it begins with.
+        """
         made = self._slow.prepare_for_model(pieces)
         ids, size = made["input_ids"], len(pieces)
-        # Some classes add nothing where a text ends with that token already, and return a mask as if they had.
+        # Some classes add nothing where a text ends with that token already, and return a mask as
+        # if they had.
         places = range(len(ids) - size + 1)
         start = next((place for place in places if ids[place : place + size] == pieces), 0)
         of_text = range(start + max(n_prompt, 0), start + size)
@@ -316,7 +337,10 @@ class BatchTokenizer:
         )
 
     def _types(self, of_windows: Iterable[Iterable[int]]) -> numpy.ndarray | None:
-        """Return the token types of windows, int64 (N,); None if they are all 0 or the tokenizer returns none."""
+        """Return the token types of windows, int64 (N,).
+
+        None if they are all 0 or the tokenizer returns none.
+        """
         types = flat(of_windows) if self.has_type_ids else None
         return types if types is not None and types.any() else None
 
@@ -326,7 +350,10 @@ class BatchTokenizer:
 
 
 def _cut(window: SimpleNamespace, limit: int | None) -> int:
-    """Drop the last wordpieces of a window, special tokens too; return how many of the text they are."""
+    """Drop the last wordpieces of a window, special tokens too.
+
+    Return how many of the text they are.
+    """
     n_cut = 0 if limit is None else window.special_tokens_mask[limit:].count(0)
     for name in ("ids", "type_ids", "special_tokens_mask"):
         setattr(window, name, getattr(window, name)[:limit])
@@ -341,7 +368,8 @@ def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
 def _fast_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> Tokenizer:
     """Return a copy of the tokenizer of the tokenizers library, which neither cuts nor pads.
 
-    lowercase (bool): whether texts are lower-cased first, but for special tokens in them, as in sentence-transformers.
+    lowercase (bool): whether texts are lower-cased first, but for special tokens in them, as in
+        sentence-transformers.
     """
     fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     fast.no_padding()
@@ -359,7 +387,8 @@ def _slow_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> HuggingFa
     copied = deepcopy(tokenizer)
     try:
         copied.do_lower_case = True
-    except AttributeError:  # a property of what splits words
+    except AttributeError:
+        # A property of what splits words
         copied.basic_tokenizer.do_lower_case = True
     return copied
 
@@ -369,8 +398,10 @@ class Prompts:
     """The prompts of an encoder.
 
     own: prompts by name, beside those that the encoder's folder names; equal names win over them.
-    default_name: the one that is used if nobody asks for another; "" for none, None for that of the folder.
-    include: whether the wordpieces of a prompt are pooled with those of the text; None to do as the folder says.
+    default_name: the one that is used if nobody asks for another; "" for none, None for that of the
+        folder.
+    include: whether the wordpieces of a prompt are pooled with those of the text; None to do as the
+        folder says.
     """
 
     own: Mapping[str, str] = field(default_factory=dict)
@@ -381,9 +412,12 @@ class Prompts:
         for name, prompt in (*self.own.items(), ("default_prompt_name", self.default_name or "")):
             if "$" in prompt or not _is_key(name):
                 raise ValueError(
-                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', '=', '$' "
-                    "and line breaks, nor '#', ';', '[' or white space at its ends, and a text without '$'. Give such "
-                    "a prompt with each call: encode(texts, prompt=...), or encode(texts, prompt_name=...)."
+                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name "
+                    "without ':', '=', '$' "
+                    "and line breaks, nor '#', ';', '[' or white space at its ends, and a text "
+                    "without '$'. Give such "
+                    "a prompt with each call: encode(texts, prompt=...), or encode(texts, "
+                    "prompt_name=...)."
                 )
 
     def includes(self, settings: SentenceTransformersConfig) -> bool:
@@ -391,7 +425,9 @@ class Prompts:
         return settings.include_prompt if self.include is None else self.include
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
-        """Return the prompt of a name, None for the default one; "" if there is none. settings: of the folder.
+        """Return the prompt of a name, None for the default one.
+
+        "" if there is none. settings: of the folder.
 
         RAISES (ValueError): if there is none of that name.
         """
@@ -411,7 +447,8 @@ class Prompts:
             asked += " of its folder" if by_folder else ""
             names = ", ".join(f"'{each}'" for each in known) or "none"
             raise ValueError(
-                f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it in the config of "
+                f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name "
+                "it in the config of "
                 f'the encoder, prompts = {{"{wanted}": "..."}}, or give the text itself as prompt.'
             )
         return known[wanted]

@@ -22,7 +22,8 @@ from .spans import SpanGetter
 from .tokenization import BatchTokenizer, Prompts, TokenizedBatch
 
 _PROMPT_IN_WINDOWS = (
-    'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins with '
+    'include_prompt = false and overflow = "windows" do not go together: only the first window of '
+    "a text begins with "
     'the prompt. Set overflow = "truncate".'
 )
 
@@ -30,10 +31,13 @@ _PROMPT_IN_WINDOWS = (
 class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
-    name (str): a folder or a name, see resolve. get_spans (Callable): from Docs to the Spans that are its rows.
+    name (str): a folder or a name, see resolve. get_spans (Callable): from Docs to the Spans that
+        are its rows.
     options (TransformerConfig): how it is loaded, encodes and is trained.
-    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
-    prompts (Prompts): what may be put before texts; None where other components read the states, too.
+    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits
+        the device.
+    prompts (Prompts): what may be put before texts; None where other components read the states,
+        too.
     """
 
     def __init__(
@@ -77,13 +81,15 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
 
     @property
     def wordpiece_tokenizer(self) -> BatchTokenizer:
-        """The encoder's tokenizer, for whole batches. RAISES (ValueError): if its class is not supported."""
+        """The encoder's tokenizer, for whole batches.
+
+        RAISES (ValueError): if its class is not supported.
+        """
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         made = self._tokenizer
         if made is None or made[0] is not tokenizer:
-            with (
-                LOADING
-            ):  # the check calls Hugging Face's tokenizer, which is not made for several threads
+            # The check calls Hugging Face's tokenizer, which is not made for several threads
+            with LOADING:
                 batched = BatchTokenizer(
                     tokenizer,
                     settings,
@@ -98,7 +104,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     def prompt(self, prompt: str | None = None) -> str:
         """Return the prompt of a call, or else the default one of the config or the folder.
 
-        RAISES (ValueError): if there is no prompt of the default name, or windows cannot leave a prompt out.
+        RAISES (ValueError): if there is no prompt of the default name, or windows cannot leave a
+            prompt out.
         """
         settings = self.shim.load()
         found = self.prompts.find(settings) if prompt is None else prompt
@@ -110,7 +117,10 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     def states(
         self, wordpieces: TokenizedBatch, is_train: bool
     ) -> Iterator[tuple[Iterable[TokenEmbeddings], Backprop]]:
-        """Yield the states of windows, and what takes their gradients to the parameters; meanwhile the weights stay."""
+        """Yield the states of windows, and what takes their gradients to the parameters.
+
+        Meanwhile the weights stay.
+        """
         shim = load(self)
         if is_train:
             yield shim.begin_update(wordpieces)
@@ -122,7 +132,10 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     def read(
         self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
     ) -> Iterator[EncodedSpans]:
-        """Yield the rows of Docs and their states, see `states`; for the arguments see encode_spans."""
+        """Yield the rows of Docs and their states, see `states`.
+
+        For the arguments see encode_spans.
+        """
         spans = self.attrs["get_spans"](docs)
         if not any(spans):
             yield EncodedSpans.empty(len(docs))
@@ -135,20 +148,29 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
             yield batch
 
     def from_bytes(self, bytes_data: bytes) -> "SpanTransformer":
-        """Load what to_bytes returned. RAISES (ValueError): if the encoder has another name, or see `prompt`."""
+        """Load what to_bytes returned.
+
+        RAISES (ValueError): if the encoder has another name, or see `prompt`.
+        """
         super().from_bytes(bytes_data)
         saved, name = self.attrs["name"], self.shim.name
-        if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", name):  # spaCy reads each "$" doubled
+        # spaCy reads each "$" doubled
+        if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", name):
             raise ValueError(
-                f"The saved transformer is '{saved}', and its config names '{name}', which would be ignored. "
-                "Leave the name as it was saved; to use another encoder, make a new pipe with nlp.add_pipe."
+                f"The saved transformer is '{saved}', and its config names '{name}', which would "
+                "be ignored. "
+                "Leave the name as it was saved; to use another encoder, make a new pipe with "
+                "nlp.add_pipe."
             )
         if self.shim.is_loaded:
             self.prompt()
         return self
 
     def to_dict(self) -> dict:
-        """Return the model's state; loads the weights first, so that its width is saved with them."""
+        """Return the model's state.
+
+        Loads the weights first, so that its width is saved with them.
+        """
         load(self)
         return super().to_dict()
 

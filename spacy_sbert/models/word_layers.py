@@ -32,7 +32,8 @@ from .surroundings import check_data, check_draws, check_gradients, undisturbed,
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
 _Backprop = Callable[[list[Floats2d]], object]
-_FLORET = "floret"  # the mode of vectors that are made of those of subwords
+# The mode of vectors that are made of those of subwords
+_FLORET = "floret"
 
 
 @registry.architectures("spacy-sbert.WordVectors.v1")
@@ -42,10 +43,11 @@ def word_vectors(trainable: bool = False) -> Tok2Vec:
 
     y_t = V[w_t], and 0 for a token without a vector
 
-    trainable (bool): whether V is a copy of the vocab's vectors that learns, and is saved with the encoder; otherwise
-        it is the vocab's own.
+    trainable (bool): whether V is a copy of the vocab's vectors that learns, and is saved with the
+        encoder; otherwise it is the vocab's own.
     Input: Docs. Output: y, float (tokens, width) each.
-    RAISES (ValueError): if the vocab has no vectors, or others than it had; for floret vectors if trainable.
+    RAISES (ValueError): if the vocab has no vectors, or others than it had; for floret vectors if
+        trainable.
     """
     params: dict[str, Any] = {"E": None} if trainable else {}
     return Model(
@@ -63,8 +65,10 @@ def _word_vectors(
         static, width = doc.vocab.vectors, doc.vocab.vectors_length
         if width != expected:
             raise ValueError(
-                f"The pipeline's vocab has static vectors of {width or 'no'} numbers, and the encoder was made "
-                f"with vectors of {expected}. Load the pipeline with the vectors that it was saved with."
+                f"The pipeline's vocab has static vectors of {width or 'no'} numbers, and the "
+                "encoder was made "
+                f"with vectors of {expected}. Load the pipeline with the vectors that it was "
+                "saved with."
             )
         if static.mode == _FLORET:
             found = (
@@ -103,20 +107,22 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
     vectors = X[0].vocab.vectors
     if not vectors.size:
         raise ValueError(
-            "spacy-sbert.WordVectors.v1 looks up static vectors, and the pipeline's vocab has none. Set vectors of "
-            "[initialize] to a pipeline that has them (en_core_web_md, or one of python -m spacy init vectors), or "
+            "spacy-sbert.WordVectors.v1 looks up static vectors, and the pipeline's vocab has "
+            "none. Set vectors of "
+            "[initialize] to a pipeline that has them (en_core_web_md, or one of python -m spacy "
+            "init vectors), or "
             "embed hashes: spacy-sbert.NgramHashEmbed.v1."
         )
     if "E" in model.param_names and vectors.mode == _FLORET:
         raise ValueError(
-            "trainable = true of spacy-sbert.WordVectors.v1 needs a vector for each word, and floret vectors "
+            "trainable = true of spacy-sbert.WordVectors.v1 needs a vector for each word, and "
+            "floret vectors "
             "are made of those of subwords. Set trainable = false."
         )
     model.set_dim("nO", X[0].vocab.vectors_length)
     if "E" in model.param_names and not model.has_param("E"):
-        model.set_param(
-            "E", model.ops.asarray2f(vectors.data, dtype="float32").copy()
-        )  # optimizers write in place
+        # Optimizers write in place
+        model.set_param("E", model.ops.asarray2f(vectors.data, dtype="float32").copy())
 
 
 @registry.architectures("spacy-sbert.NgramHashEmbed.v1")
@@ -133,7 +139,8 @@ def ngram_hash_embed(
     y_t = E(w_t) + 1/|G(w_t)| sum_(g in G(w_t)) F(g),   G(w): the n-grams of " w "
 
     width (int): of y.
-    rows (int): of E, and as many of F; each key has four rows in it, added up (Svenstrup et al. 2017).
+    rows (int): of E, and as many of F; each key has four rows in it, added up (Svenstrup et al.
+        2017).
     words (bool): whether there is E. ngram_size (int): n, at most 20; 0 for no F.
     seed (int): of the hashes.
     Input: Docs. Output: y, float (tokens, width) each.
@@ -142,7 +149,8 @@ def ngram_hash_embed(
     """
     if not words and not ngram_size:
         raise ValueError(
-            "spacy-sbert.NgramHashEmbed.v1 with words = false and ngram_size = 0 embeds nothing: set one of them."
+            "spacy-sbert.NgramHashEmbed.v1 with words = false and ngram_size = 0 embeds nothing: "
+            "set one of them."
         )
     check_weights("rows", rows, rows, width)
     layers: list[Model] = [
@@ -207,9 +215,11 @@ def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)]
 
     y_t = [LSTM(x_1 .. x_t); LSTM(x_n .. x_t)]
 
-    The backward half of spacy.TorchBiLSTMEncoder.v1 begins in padding: its states depend on the Docs beside a Doc.
+    The backward half of spacy.TorchBiLSTMEncoder.v1 begins in padding: its states depend on the
+    Docs beside a Doc.
 
-    width (int): of x and of y, half of it for each direction. depth (int): how many such layers, at most 20.
+    width (int): of x and of y, half of it for each direction. depth (int): how many such layers, at
+        most 20.
     Input: x, float (tokens, width) of each Doc. Output: y, the same.
     RAISES (ValueError): for an odd width, or one that takes more than 1 GB.
     SOURCE: Graves and Schmidhuber 2005; Conneau et al. 2017 (InferSent), section 3.2.1.
@@ -242,7 +252,10 @@ class _LSTMShim(PyTorchShim):
 
     @contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
-        """Compute with averaged weights in a with block; its own weights come back, also after an error."""
+        """Compute with averaged weights in a with block.
+
+        Its own weights come back, also after an error.
+        """
         averages = super().use_params(params)
         with undisturbed():
             averages.__enter__()
@@ -273,7 +286,8 @@ def _bilstm(
     borders = numpy.cumsum(lengths)[:-1].tolist()
     shim = cast(PyTorchShim, model.shims[0])
     tokens = xp2torch(xp.concatenate(inputs), requires_grad=is_train, device=shim.device)
-    args = tokens, [length for length in lengths if length]  # an empty sequence cannot be packed
+    # An empty sequence cannot be packed
+    args = tokens, [length for length in lengths if length]
     states, backprop = shim(ArgsKwargs(args, {}), is_train)
 
     def backprop_tokens(d_states: list[Floats2d]) -> list[Floats2d]:
@@ -284,7 +298,8 @@ def _bilstm(
     return xp.split(torch2xp(states), borders), backprop_tokens
 
 
-SMOOTHING = 1e-3  # a, of Arora et al. 2017
+# a, of Arora et al. 2017
+SMOOTHING = 1e-3
 
 
 @registry.architectures("spacy-sbert.SmoothInverseFrequencyTok2Vec.v1")
@@ -294,15 +309,19 @@ def smooth_inverse_frequency(
 ) -> Tok2Vec:
     """Weigh tokens by smooth inverse frequency (SIF).
 
-    y_t = a / (a + p(w_t)) x_t,   p(w): the share of the lower-cased word w in all counts, 0 for one that is not counted
+    y_t = a / (a + p(w_t)) x_t, p(w): the share of the lower-cased word w in all counts, 0 for one
+    that is not counted
 
     tok2vec (Model): what makes x, from Docs to float (tokens, width) each.
-    counts (str): a file of words and counts in a large corpus, see read_counts. It is read by `nlp.initialize`, and the
-        weights are saved with the encoder.
+    counts (str): a file of words and counts in a large corpus, see read_counts. It is read by
+        `nlp.initialize`, and the weights are saved with the encoder.
     a (float): the smoothing.
-    Output: y, float (tokens, width) each. Pooled by "mean" it is the average of the paper; its common component stays.
-    RAISES (ValueError): on initialization, if the file is missing or counts none of the words of the examples.
-    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
+    Output: y, float (tokens, width) each. Pooled by "mean" it is the average of the paper; its
+        common component stays.
+    RAISES (ValueError): on initialization, if the file is missing or counts none of the words of
+        the examples.
+    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings,
+        algorithm 1.
     """
     init = partial(_init_sif, counts=counts, a=a)
     return Model(
@@ -319,11 +338,13 @@ def _weigh(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats
     known: dict[str, float] = model.attrs["weights"]
     if not known:
         raise ValueError(
-            "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 has no weights of words yet: call nlp.initialize(), "
+            "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 has no weights of words yet: call "
+            "nlp.initialize(), "
             "which reads the file of counts, or load a pipeline that has them."
         )
     states, backprop = model.layers[0](docs, is_train)
-    columns = []  # (tokens, 1) of each Doc: words that are not counted weigh 1
+    # (tokens, 1) of each Doc: words that are not counted weigh 1
+    columns = []
     for doc, of_doc in zip(docs, states, strict=True):
         weights = numpy.array([known.get(token.lower_, 1.0) for token in doc], dtype=of_doc.dtype)
         columns.append(model.ops.xp.asarray(weights)[:, None])
@@ -351,8 +372,10 @@ def _init_sif(
     if counts is None:
         if not model.attrs["weights"]:
             raise ValueError(
-                "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 needs counts of words: set counts to a file with a word "
-                "and its count on each line, such as enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
+                "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 needs counts of words: set counts "
+                "to a file with a word "
+                "and its count on each line, such as enwiki_vocab_min200.txt of "
+                "https://github.com/PrincetonML/SIF."
             )
         return
     from ..files.text_lines import read_counts  # noqa: PLC0415 (not needed to load a pipeline)
@@ -360,8 +383,10 @@ def _init_sif(
     counted = read_counts(Path(counts))
     if X and not any(token.lower_ in counted for doc in X for token in doc):
         raise ValueError(
-            f"counts = '{counts}' of spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 counts none of the words of the "
-            f"examples, such as '{X[0].text[:50]}': is it of another language? Give a file of lower-cased words."
+            f"counts = '{counts}' of spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 counts none of "
+            "the words of the "
+            f"examples, such as '{X[0].text[:50]}': is it of another language? Give a file of "
+            "lower-cased words."
         )
     model.attrs["weights"] = sif_weights(counted, a)
 
@@ -378,7 +403,8 @@ def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
 def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, float]:
     """Return a / (a + p(w)) of each lower-cased word, p being its share of all counts.
 
-    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
+    SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings,
+        algorithm 1.
     """
     check("a", a, PositiveFloat)
     total = sum(counts.values())

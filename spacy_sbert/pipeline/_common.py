@@ -1,4 +1,7 @@
-"""Parts that `sbert`, `sbert_meta` and `sbert_reranker` share; light, as `import spacy_sbert` imports them."""
+"""Parts that `sbert`, `sbert_meta` and `sbert_reranker` share.
+
+Light, as `import spacy_sbert` imports them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +21,11 @@ PipeT = TypeVar("PipeT")
 class PredictOptions(TypedDict, total=False):
     """Options of encoding Docs, which reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
 
-    prompt_name (str): which of the encoder's prompts is put before each row; by default the one of the config.
+    prompt_name (str): which of the encoder's prompts is put before each row; by default the one of
+        the config.
     prompt (str): the prompt itself, in place of a name.
-    truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the config says.
+    truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the
+        config says.
     """
 
     prompt_name: str | None
@@ -54,7 +59,10 @@ def whole_update(model: Model) -> Iterator[None]:
 
 
 def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
-    """Return the component of a class: the one of this name, or the last. RAISES (ValueError): if there is none."""
+    """Return the component of a class: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none.
+    """
     pipes = {pipe_name: pipe for pipe_name, pipe in nlp.components if isinstance(pipe, kind)}
     enabled = [pipe_name for pipe_name in pipes if pipe_name in nlp.pipe_names]
     chosen = next(reversed(enabled or list(pipes)), None) if name is None else name
@@ -67,7 +75,8 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
         )
     named = "" if name is None else f" named '{name}'"
     raise ValueError(
-        f"The pipeline has no '{factory}' pipe{named}: those it has are {', '.join(enabled) or 'none'}. Name one of "
+        f"The pipeline has no '{factory}' pipe{named}: those it has are "
+        f"{', '.join(enabled) or 'none'}. Name one of "
         f'them, or add one with nlp.add_pipe("{factory}").'
     )
 
@@ -75,8 +84,8 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
 def install_extensions(pipe: str = "sbert") -> None:
     """Register doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated, which need no hooks.
 
-    Those of another pipe have its name. Those of "sbert" answer for the pipe that answers `doc.vector` where no pipe is
-    called "sbert".
+    Those of another pipe have its name. Those of "sbert" answer for the pipe that answers
+    `doc.vector` where no pipe is called "sbert".
     """
     pieces: Any = (Doc, Span, Token)
     for kinds, name, way, function in (
@@ -113,7 +122,7 @@ def _is_truncated(doc: Doc) -> bool:
     )
 
 
-def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:  # noqa: ANN401 (of three functions)
+def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:
     """Call a function of this package, imported late, for the pipe that answers."""
     from .records import names  # noqa: PLC0415 (`import spacy_sbert` is light)
 

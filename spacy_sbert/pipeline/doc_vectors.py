@@ -1,9 +1,10 @@
 """Sentence vectors of Docs, Spans and Tokens: everything that `doc.vector` and `doc.similarity` depend on.
 
-A pipe stores a record of vectors in doc.user_data (`store`, see records.py), and sets hooks (`_install_hooks`). The
-hooks are plain functions of this module that read the record at each call (`vector`, `has_vector`, `similarity`): a
-pickled Doc carries their names alone. Where spaCy drops hooks, a warning tells it (`lost_hooks.py`), `restore` sets
-them again, and `doc._.sbert_vector` works without them (`_common.py`).
+A pipe stores a record of vectors in doc.user_data (`store`, see records.py), and sets hooks
+(`_install_hooks`). The hooks are plain functions of this module that read the record at each call
+(`vector`, `has_vector`, `similarity`): a pickled Doc carries their names alone. Where spaCy drops
+hooks, a warning tells it (`lost_hooks.py`), `restore` sets them again, and `doc._.sbert_vector`
+works without them (`_common.py`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -25,19 +26,23 @@ from ..similarity import cosine, lengths, numpy_defaults, unit_length
 from .lost_hooks import Start, next_to_restore, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names, notice_joining
 
-_SPACY = {"": "spaCy's own vectors"}  # as the encoder of vectors without a record
+# As the encoder of vectors without a record
+_SPACY = {"": "spaCy's own vectors"}
 Piece = Doc | Span | Token
-_Dense = Callable[
-    [numpy.ndarray], numpy.ndarray
-]  # the dense layer of a pipe, for one pooled vector
+# The dense layer of a pipe, for one pooled vector
+_Dense = Callable[[numpy.ndarray], numpy.ndarray]
 ItemT = TypeVar("ItemT")
-_warned: set[object] = set()  # in this process: of each pair of encoders
+# In this process: of each pair of encoders
+_warned: set[object] = set()
 
 
 def store(doc: Doc, name: str, data: Record, pipe: object) -> None:
-    """Put a pipe's record on a Doc, last of all, and remove the one of an earlier run; set its hooks if it says so.
+    """Put a pipe's record on a Doc, last of all, and remove the one of an earlier run.
 
-    The key is that of an extension attribute of a Span: `Doc.from_docs` and `Span.as_doc` then shift it with the text.
+    Set its hooks if it says so.
+
+    The key is that of an extension attribute of a Span: `Doc.from_docs` and `Span.as_doc` then
+    shift it with the text.
     """
     user_data = cast(dict[Any, Any], doc.user_data)
     for record in find(doc, name):
@@ -59,7 +64,8 @@ def doc_of(obj: Piece) -> Doc:
         return obj
     if not isinstance(obj, Span | Token):
         raise TypeError(
-            f"There is no vector of {repr(obj)[:50]}: expected a Doc, Span or Token that the pipeline has processed."
+            f"There is no vector of {repr(obj)[:50]}: expected a Doc, Span or Token that the "
+            "pipeline has processed."
         )
     return obj.doc
 
@@ -67,11 +73,13 @@ def doc_of(obj: Piece) -> Doc:
 def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> numpy.ndarray:
     """Return the stored vector of a Doc, Span or Token.
 
-    A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
-    same pooling over its wordpieces in context.
+    A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as
+    a Token's, the same pooling over its wordpieces in context.
 
-    name (str): the pipe whose vector is wanted; by default that of the pipe that answers `doc.vector`.
-    dense (Callable): the dense layer of the pipe, if it has one: Spans and Tokens that are not rows need it.
+    name (str): the pipe whose vector is wanted; by default that of the pipe that answers
+        `doc.vector`.
+    dense (Callable): the dense layer of the pipe, if it has one: Spans and Tokens that are not rows
+        need it.
     RETURNS (float32 (width,)): zeros where there is no text.
     RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
     """
@@ -89,9 +97,8 @@ def _vector(obj: Piece, records: Records, dense: _Dense | None = None) -> numpy.
         return _doc_vector(doc_of(obj), records, dense)
     if isinstance(obj, Span):
         ends = obj.end_char, obj.start_char + len(obj.text_with_ws)
-        for record in (
-            records
-        ):  # a Span that was a Doc before Doc.from_docs, also if other parts have no vector
+        # A Span that was a Doc before Doc.from_docs, also if other parts have no vector
+        for record in records:
             if (
                 record.start == obj.start_char
                 and record.end in ends
@@ -116,13 +123,17 @@ def _characters(obj: Piece) -> tuple[int, int]:
 
 
 def has_vector(obj: Piece) -> bool:
-    """Return whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
+    """Return whether a Doc, Span or Token has any wordpiece to make a vector of.
+
+    False for empty and white text.
+    """
     records = find(doc_of(obj))
     if not records and not (isinstance(obj, Doc) and _is_detached(obj)):
         return False
     if vector(obj).any():
         return True
-    if _is_whole(obj):  # zeros, of words that are unknown
+    # zeros, of words that are unknown
+    if _is_whole(obj):
         return any(record.data["has_text"].any() for record in records)
     start, end = _characters(obj)
     in_context = [
@@ -134,7 +145,10 @@ def has_vector(obj: Piece) -> bool:
 
 
 def _covered(record: PlacedRecord, start: int, end: int) -> numpy.ndarray:
-    """Return the wordpieces in the characters [start, end), bool (wordpieces,); one over two tokens counts in both."""
+    """Return the wordpieces in the characters [start, end), bool (wordpieces,).
+
+    One over two tokens counts in both.
+    """
     places = record.data["characters"] + record.start
     return (places[:, 0] < end) & (places[:, 1] > start)
 
@@ -157,9 +171,12 @@ def no_vectors(obj: object, name: str | None = None) -> ValueError:
     """Return the error for an object whose Doc carries no vectors of a pipe."""
     which = "" if name is None else f" of a pipe named '{name}'"
     return ValueError(
-        f"This {type(obj).__name__} carries no sentence vectors{which}: its Doc was not processed by an 'sbert' pipe, "
-        "or its user data did not travel with it. Process the text with the pipeline (nlp or nlp.pipe), or transport "
-        "the Doc with its user data (DocBin(store_user_data=True), Span.as_doc(copy_user_data=True))."
+        f"This {type(obj).__name__} carries no sentence vectors{which}: its Doc was not processed "
+        "by an 'sbert' pipe, "
+        "or its user data did not travel with it. Process the text with the pipeline (nlp or "
+        "nlp.pipe), or transport "
+        "the Doc with its user data (DocBin(store_user_data=True), "
+        "Span.as_doc(copy_user_data=True))."
     )
 
 
@@ -167,7 +184,8 @@ def _doc_vector(doc: Doc, records: Records, dense: _Dense | None) -> numpy.ndarr
     """Return the vector of a Doc: its row, or the mean of its rows; zeros without text."""
     parts, is_cut = records.parts()
     if is_cut:
-        return _stretch_vector(doc[:], parts, dense)  # as the Span that it was
+        # As the Span that it was
+        return _stretch_vector(doc[:], parts, dense)
     with_rows = Records(doc, [record for record in parts if len(record.vectors)])
     if len(with_rows) > 1:
         _check_joined(with_rows)
@@ -183,7 +201,8 @@ def _check_joined(records: Records) -> None:
     kinds = sorted({_kind(record.data) for record in records})
     if len(kinds) > 1:
         raise ValueError(
-            f"This Doc was joined from others whose vectors are of several kinds ({kinds[0]}; {kinds[-1]}), which have "
+            f"This Doc was joined from others whose vectors are of several kinds ({kinds[0]}; "
+            f"{kinds[-1]}), which have "
             "no mean. Process all of them with the same pipeline."
         )
     check_one_encoder(records.encoders)
@@ -241,7 +260,10 @@ def _pooled(states: numpy.ndarray, data: Record, dense: _Dense | None) -> numpy.
 
 def _check_states(record: PlacedRecord, text: str, dense: _Dense | None) -> None:
     """Refuse a stretch of text that is not a row, where its wordpieces are not known."""
-    span = f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), and its vector "
+    span = (
+        f"The span '{text[:50]}' is not a row (a whole Doc, a sentence, or a member of a pair), "
+        "and its vector "
+    )
     data, pipe = record.data, record.data.get("combined_by", record.name)
     if "combined_by" in data or (data.get("dense") and dense is None):
         raise ValueError(
@@ -256,7 +278,8 @@ def _check_states(record: PlacedRecord, text: str, dense: _Dense | None) -> None
 @cache
 def _pooling_on_cpu(name: str) -> Pooling:
     layer = stretch_pooling(name)
-    layer.to_cpu()  # the vectors on a Doc are there
+    # The vectors on a Doc are there
+    layer.to_cpu()
     return layer
 
 
@@ -264,12 +287,15 @@ def _pooling_on_cpu(name: str) -> Pooling:
 
 
 class _PipeRef:
-    """A weak reference to the pipe that set the hooks of a Doc, one of the hooks itself; a pickled one is empty."""
+    """A weak reference to the pipe that set the hooks of a Doc, one of the hooks itself.
+
+    A pickled one is empty.
+    """
 
     def __init__(self, pipe: object = None):
         self._ref = None if pipe is None else ref(pipe)
 
-    def __call__(self) -> Any:  # noqa: ANN401 (a component of any class)
+    def __call__(self) -> Any:
         return None if self._ref is None else self._ref()
 
     def __reduce__(self) -> tuple[type, tuple]:
@@ -277,7 +303,9 @@ class _PipeRef:
 
 
 def _install_hooks(doc: Doc, name: str = "", pipe: object = None) -> None:
-    """Let a Doc, its Spans and its Tokens answer from the stored vectors; the pipe, if it is known, encodes queries.
+    """Let a Doc, its Spans and its Tokens answer from the stored vectors.
+
+    The pipe, if it is known, encodes queries.
 
     There is no Span hook named vector_norm: spaCy would return the vector for it.
     """
@@ -295,14 +323,17 @@ def _hooks() -> dict[str, dict[str, Any]]:
     return {"user_hooks": of_tokens, "user_span_hooks": of_spans, "user_token_hooks": of_tokens}
 
 
-def pipe_of(doc: Doc, name: str) -> Any:  # noqa: ANN401 (a component of any class)
+def pipe_of(doc: Doc, name: str) -> Any:
     """Return the pipe of this name that set the hooks of a Doc; None if it is gone."""
     hook = doc.user_hooks.get(PREFIX + name)
     return hook() if isinstance(hook, _PipeRef) else None
 
 
 def _notify(doc: Doc, name: str, message: str) -> None:
-    """Warn once for each pipe; of vectors whose pipe is gone, as often as the filters of warnings say."""
+    """Warn once for each pipe.
+
+    Of vectors whose pipe is gone, as often as the filters of warnings say.
+    """
     pipe = pipe_of(doc, name)
     notify = warn if pipe is None else pipe.notify
     notify(message.format(name=name))
@@ -317,14 +348,15 @@ def restore(doc: Iterable[ItemT], nlp: Language | None = None) -> Iterator[ItemT
 def restore(doc: Any, nlp: Language | None = None) -> Any:
     """Set the hooks of Docs again that spaCy has dropped, so that `vector`, `has_vector` and `similarity` answer.
 
-    Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm elsewhere.
+    Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm
+    elsewhere.
 
-    doc (Doc, Collection[Doc] or Iterable[Doc]): one Doc, and a collection such as a list, are restored at once; a
-        stream such as `nlp.pipe(texts, n_process=2)` while it is read. In place of a Doc there may be a Doc and its
-        context, as in `nlp.pipe(..., as_tuples=True)`.
+    doc (Doc, Collection[Doc] or Iterable[Doc]): one Doc, and a collection such as a list, are
+        restored at once; a stream such as `nlp.pipe(texts, n_process=2)` while it is read. In place
+        of a Doc there may be a Doc and its context, as in `nlp.pipe(..., as_tuples=True)`.
     nlp (Language): the pipeline that made the vectors, which then encodes queries that are str.
-    RETURNS (Doc, list[Doc] or Iterator[Doc]): the same Docs, with their contexts. A stream that is never read warns
-        when it is deleted.
+    RETURNS (Doc, list[Doc] or Iterator[Doc]): the same Docs, with their contexts. A stream that is
+        never read warns when it is deleted.
     RAISES (ValueError): if a Doc carries no stored vectors. (TypeError): if something is not a Doc.
     """
     if isinstance(doc, Doc | Span) or not isinstance(doc, Iterable):
@@ -341,21 +373,24 @@ class _RestoredStream(Iterator[Any]):
         self._docs, self._nlp = docs, nlp
         self._is_read = False
 
-    def __next__(self) -> Any:  # noqa: ANN401 (a Doc, or a Doc and its context)
+    def __next__(self) -> Any:
         self._is_read = True
         return _restored(next_to_restore(self._docs), self._nlp)
 
     def __del__(self) -> None:
         if not self._is_read:
-            warn(Warnings.RESTORE_UNUSED)  # the statement whose result was dropped
+            # The statement whose result was dropped
+            warn(Warnings.RESTORE_UNUSED)
 
 
-def _restored(item: Any, nlp: Language | None) -> Any:  # noqa: ANN401 (a Doc, or a Doc and its context)
+def _restored(item: Any, nlp: Language | None) -> Any:
     doc = item[0] if isinstance(item, tuple) and len(item) == 2 else item
     if not isinstance(doc, Doc):
         raise TypeError(
-            f"Cannot restore {repr(item)[:50]}: expected a Doc, a list of Docs, or a stream of them such as "
-            "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True each Doc has its context."
+            f"Cannot restore {repr(item)[:50]}: expected a Doc, a list of Docs, or a stream of "
+            "them such as "
+            "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True "
+            "each Doc has its context."
         )
     stored = names(doc)
     if not stored:
@@ -385,7 +420,8 @@ def similarity(first: Piece, second: object, name: str | None = None) -> float:
 
     Vectors of two encoders, and a Lexeme's static vector, are compared with a warning.
 
-    name (str): the pipe whose vectors are compared; by default that of the pipe that answers `doc.vector`.
+    name (str): the pipe whose vectors are compared; by default that of the pipe that answers
+        `doc.vector`.
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
@@ -399,14 +435,19 @@ def similarity(first: Piece, second: object, name: str | None = None) -> float:
     if u.shape != v.shape:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
     check_one_encoder(encoders, others)
-    return min(max(float(cosine(u[None], v[None])[0]), -1.0), 1.0)  # rounding may go beyond
+    # Rounding may go beyond
+    return min(max(float(cosine(u[None], v[None])[0]), -1.0), 1.0)
 
 
 def sentence_similarity(first: Piece, second: Piece, name: str | None = None) -> float:
-    """Return the similarity of sentence vectors, as doc._.sbert_similarity. RAISES (TypeError): if there is none."""
+    """Return the similarity of sentence vectors, as doc._.sbert_similarity.
+
+    RAISES (TypeError): if there is none.
+    """
     if not isinstance(second, Piece):
         raise TypeError(
-            f"A {type(second).__name__} has no sentence vector: expected a Doc, Span or Token that an 'sbert' "
+            f"A {type(second).__name__} has no sentence vector: expected a Doc, Span or Token "
+            "that an 'sbert' "
             "pipe has processed, such as nlp(text)."
         )
     doc = doc_of(second)
@@ -437,7 +478,8 @@ def comparable_vector(
 ) -> tuple[numpy.ndarray, Encoders]:
     """Return the vector of a Doc, Span, Token or Lexeme to compare with vectors of a pipe, and the encoders of it.
 
-    It is that of the pipe `name`, or of one with one of these encoders, or spaCy's own. RAISES (ValueError): if none.
+    It is that of the pipe `name`, or of one with one of these encoders, or spaCy's own. RAISES
+    (ValueError): if none.
     """
     if isinstance(obj, Piece):
         doc = doc_of(obj)
@@ -456,7 +498,8 @@ def comparable_vector(
             raise no_vectors(obj, name)
     elif not getattr(obj, "has_vector", False):
         raise ValueError(
-            f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, Token or Lexeme "
+            f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, "
+            "Token or Lexeme "
             "that has a vector. Process the other text with the same pipeline."
         )
     return to_numpy(cast(Lexeme, obj).vector), _SPACY
@@ -479,6 +522,7 @@ def check_one_encoder(*sides: Encoders) -> None:
         if pair not in _warned:
             _warned.add(pair)
             ours, theirs = labels[first], labels[other]
-            if ours == theirs:  # trained since, or with another pooling
+            # Trained since, or with another pooling
+            if ours == theirs:
                 ours, theirs = f"{ours}, {first}", f"{theirs}, {other}"
             warn(Warnings.OTHER_ENCODER.format(ours=ours, theirs=theirs))

@@ -30,12 +30,14 @@ from ..models.transformer import (
     is_transformer_tok2vec,
 )
 
-if TYPE_CHECKING:  # these load what only their own architectures need
+# These load what only their own architectures need
+if TYPE_CHECKING:
     from ..models.listener import SentenceListener, Tok2VecEncoder
     from ..models.static_embedding import StaticEmbedding
     from ..models.text_encoders import TextEncoder
 
-_BOUNDARIES = {"doc.sents", "token.is_sent_start"}  # which components declare to assign
+# Which components declare to assign
+_BOUNDARIES = {"doc.sents", "token.is_sent_start"}
 
 
 class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
@@ -44,14 +46,17 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def __init__(self, name: str, encoder: Model[list[Doc], list[EncodedDoc]], loss: object):
         if not encoder.has_ref("pooling"):
             raise ValueError(
-                f"The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture such as "
+                f"The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an "
+                "architecture such as "
                 f"spacy-sbert.SentenceEncoder.v1, got the Thinc model '{encoder.name}'."
             )
         if loss is not None and not isinstance(loss, LossLayer):
             value = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
             raise ValueError(
-                f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
-                f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a registered function "
+                f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a "
+                "registered layer such as "
+                f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a "
+                "registered function "
                 "that returns a spacy_sbert.losses.LossLayer: see docs/own-loss.md."
             )
         layers: list[Model] = [encoder] if loss is None else [encoder, loss]
@@ -65,13 +70,18 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def to_bytes(self) -> bytes:
         table = find_static_embedding(self)
         if table is not None:
-            table.load()  # it is no shim, which would load itself
+            # It is no shim, which would load itself
+            table.load()
         return super().to_bytes()
 
     def from_bytes(self, bytes_data: bytes) -> "SentenceModel":
-        """Load what to_bytes returned. RAISES (ValueError): if the encoder has no prompt of the default name."""
+        """Load what to_bytes returned.
+
+        RAISES (ValueError): if the encoder has no prompt of the default name.
+        """
         super().from_bytes(bytes_data)
-        for node in self.walk():  # Thinc loads them without their from_bytes
+        # Thinc loads them without their from_bytes
+        for node in self.walk():
             if isinstance(node, SpanTransformer) and node.shim.is_loaded:
                 node.prompt()
         return self
@@ -177,9 +187,11 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
             source = str((block.get("encoder_loader") or {}).get("name", ""))
         if isinstance(listener.transformer, SpanTransformer) or not source:
-            return  # ours says so with its output
+            # Ours says so with its output
+            return
         folder = find_local(source)
-        if folder is not None:  # else what was found out before, maybe on another machine, stays
+        # Else what was found out before, maybe on another machine, stays
+        if folder is not None:
             self.pooling.attrs["upstream_normalize"] = self.pooling.normalizes(
                 read_settings(folder, source)
             )
@@ -190,9 +202,12 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             given = getter_settings(getter).get("spans_key")
             if given not in (None, spans_key):
                 raise ValueError(
-                    f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span getter of its encoder "
-                    f"takes members from doc.spans['{given}']. Set spans_key = '{spans_key}' in get_spans, too "
-                    f"([components.transformer.model.get_spans] when the transformer is shared), or '{given}' in "
+                    f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span "
+                    "getter of its encoder "
+                    f"takes members from doc.spans['{given}']. Set spans_key = '{spans_key}' in "
+                    "get_spans, too "
+                    "([components.transformer.model.get_spans] when the transformer is shared), "
+                    f"or '{given}' in "
                     "the pipe."
                 )
 
@@ -227,7 +242,10 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def encoding_models(
         self, nlp: Language | None, name: str, settings: object = None
     ) -> list[Model]:
-        """Return the models that make the states, own or upstream; settings: those that the states came with."""
+        """Return the models that make the states, own or upstream.
+
+        settings: those that the states came with.
+        """
         own = (
             self.encoder.get_ref("reader")
             if self.encoder.has_ref("reader")
@@ -239,7 +257,8 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
         if own is not listener:
             return [] if pipe is None else [own, encoder_of(pipe.model)]
-        linked = cast(Any, listener).transformer  # the class of a listener depends on its package
+        # The class of a listener depends on its package
+        linked = cast(Any, listener).transformer
         nearest = None if pipe is None else encoder_of(pipe.model)
         candidates = [model for model in (nearest, linked) if model is not None]
         if settings is not None:
@@ -252,9 +271,8 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         listeners = find_listeners(self)
         if nlp is not None and listeners:
             encoder: Model = encoder_of(find_upstream(nlp, name, listeners[0]).model)
-            if not encoder.has_dim(
-                "nO"
-            ):  # frozen: spaCy leaves it out when it initializes a pipeline
+            # frozen: spaCy leaves it out when it initializes a pipeline
+            if not encoder.has_dim("nO"):
                 encoder.initialize()
         else:
             kinds = (is_token_encoder, is_static_embedding, is_transformer, is_curated)
@@ -284,9 +302,8 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         late = [given for given in setters if given in enabled]
         if set(in_time) & set(late) or not (in_time or late):
             return None
-        is_between = bool(late) and order.index(late[0]) < order.index(
-            name
-        )  # too late for the encoder
+        # Too late for the encoder
+        is_between = bool(late) and order.index(late[0]) < order.index(name)
         for doc in docs:
             has_boundaries = doc.has_annotation("SENT_START") and not is_between
             if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
@@ -320,7 +337,10 @@ def _cache_transformers(model: Model, loss: object) -> None:
 
 
 def find_listeners(model: Model) -> "list[SentenceListener]":
-    """Return the listeners to a transformer in the model tree of a pipe; none if its encoder is its own."""
+    """Return the listeners to a transformer in the model tree of a pipe.
+
+    None if its encoder is its own.
+    """
     return [node for node in model.walk() if is_listener(node) and upstream_name(node) is not None]
 
 
@@ -343,7 +363,10 @@ def _shared_models(model: Model) -> list[Model]:
 
 
 def find_transformer(name: str, model: Model) -> SpanTransformer:
-    """Return the transformer of a pipe, its own or the one it shares. RAISES (ValueError): if it is of another kind."""
+    """Return the transformer of a pipe, its own or the one it shares.
+
+    RAISES (ValueError): if it is of another kind.
+    """
     transformer = _span_transformer(model)
     if transformer is not None:
         return transformer
@@ -355,7 +378,8 @@ def find_transformer(name: str, model: Model) -> SpanTransformer:
     else:
         raise _no_text_encoder(name)
     raise ValueError(
-        f"The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers of this package alone. "
+        f"The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers of "
+        "this package alone. "
         "To pass the pipeline on, save it or make a package of it: python -m spacy package."
     )
 
@@ -367,8 +391,10 @@ def _span_transformer(model: Model) -> SpanTransformer | None:
 
 def _no_text_encoder(name: str) -> ValueError:
     return ValueError(
-        f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, or listens to a transformer "
-        "that is not of this package. Give that spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
+        f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, or "
+        "listens to a transformer "
+        "that is not of this package. Give that spacy-sbert.TransformerModel.v1, or use "
+        "nlp.pipe(texts)."
     )
 
 
@@ -389,7 +415,10 @@ def transformer_name(model: Model) -> str:
 
 
 def describe_int8(transformer: SpanTransformer) -> str:
-    """Return what `precision = "int8"` rounds by, of a loaded encoder; empty for other precisions."""
+    """Return what `precision = "int8"` rounds by, of a loaded encoder.
+
+    Empty for other precisions.
+    """
     if transformer.options.precision != INT8:
         return ""
     calibration = transformer.shim.calibration
@@ -398,7 +427,8 @@ def describe_int8(transformer: SpanTransformer) -> str:
         return f"{text} the first texts encoded"
     n_rounded, n_products = int(calibration.is_rounded.sum()), calibration.is_rounded.numel()
     return (
-        f"{text} {calibration.n_wordpieces:,} wordpieces: {n_rounded} of {n_products} products in 8 bits, lowest "
+        f"{text} {calibration.n_wordpieces:,} wordpieces: {n_rounded} of {n_products} products in "
+        "8 bits, lowest "
         f"cosine of a text {calibration.lowest_cosine:.3f}"
     )
 
@@ -419,7 +449,10 @@ def _own_getter(model: Model) -> object:
 
 
 def _span_getters(model: Model) -> list[object]:
-    """Return the span getters of an encoder, and of a shared one that is known; None for other layers."""
+    """Return the span getters of an encoder, and of a shared one that is known.
+
+    None for other layers.
+    """
     nodes = [*_shared_models(model), *model.walk()]
     getters = [node.attrs.get("get_spans") for node in nodes]
     if any(map(is_curated, nodes)) and _find_token_encoder(model) is None:
@@ -471,7 +504,10 @@ def _nearest_upstream(nlp: Language, name: str, listener: Model) -> TrainablePip
 
 
 def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
-    """Return the component that a listener listens to. RAISES (ValueError): if there is none, or it does not fit."""
+    """Return the component that a listener listens to.
+
+    RAISES (ValueError): if there is none, or it does not fit.
+    """
     pipe = _nearest_upstream(nlp, name, listener)
     if pipe is None:
         upstream = f'(upstream = "{upstream_name(listener)}")'
@@ -482,8 +518,10 @@ def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
                 f"a transformer {upstream}, and no 'sbert_transformer', 'transformer' or '{kind}'"
             )
         raise ValueError(
-            f"The 'sbert' pipe '{name}' listens to {missing} stands before it; the pipeline is {nlp.component_names}. "
-            f"Add one before it, correct upstream, or use an encoder of its own: spacy-sbert.SentenceEncoder.v1."
+            f"The 'sbert' pipe '{name}' listens to {missing} stands before it; the pipeline is "
+            f"{nlp.component_names}. "
+            "Add one before it, correct upstream, or use an encoder of its own: "
+            "spacy-sbert.SentenceEncoder.v1."
         )
     if not is_listener(listener):
         _check_tokens(name, listener, pipe)
@@ -496,11 +534,13 @@ def _check_tokens(name: str, listener: Model, pipe: TrainablePipe) -> None:
     if expected not in (None, width):
         raise ValueError(
             f"The 'sbert' pipe '{name}' listens for vectors of {width} numbers, and the component "
-            f"'{pipe.name}' makes {expected}: set width = {expected} in its [components.{name}.model.tok2vec]."
+            f"'{pipe.name}' makes {expected}: set width = {expected} in its "
+            f"[components.{name}.model.tok2vec]."
         )
     if listener.attrs.get(ALL_LAYERS) and not getattr(pipe, "all_layer_outputs", True):
         raise ValueError(
-            f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}', which gives the last one "
+            f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}', "
+            "which gives the last one "
             f"alone: set all_layer_outputs = true in [components.{pipe.name}]."
         )
 
@@ -509,5 +549,6 @@ def is_encoder(name: str) -> bool:
     """Return whether there is an encoder of this name, or in this folder, on this machine."""
     try:
         return find_local(name) is not None
-    except OSError:  # a folder of something else
+    except OSError:
+        # A folder of something else
         return False

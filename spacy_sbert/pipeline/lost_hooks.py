@@ -1,4 +1,7 @@
-"""The warning about Docs whose hooks spaCy has dropped; light, as `spacy_sbert_msgpack` imports it."""
+"""The warning about Docs whose hooks spaCy has dropped.
+
+Light, as `spacy_sbert_msgpack` imports it.
+"""
 
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -8,7 +11,8 @@ from ..errors import Warnings, warn
 
 ItemT = TypeVar("ItemT")
 _are_restored = ContextVar("are_restored", default=False)
-_warned: set[str] = set()  # in this process
+# In this process
+_warned: set[str] = set()
 
 
 def warn_of_lost_hooks() -> None:
@@ -34,8 +38,10 @@ class Start(int):
         warn_of_lost_hooks()
         return Start(int(self) + offset)
 
-    def __sub__(self, offset: int) -> "Start":  # of Span.as_doc, which keeps them
+    # Of Span.as_doc, which keeps them
+    def __sub__(self, offset: int) -> "Start":
         return Start(int(self) - offset)
 
     def __deepcopy__(self, memo: object) -> "Start":
-        return self  # as of an int
+        # As of an int
+        return self

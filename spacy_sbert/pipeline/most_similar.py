@@ -38,17 +38,19 @@ def most_similar(
 
     argsort_s (-cos(query, s), s), its first k
 
-    Where there are no sentence boundaries, the encoder's rows take the place of sentences. Sentences without a vector
-    are left out, with a warning if they are more than white space.
+    Where there are no sentence boundaries, the encoder's rows take the place of sentences.
+    Sentences without a vector are left out, with a warning if they are more than white space.
 
-    text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by the pipe that made
-        the vectors of the text: a Doc knows it until it is stored or sent, later nlp does.
+    text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by
+        the pipe that made the vectors of the text: a Doc knows it until it is stored or sent, later
+        nlp does.
     k (int): how many, 1 or more; all if there are fewer.
     prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
-    name (str): the pipe whose vectors are compared; by default that of the pipe that answers `doc.vector`.
+    name (str): the pipe whose vectors are compared; by default that of the pipe that answers
+        `doc.vector`.
     nlp (Language): the pipeline that has this pipe, or one with the same encoder.
-    RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the query has no vector,
-        or it is a str and there is no pipe to encode it.
+    RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the
+        query has no vector, or it is a str and there is no pipe to encode it.
     """
     doc = doc_vectors.doc_of(text)
     if not find(doc, name):
@@ -76,13 +78,16 @@ def query_vector(
     *,
     encoders: doc_vectors.Encoders | None = None,
 ) -> numpy.ndarray:
-    """Return the vector of a query, float32 (width,), to compare with those of a Doc or Span; see most_similar.
+    """Return the vector of a query, float32 (width,), to compare with those of a Doc or Span.
+
+    See most_similar.
 
     encoders (dict): what made these; by default what made those that the Doc has now.
     """
     if not isinstance(query, str | Doc | Span):
         raise TypeError(
-            f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it says so a vector."
+            f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it "
+            "says so a vector."
         )
     encoders = doc_vectors.encoders_of_vector(text, name) if encoders is None else encoders
     if isinstance(query, str):
@@ -147,27 +152,33 @@ def _encoded(
             else (pipe.vocab is doc.vocab and pipe.name == pipe_name)
         ):
             vector = pipe.encode([query], prompt_name=prompt_name)[0]
-            return (
-                vector[: records[0].data["width"]] if fingerprint else vector
-            )  # a call may have kept fewer
+            # A call may have kept fewer
+            return vector[: records[0].data["width"]] if fingerprint else vector
     encoder = f", encoder {fingerprint}" if fingerprint else ""
     raise ValueError(
-        "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that made its vectors "
-        f"(pipe '{pipe_name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, nlp(query); if the pipe "
+        "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that "
+        "made its vectors "
+        f"(pipe '{pipe_name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, "
+        "nlp(query); if the pipe "
         "was replaced or trained since, process the text again: nlp(doc.text)."
     )
 
 
 def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
-    """Return the sentences of a Doc or Span. RAISES (ValueError): if one was not encoded by itself."""
+    """Return the sentences of a Doc or Span.
+
+    RAISES (ValueError): if one was not encoded by itself.
+    """
     spans, records = list(text.sents), find(doc_vectors.doc_of(text), name)  # type: ignore[union-attr]
     for sentence in spans if records else ():
         start, end = trimmed(sentence.text, sentence.start_char)
         if start < end and records.at(start, end).row_at(start, end) is None:
             pipe = records[0].name
             raise ValueError(
-                f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder read it in the context of "
-                f'its Doc. Set [components.{pipe}.model.get_spans] unit = "doc+sent" (of the component "transformer" '
+                f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder read "
+                "it in the context of "
+                f'its Doc. Set [components.{pipe}.model.get_spans] unit = "doc+sent" (of the '
+                'component "transformer" '
                 "where that is shared), and set boundaries before the encoder: "
                 f'nlp.add_pipe("sentencizer", before="{pipe}").'
             )

@@ -14,7 +14,8 @@ from ..models.engine.concurrency import TrainedElsewhereError
 from ..models.transformer import SpanTransformer
 
 THREAD = "sbert-ahead"
-PREFETCH_FROM = 128  # Docs a batch: streams in smaller batches may wait for each result
+# Docs a batch: streams in smaller batches may wait for each result
+PREFETCH_FROM = 128
 _Predict = Callable[[list[Doc]], list[EncodedDoc]]
 _Predicted = tuple[list[Doc], Callable[[], list[EncodedDoc]]]
 
@@ -33,7 +34,8 @@ def prefetch(
 
     is_possible (Callable): whether another thread may encode; asked before each batch.
     """
-    ahead: list[_Predicted] = []  # at most one batch, which comes before what the next one raises
+    # At most one batch, which comes before what the next one raises
+    ahead: list[_Predicted] = []
     batches = iter(batches)
     with ThreadPoolExecutor(1, thread_name_prefix=THREAD) as executor:
         while True:

@@ -1,7 +1,8 @@
 """The vectors that pipes store on Docs, as records in `doc.user_data`, and which record answers for which text.
 
-A Doc that was joined by `Doc.from_docs` has several records of a pipe: each answers for its own text, if that is there
-as a whole. A Doc that `Span.as_doc` has cut out of a longer one answers as the Span that it was.
+A Doc that was joined by `Doc.from_docs` has several records of a pipe: each answers for its own
+text, if that is there as a whole. A Doc that `Span.as_doc` has cut out of a longer one answers as
+the Span that it was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,19 +20,24 @@ from ..models.span_batch import borders_of, row_characters
 from ..models.spans import trimmed
 from .lost_hooks import Start
 
-PREFIX = "spacy-sbert:"  # of the keys in doc.user_data and doc.user_hooks
-Encoders = Mapping[
-    str, str
-]  # from the fingerprint of an encoder to its name and that of its pipe, for messages
+# Of the keys in doc.user_data and doc.user_hooks
+PREFIX = "spacy-sbert:"
+# From the fingerprint of an encoder to its name and that of its pipe, for messages
+Encoders = Mapping[str, str]
 # What a pipe stores on a Doc: NumPy arrays and scalars, places in characters from its start.
-#   rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). width. text: of the Doc.
-#   pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their place.
-#   fingerprint, encoder: of the encoder, and its name; missing if not known. dense: True with a dense layer.
+# rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). width. text: of the
+# Doc.
+# pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their
+# place.
+# fingerprint, encoder: of the encoder, and its name; missing if not known. dense: True with a dense
+# layer.
 #   set_hooks: whether the pipe answers `doc.vector`. truncated: whether a row was cut.
-#   states, characters: float32 (wordpieces, width) without special tokens, int32 (wordpieces, 2): with token vectors.
+# states, characters: float32 (wordpieces, width) without special tokens, int32 (wordpieces, 2):
+# with token vectors.
 Record = dict[str, Any]
 _last_text: tuple[ref[Doc], str] | None = (
-    None  # of one Doc, whose Tokens may be looked up one by one
+    # Of one Doc, whose Tokens may be looked up one by one
+    None
 )
 
 
@@ -43,10 +49,14 @@ def make_records(
     fingerprint: str = "",
     encoder: str = "",
 ) -> Iterator[Record]:
-    """Yield the record of each Doc of a batch; fingerprint, encoder (str): of the encoder, "" if not known."""
+    """Yield the record of each Doc of a batch.
+
+    Fingerprint, encoder (str): of the encoder, "" if not known.
+    """
     for doc, encoded, vectors in zip(docs, scores, _vectors_on_cpu(scores), strict=True):
         rows, characters = encoded.rows, encoded.rows.characters
-        if characters is None:  # of a model that was called without the pipe
+        # Of a model that was called without the pipe
+        if characters is None:
             spans = [doc[slice(*span)] for span in rows.spans]
             characters = row_characters(spans, [span.text for span in spans])
         record = {
@@ -60,7 +70,8 @@ def make_records(
             "truncated": n_rows_cut(doc, rows) > 0,
         }
         if encoded.text is not None and rows.spans[0].tolist() == [0, len(doc)]:
-            record["text"] = encoded.text  # doc.text joins the tokens at each call
+            # doc.text joins the tokens at each call
+            record["text"] = encoded.text
         if fingerprint and len(rows.spans):
             record["fingerprint"] = fingerprint
             if encoder:
@@ -123,9 +134,12 @@ class PlacedRecord:
         return self.data["vectors"][hits[0]] if len(hits) else None
 
     def place_in(self, text: str) -> tuple[int, int] | None:
-        """Return the characters of a Doc, of this text, that the record answers for; None if its text is not there.
+        """Return the characters of a Doc, of this text, that the record answers for.
 
-        It is there as a whole, or, in a Doc that `Span.as_doc` has cut out, in as far as the Doc consists of it.
+        None if its text is not there.
+
+        It is there as a whole, or, in a Doc that `Span.as_doc` has cut out, in as far as the Doc
+        consists of it.
         """
         place = start, end = max(self.start, 0), min(self.end, len(text))
         if place not in ((self.start, self.end), (0, len(text))):
@@ -165,14 +179,18 @@ class Records(list[PlacedRecord]):
 
     @property
     def _inside(self) -> list[PlacedRecord]:
-        """The records of texts that the Doc may have; as_doc keeps those of texts that it has cut off, too."""
+        """The records of texts that the Doc may have.
+
+        as_doc keeps those of texts that it has cut off, too.
+        """
         length = len(self.text)
         return [record for record in self if record.end > 0 and record.start < length] or list(self)
 
     def parts(self) -> tuple["Records", bool]:
         """Return the records that the Doc consists of, in order, and whether `Span.as_doc` has cut it out of another.
 
-        RAISES (ValueError): if it was joined from others, and a part is not the whole text of a record.
+        RAISES (ValueError): if it was joined from others, and a part is not the whole text of a
+            record.
         """
         text, inside = self.text, self._inside
         first = inside[0]
@@ -190,10 +208,12 @@ class Records(list[PlacedRecord]):
         return Records(self._doc, ordered), False
 
     def at(self, start: int, end: int) -> PlacedRecord:
-        """Return the record that answers for the characters [start, end). RAISES (ValueError): if none does."""
-        is_alone = (
-            sum(not record.data["text"].isspace() for record in self._inside) <= 1
-        )  # else: joined
+        """Return the record that answers for the characters [start, end).
+
+        RAISES (ValueError): if none does.
+        """
+        # else: joined
+        is_alone = sum(not record.data["text"].isspace() for record in self._inside) <= 1
         for record in self:
             place = record.place_in(self.text)
             is_right = place is not None and place[0] <= start and end <= place[1]
@@ -204,7 +224,8 @@ class Records(list[PlacedRecord]):
     def rows(self) -> tuple[numpy.ndarray, numpy.ndarray]:
         """Return the characters of each row, int32 (rows, 2), and which rows have text, bool (rows,)."""
         parts, is_cut = self.parts()
-        if is_cut:  # one row
+        # One row
+        if is_cut:
             start, end = trimmed(self.text, 0)
             n_rows = int(start < end)
             return numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2), numpy.ones(
@@ -215,7 +236,10 @@ class Records(list[PlacedRecord]):
 
 
 def find(doc: Doc, name: str | None = None) -> Records:
-    """Return the records of a pipe on a Doc; by default the one that answers: the last with set_hooks, or the last."""
+    """Return the records of a pipe on a Doc.
+
+    by default the one that answers: the last with set_hooks, or the last.
+    """
     records = list(_all_records(doc))
     if name is None and records:
         name = next((r.name for r in reversed(records) if r.data["set_hooks"]), records[-1].name)
@@ -233,7 +257,8 @@ def notice_joining(doc: Doc) -> None:
     keys = [key for key in user_data if _is_of_record(key)]
     if all(isinstance(start, Start) for _, _, start, _ in keys):
         return
-    for key in keys:  # all of them, so that they stay in their order
+    # All of them, so that they stay in their order
+    for key in keys:
         extension, name, start, end = key
         user_data[extension, name, Start(start), end] = user_data.pop(key)
 
@@ -244,13 +269,14 @@ def _all_records(doc: Doc) -> Iterator[PlacedRecord]:
             yield PlacedRecord(key[1][len(PREFIX) :], int(key[2]), key[3], data)
 
 
-def _is_of_record(key: Any) -> bool:  # noqa: ANN401 (of whoever writes user data)
+def _is_of_record(key: Any) -> bool:
     is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
     return is_of_span and key[1].startswith(PREFIX)
 
 
 def _joined_doc(text: str, name: str) -> ValueError:
     return ValueError(
-        f"This Doc was joined from others, and '{text.strip()[:50]}' in it is not a whole text that the pipe '{name}' "
+        f"This Doc was joined from others, and '{text.strip()[:50]}' in it is not a whole text "
+        f"that the pipe '{name}' "
         "encoded, or its user data is of another text. Call nlp on its text: nlp(doc.text)."
     )

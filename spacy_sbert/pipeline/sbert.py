@@ -62,7 +62,8 @@ if TYPE_CHECKING:
     from ..training.batch_loss import BatchLoss, Labels
     from .scorer import Scores
 
-_N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
+# Enough to see whether there are pairs, and a teacher
+_N_INITIAL_EXAMPLES = 100
 
 
 class _EncodeOptions(EncodeOptions, PredictOptions, total=False):
@@ -73,25 +74,33 @@ class _EncodeOptions(EncodeOptions, PredictOptions, total=False):
 class SentenceBert(ChecksummedPipe):
     """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
 
-    vocab (Vocab): the pipeline's. model (Model): a sentence encoder, from Docs to one EncodedDoc each.
+    vocab (Vocab): the pipeline's. model (Model): a sentence encoder, from Docs to one EncodedDoc
+        each.
     name (str): the pipe's name, under which its vectors are stored.
     loss (LossLayer): the training objective, None for a pipe that is not trained.
-    loss_weight (float): factor on the loss and its gradient, to balance them with those of other components.
+    loss_weight (float): factor on the loss and its gradient, to balance them with those of other
+        components.
     scorer (Callable): what to report of pairs.
-    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors. Of several pipes the last
-        that sets hooks answers.
-    token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have vectors.
+    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors. Of
+        several pipes the last that sets hooks answers.
+    token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have
+        vectors.
     spans_key (str): where the members of a pair are, doc.spans[spans_key].
     nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
-    RAISES (ValueError): if model is no sentence encoder, has another spans_key, or loss is no loss layer.
+    RAISES (ValueError): if model is no sentence encoder, has another spans_key, or loss is no loss
+        layer.
     SOURCE: Reimers and Gurevych 2019.
     """
 
     model: listeners.SentenceModel
-    takes_peers = True  # other processes may have a part of a batch
-    peers: Any = None  # the TorchDistributed of those processes, in training
-    examples_seen = 0  # in training, for reporting speed
-    loss_seen = 0.0  # the sum of the loss
+    # Other processes may have a part of a batch
+    takes_peers = True
+    # The TorchDistributed of those processes, in training
+    peers: Any = None
+    # In training, for reporting speed
+    examples_seen = 0
+    # The sum of the loss
+    loss_seen = 0.0
 
     similarity = staticmethod(cos_sim)
     similarity_pairwise = staticmethod(pairwise_cos_sim)
@@ -133,9 +142,8 @@ class SentenceBert(ChecksummedPipe):
         self._expects_pairs = self._accumulates = False
         self._notices = WarnOnce(TruncationCounter)
         self._in_pipeline = InPipeline(nlp)
-        self._learned: set[int] = (
-            set()
-        )  # layers of losses that got a gradient since the last update
+        # Layers of losses that got a gradient since the last update
+        self._learned: set[int] = set()
         self._fingerprint = Fingerprint()
         install_extensions(name)
 
@@ -161,7 +169,8 @@ class SentenceBert(ChecksummedPipe):
     ) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch, and yield them in order.
 
-        batch_size (int): Docs encoded together; of 128 and more, the next batch is encoded while the last is used.
+        batch_size (int): Docs encoded together; of 128 and more, the next batch is encoded while
+            the last is used.
         options: see PredictOptions.
         """
         from .prefetch import can_prefetch, prefetch  # noqa: PLC0415 (not needed for a first vector)
@@ -176,11 +185,17 @@ class SentenceBert(ChecksummedPipe):
                     yield from docs
 
     def predict(self, docs: Iterable[Doc], **options: Unpack[PredictOptions]) -> list[EncodedDoc]:
-        """Encode Docs without changing them, each as an EncodedDoc; for the options see PredictOptions."""
+        """Encode Docs without changing them, each as an EncodedDoc.
+
+        For the options see PredictOptions.
+        """
         return self._predict(list(docs), self._settings(**options))
 
     def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
-        hint = f'Of a text, nlp(text) is a Doc, and find_sbert(nlp, "{self.name}").encode(text) a vector.'
+        hint = (
+            f'Of a text, nlp(text) is a Doc, and find_sbert(nlp, "{self.name}").encode(text) a '
+            "vector."
+        )
         check_docs(docs, self.name, hint)
         return cast(SentenceEncoder, self.model.encoder).encode(docs, settings)
 
@@ -207,10 +222,14 @@ class SentenceBert(ChecksummedPipe):
         return EncodeSettings(prompt, truncate_dim, self.token_vectors)
 
     def _annotate(self, docs: list[Doc], prediction: Callable[[], list[EncodedDoc]]) -> bool:
-        """Set the vectors of a batch; return False if the pipe's error handler took an error and did not raise."""
+        """Set the vectors of a batch.
+
+        Return False if the pipe's error handler took an error and did not raise.
+        """
         try:
             self.set_annotations(docs, prediction())
-        except Exception as error:  # as every pipe of spaCy does
+        except Exception as error:
+            # As every pipe of spaCy does
             self.get_error_handler()(self.name, self, docs, error)
             return False
         return True
@@ -219,7 +238,8 @@ class SentenceBert(ChecksummedPipe):
         """Store the vectors on the Docs, as NumPy arrays, set hooks, and label pairs if there is a trained head."""
         docs, nlp = list(docs), self._in_pipeline.nlp
         self.model.check_surroundings(self.name)
-        install_extensions(self.name)  # the pipe may have been renamed
+        # The pipe may have been renamed
+        install_extensions(self.name)
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:
@@ -284,7 +304,10 @@ class SentenceBert(ChecksummedPipe):
     # Fingerprint
 
     def fingerprint(self, *, load: bool = True) -> str:
-        """Return 12 hexadecimal digits of the encoder, as in records; load: load it first, else "" if it is not."""
+        """Return 12 hexadecimal digits of the encoder, as in records.
+
+        load: load it first, else "" if it is not.
+        """
         nlp = self._in_pipeline.nlp
         if nlp is not None:
             self.model.link_upstream(nlp, self.name)
@@ -353,20 +376,24 @@ class SentenceBert(ChecksummedPipe):
 
         The vector of a text is `nlp(text).vector` if the row is the whole Doc.
 
-        texts (Iterable): n texts, Docs or Spans; a column of pandas, polars, pyarrow or NumPy, or a table of one. Of a
-            Doc or Span its text is encoded, without context. Iterators are read window by window. Or a single text.
+        texts (Iterable): n texts, Docs or Spans; a column of pandas, polars, pyarrow or NumPy, or a
+            table of one. Of a Doc or Span its text is encoded, without context. Iterators are read
+            window by window. Or a single text.
         window (int): texts that are sorted, packed and encoded together.
         progress (bool): whether to show a progress bar.
-        n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
-            guarded by `if __name__ == "__main__"`.
+        n_process (int): processes to work in; each loads the encoder. As with all that spawns, the
+            main module must be guarded by `if __name__ == "__main__"`.
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
         prompt_name, prompt (str), truncate_dim (int): see PredictOptions.
-        batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy, output_value,
-            precision, device: as in sentence-transformers. batch_size is the most texts that are encoded together, the
-            fewer the more slowly; a tensor is on the CPU; device must be the device of the pipeline.
-        RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces. Of a
-            single text its vector, (width,).
-        RAISES (TypeError, ValueError): if a text is not text, or the transformer is not of this package.
+        batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy,
+            output_value, precision, device: as in sentence-transformers. batch_size is the most
+                texts that are encoded together, the
+            fewer the more slowly; a tensor is on the CPU; device must be the device of the
+            pipeline.
+        RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text
+            without wordpieces. Of a single text its vector, (width,).
+        RAISES (TypeError, ValueError): if a text is not text, or the transformer is not of this
+            package.
         """
         from ..models.text_encoders import encode_all  # noqa: PLC0415 (not needed for Docs)
 
@@ -398,18 +425,24 @@ class SentenceBert(ChecksummedPipe):
     def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which `precision = "int8"` rounds the inputs of linear layers, and which layers bear it.
 
-        They are saved with the pipeline, until training changes the weights. The layers that add the most noise stay in
-        floating point, until the mean states of every text keep a cosine of at least 0.99 to those without rounding.
-        Without a call, the first 2048 wordpieces that are encoded at once are taken; until then nothing is rounded.
+        They are saved with the pipeline, until training changes the weights. The layers that add
+        the most noise stay in floating point, until the mean states of every text keep a cosine of
+        at least 0.99 to those without rounding. Without a call, the first 2048 wordpieces that are
+        encoded at once are taken; until then nothing is rounded.
 
         texts (Iterable): a few hundred, like those that will be encoded.
-        RAISES (TypeError, ValueError): if `texts` has no text, or the encoder is of a family that is not rounded.
+        RAISES (TypeError, ValueError): if `texts` has no text, or the encoder is of a family that
+            is not rounded.
         """
-        listeners.find_transformer(self.name, self.model)  # or its error
+        # Or its error
+        listeners.find_transformer(self.name, self.model)
         cast(Any, self.text_encoder()).calibrate(texts)
 
     def load(self) -> None:
-        """Load the encoder, else loaded with the first text. RAISES (OSError, ValueError): if missing or damaged."""
+        """Load the encoder, else loaded with the first text.
+
+        RAISES (OSError, ValueError): if missing or damaged.
+        """
         encoder = self.text_encoder()
         encoder.load()
         self._warn_of_folder(encoder.folder)
@@ -422,12 +455,18 @@ class SentenceBert(ChecksummedPipe):
 
     @property
     def max_length(self) -> int | None:
-        """The most wordpieces of a text, special tokens included, None for no limit; loads the encoder."""
+        """The most wordpieces of a text, special tokens included, None for no limit.
+
+        Loads the encoder.
+        """
         self.load()
         return self.text_encoder().max_length
 
     def text_encoder(self, **options: Unpack[PredictOptions]) -> "TextEncoder":
-        """Return the encoder of texts without Docs, loaded with the first text; for the options see PredictOptions."""
+        """Return the encoder of texts without Docs, loaded with the first text.
+
+        For the options see PredictOptions.
+        """
         return self.model.text_encoder(self._in_pipeline.nlp, self.name, self._settings(**options))
 
     # Training
@@ -442,8 +481,10 @@ class SentenceBert(ChecksummedPipe):
     ) -> None:
         """Load the weights of an own encoder, check that a shared one fits the examples, and make the heads.
 
-        labels: of the classification objective, or of each by its name; by default those of the examples.
-        RAISES (OSError, ValueError): if the encoder is not found, cannot be shared, or there is but one label.
+        labels: of the classification objective, or of each by its name; by default those of the
+            examples.
+        RAISES (OSError, ValueError): if the encoder is not found, cannot be shared, or there is but
+            one label.
         """
         from ..losses.wrappers import saved_by_name  # noqa: PLC0415 (training)
         from ..training.batch_loss import initialize_objectives, needs_labels, needs_width  # noqa: PLC0415 (training)
@@ -461,9 +502,8 @@ class SentenceBert(ChecksummedPipe):
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             self.model.validate_upstream(nlp, self.name, examples, self.spans_key)
             name = next((name for name, pipe in nlp.components if pipe is self), None)
-            if (
-                name is not None
-            ):  # so that a loss of the user's own is not needed to load the pipeline
+            # So that a loss of the user's own is not needed to load the pipeline
+            if name is not None:
                 config, block = (
                     nlp.get_pipe_config(name),
                     nlp.config.interpolate()["components"][name],
@@ -493,9 +533,10 @@ class SentenceBert(ChecksummedPipe):
     ) -> dict[str, float]:
         """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
 
-        losses (dict): gets the loss under the pipe's name, and that of each of several objectives under both names.
-        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members. (RuntimeError): if
-            PyTorch's gradients are off, and an encoder of PyTorch is trained.
+        losses (dict): gets the loss under the pipe's name, and that of each of several objectives
+            under both names.
+        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
+            (RuntimeError): if PyTorch's gradients are off, and an encoder of PyTorch is trained.
         """
         self.model.check_surroundings(self.name, is_train=True)
         return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
@@ -508,7 +549,8 @@ class SentenceBert(ChecksummedPipe):
         validate_examples(examples, "SentenceBert.update")
         self.examples_seen += len(examples)
         if not any(len(example.predicted) for example in examples):
-            return losses  # a shared transformer hands out nothing either
+            # A shared transformer hands out nothing either
+            return losses
         learning = list(filter(self.learns_from, examples))
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs and self.model.loss is not None:
@@ -563,7 +605,8 @@ class SentenceBert(ChecksummedPipe):
         loss = self.model.loss
         if loss is None:
             raise ValueError(
-                f"The 'sbert' pipe '{self.name}' was built without a loss (loss = null). To train it set "
+                f"The 'sbert' pipe '{self.name}' was built without a loss (loss = null). To train "
+                "it set "
                 f'[components.{self.name}.loss] @layers = "spacy-sbert.CosineSimilarityLoss.v1".'
             )
         result = batch_loss(
@@ -571,9 +614,8 @@ class SentenceBert(ChecksummedPipe):
         )
         for name in result.by_objective:
             self._learned.update(node.id for node in objectives_of(loss)[name].walk())
-        if result.unlike is not None and self._notices.is_new(
-            Warnings.SCORES_IGNORED
-        ):  # of one pair, not of each
+        # Of one pair, not of each
+        if result.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):
             name, text, score = result.unlike
             self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
         for name in result.is_part:
@@ -584,15 +626,19 @@ class SentenceBert(ChecksummedPipe):
 
     @undisturbed()
     def finish_update(self, sgd: Optimizer) -> None:
-        """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
+        """Update encoder and heads.
+
+        A head's learn_rate_factor is a factor on the optimizer's learning rate.
+        """
         with whole_update(self.model):
-            with (
-                ExitStack() as locks
-            ):  # another thread encodes before or after, with all layers or none updated
+            # Another thread encodes before or after, with all layers or none updated
+            with ExitStack() as locks:
                 for shim in (shim for node in self.model.encoder.walk() for shim in node.shims):
+                    # It may be a stock one, after replace_listeners
                     if isinstance(
-                        shim, TransformerShim
-                    ):  # it may be a stock one, after replace_listeners
+                        shim,
+                        TransformerShim,
+                    ):
                         locks.enter_context(shim.use.changing())
                 self.model.encoder.finish_update(sgd)
             self._update_heads(sgd)
@@ -603,8 +649,9 @@ class SentenceBert(ChecksummedPipe):
         for node in [] if self.model.loss is None else self.model.loss.walk():
             factor = getattr(node, "learn_rate_factor", 1.0)
             for name in filter(node.has_grad, node.param_names):
-                # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a head without examples.
-                # It is only looked at among several processes, which may have given it: that waits for a GPU.
+                # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a
+                # head without examples. It is only looked at among several processes, which may
+                # have given it: that waits for a GPU.
                 gradient = node.get_grad(name)
                 if node.id in self._learned if self.peers is None else gradient.any():
                     weights = node.get_param(name)
@@ -613,7 +660,10 @@ class SentenceBert(ChecksummedPipe):
                     )
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":
-        """Return the scores of the pipe's scorer; under the pipe's name if another pipe answers `doc.vector`."""
+        """Return the scores of the pipe's scorer.
+
+        Under the pipe's name if another pipe answers `doc.vector`.
+        """
         from ..training.batch_loss import score_pairs  # noqa: PLC0415 (not needed for a first vector)
 
         examples = list(examples)
@@ -649,7 +699,8 @@ class SentenceBert(ChecksummedPipe):
 
         first, second (Doc or Span): processed by the pipeline, such as premise and hypothesis.
         objective (str): which of several classification objectives.
-        RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
+        RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of
+            this pipe.
         """
         from .scorer import classify  # noqa: PLC0415 (if there are labels)
 
@@ -668,5 +719,8 @@ def _through(dense: Model[Floats2d, Floats2d], pooled: numpy.ndarray) -> numpy.n
 
 
 def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
-    """Return the `sbert` pipe of a pipeline, of this name or the last. RAISES (ValueError): if there is none."""
+    """Return the `sbert` pipe of a pipeline, of this name or the last.
+
+    RAISES (ValueError): if there is none.
+    """
     return find_in(nlp, SentenceBert, "sbert", name)

@@ -21,7 +21,8 @@ from ..training.examples import attribute, gold_value, kind_of, labels_of
 from ..training.gold import MEASURES
 from . import doc_vectors
 
-_BLOCK = 1024  # texts that are compared with all others at once
+# Texts that are compared with all others at once
+_BLOCK = 1024
 
 
 # Labels of pairs
@@ -34,8 +35,10 @@ def classify(
     chosen = objective if objective in heads else next(iter(heads), "")
     if chosen not in heads or (chosen != objective and (objective or len(heads) > 1)):
         raise ValueError(
-            f"Cannot classify with the 'sbert' pipe '{pipe}' for the objective {objective!r}: it has {len(heads)} "
-            f"trained classification heads ({', '.join(map(repr, heads))}). Name one of several, or train with "
+            f"Cannot classify with the 'sbert' pipe '{pipe}' for the objective {objective!r}: it "
+            f"has {len(heads)} "
+            f"trained classification heads ({', '.join(map(repr, heads))}). Name one of several, "
+            "or train with "
             "spacy-sbert.SoftmaxLoss.v1."
         )
     probabilities = to_numpy(probabilities_of(heads[chosen], u, v))[0]
@@ -44,9 +47,8 @@ def classify(
 
 def probabilities_of(head: Model, u: Floats2d, v: Floats2d) -> Floats2d:
     """Return the probability of each label, float (n, labels), for pairs of vectors, float (n, width) each."""
-    width = head.get_dim("nI") // len(
-        head.attrs["concatenation"]
-    )  # a Matryoshka head may see less than all
+    # A Matryoshka head may see less than all
+    width = head.get_dim("nI") // len(head.attrs["concatenation"])
     return label_probabilities(head, u[:, :width], v[:, :width])
 
 
@@ -59,8 +61,9 @@ def label_pairs(
 ) -> None:
     """Store the likeliest label of each pair, for the pipe "sbert" as doc.spans[spans_key].attrs["sbert_label"].
 
-    It has another name than the gold label, which a copied reference would bring along. With several heads, that of the
-    pair's objective labels it; a pair without objective then gets no label.
+    It has another name than the gold label, which a copied reference would bring along. With
+    several heads, that of the pair's objective labels it; a pair without objective then gets no
+    label.
     """
     groups: dict[str, list[tuple[Doc, Floats2d]]] = {}
     for doc, encoded in zip(docs, scores, strict=True):
@@ -68,9 +71,8 @@ def label_pairs(
         objective = attribute(doc, "objective", spans_key) or (
             "" if len(heads) > 1 else next(iter(heads))
         )
-        chosen = (
-            cast(str, objective) if objective in heads else ""
-        )  # a head without a name is for all
+        # A head without a name is for all
+        chosen = cast(str, objective) if objective in heads else ""
         if chosen in heads and len(pair) == len(encoded.vectors) == 2:
             groups.setdefault(chosen, []).append((doc, encoded.vectors[row_order(pair)]))
     for objective, labelled in groups.items():
@@ -95,16 +97,17 @@ def score_pairs(
 ) -> Scores:
     """Score graded pairs, labelled pairs, triplets and labelled texts, each kind by its own measure.
 
-    examples (Iterable[Example]): those with two members and a gold score, two members and a label, three members, or
-        one member and a label.
+    examples (Iterable[Example]): those with two members and a gold score, two members and a label,
+        three members, or one member and a label.
     name, spans_key: see score_sts.
-    RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; where all gold scores are 0 or 1,
-        pair_ap, the average precision of cosine, and what thresholds on it give, see threshold_scores; nli_acc, the
-        fraction of right labels among the pairs that the pipe's classification heads labelled; triplet_acc, the
-        fraction of triplets whose anchor is nearer to the positive, Euclidean, than to the negative; knn_acc of
-        labelled texts, see _neighbour_accuracy.
-        From 0 to 1 (correlations from -1); None where there is nothing to measure.
-        Where examples are of several objectives, each measure also of each alone, such as sts_spearman_sick.
+    RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; where all gold
+        scores are 0 or 1, pair_ap, the average precision of cosine, and what thresholds on it give,
+        see threshold_scores; nli_acc, the fraction of right labels among the pairs that the pipe's
+        classification heads labelled; triplet_acc, the fraction of triplets whose anchor is nearer
+        to the positive, Euclidean, than to the negative; knn_acc of labelled texts, see
+        _neighbour_accuracy. From 0 to 1 (correlations from -1); None where there is nothing to
+        measure. Where examples are of several objectives, each measure also of each alone, such as
+        sts_spearman_sick.
     RAISES (ValueError): see score_sts.
     SOURCE: Reimers and Gurevych 2019, sections 4.1 (Spearman) and 4.4 (triplet accuracy).
     """
@@ -132,9 +135,8 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
         for kind in (texts, pairs)
     )
     graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
-    graded = [
-        eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)
-    ]  # those are of labels
+    # Those are of labels
+    graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]
     similarities = _similarities(graded, name, spans_key)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
     scores: Scores = dict.fromkeys(MEASURES)
@@ -148,7 +150,8 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     for eg in labelled:
         pipe = name or next((record.name for record in doc_vectors.find(eg.predicted)), "")
         predicted = attribute(eg.predicted, f"{pipe}_label", spans_key)
-        if predicted is not None:  # the pipe has a head for it
+        # The pipe has a head for it
+        if predicted is not None:
             right.append(predicted == labels_of([eg], spans_key)[0])
     if right:
         scores["nli_acc"] = float(numpy.mean(right))
@@ -170,11 +173,12 @@ def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
     F1 = 2 precision recall / (precision + recall)
     MCC = (TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN)), 0 where that is 0 / 0
 
-    scores (float (n,)): of pairs, such as cosines. relevant (float (n,)): 1 for those that belong together, else 0;
-        there is at least one of each.
-    RETURNS (dict): pair_acc and pair_f1, the highest accuracy and F1, each with its threshold, pair_acc_threshold and
-        pair_f1_threshold; pair_precision, pair_recall and pair_mcc at the threshold of F1. A threshold is the middle
-        between two scores, in their dtype, the lowest score, or just above the highest; the highest of equals.
+    scores (float (n,)): of pairs, such as cosines. relevant (float (n,)): 1 for those that belong
+        together, else 0; there is at least one of each.
+    RETURNS (dict): pair_acc and pair_f1, the highest accuracy and F1, each with its threshold,
+        pair_acc_threshold and pair_f1_threshold; pair_precision, pair_recall and pair_mcc at the
+        threshold of F1. A threshold is the middle between two scores, in their dtype, the lowest
+        score, or just above the highest; the highest of equals.
     SOURCE: BinaryClassificationEvaluator of sentence-transformers 6.2.
     """
     ranked, accepted, found = _accepted_by_threshold(scores, relevant)
@@ -212,7 +216,9 @@ def _matthews_correlation(found: float, accepted: float, n_relevant: float, n: i
 
 
 def _average_precision(scores: Sequence[float] | numpy.ndarray, relevant: numpy.ndarray) -> float:
-    """Return the mean precision over the relevant items, by falling score; equal scores are one step.
+    """Return the mean precision over the relevant items, by falling score.
+
+    Equal scores are one step.
 
     AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
 
@@ -227,22 +233,21 @@ def _accepted_by_threshold(
 ) -> tuple[numpy.ndarray, ...]:
     """Count the items that have at least a score.
 
-    RETURNS (float (k,), int (k,), float (k,)): each different score, the highest first; how many items have at least
-        this score; how many of them are relevant.
+    RETURNS (float (k,), int (k,), float (k,)): each different score, the highest first; how many
+        items have at least this score; how many of them are relevant.
     """
     order = numpy.argsort(-scores, kind="stable")
     ranked = scores[order]
-    last = numpy.append(
-        numpy.flatnonzero(numpy.diff(ranked)), len(ranked) - 1
-    )  # of each run of equal scores
+    # Of each run of equal scores
+    last = numpy.append(numpy.flatnonzero(numpy.diff(ranked)), len(ranked) - 1)
     return ranked[last], last + 1, numpy.cumsum(relevant[order])[last]
 
 
 def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
     """Return the leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine, the first of equally near ones.
 
-    Texts whose label no other text has count as neighbours only. None if there are fewer than two labels, or none
-    comes twice. vectors: float (n, width).
+    Texts whose label no other text has count as neighbours only. None if there are fewer than two
+    labels, or none comes twice. vectors: float (n, width).
     """
     counts = Counter(labels)
     scored = [i for i, label in enumerate(labels) if counts[label] > 1]
@@ -271,14 +276,17 @@ def score_sts(
 ) -> Scores:
     """Return the Spearman and Pearson correlation of the cosine of pairs, or a reranker's score, with gold scores.
 
-    examples (Iterable[Example]): those whose predicted Doc has two members and stored vectors, or a score, count.
-    name (str): the pipe whose vectors are compared, or whose scores are taken; by default the one that answers
-        `doc.vector`.
+    examples (Iterable[Example]): those whose predicted Doc has two members and stored vectors, or a
+        score, count.
+    name (str): the pipe whose vectors are compared, or whose scores are taken; by default the one
+        that answers `doc.vector`.
     spans_key (str): where the members stand, doc.spans[spans_key].
-    RETURNS (dict): sts_spearman and sts_pearson, from -1 to 1; None where they are not defined: fewer than two pairs,
-        or all similarities or all gold scores alike.
-    RAISES (ValueError): if a pair has no gold score, its members are not rows, or its similarity is not finite.
-    SOURCE: Reimers and Gurevych 2019, section 4 (Spearman; Reimers et al. 2016 argue against Pearson).
+    RETURNS (dict): sts_spearman and sts_pearson, from -1 to 1; None where they are not defined:
+        fewer than two pairs, or all similarities or all gold scores alike.
+    RAISES (ValueError): if a pair has no gold score, its members are not rows, or its similarity is
+        not finite.
+    SOURCE: Reimers and Gurevych 2019, section 4 (Spearman; Reimers et al. 2016 argue against
+        Pearson).
     """
     pairs = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 2]
     predicted = _similarities(pairs, name, spans_key)
@@ -289,7 +297,8 @@ def score_sts(
 def _similarities(examples: Sequence[Example], name: str | None, spans_key: str) -> numpy.ndarray:
     """Return the scores that a reranker gave to pairs, or the cosines of the vectors of their members, float32 (n,).
 
-    Cosines are computed in float64 and rounded once: equal vectors have exactly 1, and not noise that has a rank.
+    Cosines are computed in float64 and rounded once: equal vectors have exactly 1, and not noise
+    that has a rank.
     """
     similarities = numpy.zeros(len(examples), dtype="float32")
     for row, example in enumerate(examples):

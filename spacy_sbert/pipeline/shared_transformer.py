@@ -37,7 +37,8 @@ from ._common import InPipeline
 class TransformerOutput(NamedTuple):
     """What the transformer gives for a batch of Docs.
 
-    tokens: float32 (tokens, width) of each Doc. batch: their rows, with the states of all wordpieces.
+    tokens: float32 (tokens, width) of each Doc. batch: their rows, with the states of all
+        wordpieces.
     """
 
     tokens: list[Floats2d]
@@ -48,10 +49,12 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     """A transformer whose output several components share, and train together.
 
     It sets `doc.tensor` to the vectors of the tokens, for spacy.Tok2VecListener.v1 and
-    spacy-sbert.TransformerListener.v1, and hands the states of the wordpieces to each `sbert` pipe that listens. In
-    training, the gradients of all that listen are added up, and go back through the transformer once.
+    spacy-sbert.TransformerListener.v1, and hands the states of the wordpieces to each `sbert` pipe
+    that listens. In training, the gradients of all that listen are added up, and go back through
+    the transformer once.
 
-    vocab (Vocab): the pipeline's. model (Model): spacy-sbert.TransformerTok2Vec.v1. name (str): the pipe's name.
+    vocab (Vocab): the pipeline's. model (Model): spacy-sbert.TransformerTok2Vec.v1. name (str): the
+        pipe's name.
     nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
     RAISES (ValueError): if model is another.
     """
@@ -68,7 +71,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     ):
         if not is_transformer_tok2vec(model):
             raise ValueError(
-                f"The model of the 'sbert_transformer' pipe '{name}' is the Thinc model '{model.name}': expected "
+                f"The model of the 'sbert_transformer' pipe '{name}' is the Thinc model "
+                f"'{model.name}': expected "
                 "spacy-sbert.TransformerTok2Vec.v1."
             )
         self._in_pipeline = InPipeline(nlp)
@@ -85,14 +89,14 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def find_listeners(self, component: Pipe) -> None:
         """Register the layers of a component that listen to this one.
 
-        RAISES (ValueError): if it listens for vectors of another width, for those of a component whose `doc.tensor`
-            this one replaces or the other way round, or only to the transformer of another package.
+        RAISES (ValueError): if it listens for vectors of another width, for those of a component
+            whose `doc.tensor` this one replaces or the other way round, or only to the transformer
+            of another package.
         """
         nlp = self._in_pipeline.nlp
         if nlp is not None and all(pipe is not component for _, pipe in nlp.pipeline):
-            self._in_pipeline = (
-                InPipeline()
-            )  # sourced, so that it is in a pipeline that it does not know
+            # sourced, so that it is in a pipeline that it does not know
+            self._in_pipeline = InPipeline()
         self._register(component, getattr(component, "name", ""))
 
     def _register(self, component: Pipe, name: str) -> None:
@@ -131,7 +135,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         if is_own != sets_tensor and node.upstream_name != "*":
             setter = f"'{self.name}'" if sets_tensor else "another component"
             raise ValueError(
-                f"The component '{name}' listens to '{node.upstream_name}', whose doc.tensor is replaced by {setter}. "
+                f"The component '{name}' listens to '{node.upstream_name}', whose doc.tensor is "
+                f"replaced by {setter}. "
                 f"Use spacy-sbert.TransformerListener.v1, or put '{name}' between the two."
             )
         if sets_tensor:
@@ -146,8 +151,10 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         ):
             return
         raise ValueError(
-            f"The component '{component_name}' has the listener '{node.name}' of another package, which cannot listen "
-            f"to '{self.name}', an 'sbert_transformer'. Use spacy-sbert.TransformerListener.v1 in its config."
+            f"The component '{component_name}' has the listener '{node.name}' of another package, "
+            "which cannot listen "
+            f"to '{self.name}', an 'sbert_transformer'. Use spacy-sbert.TransformerListener.v1 in "
+            "its config."
         )
 
     def add_listener(self, listener: Model, component_name: str) -> None:
@@ -163,8 +170,10 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
             listener.set_dim("nO", width, force=True)
         elif isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
             raise ValueError(
-                f"The component '{component_name}' listens for vectors of {listener.get_dim('nO')} numbers, and "
-                f"'{self.name}' makes {width}. Set width = {width}, or use spacy-sbert.TransformerListener.v1."
+                f"The component '{component_name}' listens for vectors of "
+                f"{listener.get_dim('nO')} numbers, and "
+                f"'{self.name}' makes {width}. Set width = {width}, or use "
+                "spacy-sbert.TransformerListener.v1."
             )
 
     def _enabled_listeners(self) -> list[Any]:
@@ -212,13 +221,11 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def set_annotations(self, docs: Sequence[Doc], tokvecses: TransformerOutput) -> None:
         """Set `doc.tensor`, and hand the states of wordpieces to the components that need them."""
         for doc, vectors in zip(docs, tokvecses.tokens, strict=True):
-            doc.tensor = cast(
-                Any, vectors.copy()
-            )  # a view would keep the vectors of the whole batch
+            # A view would keep the vectors of the whole batch
+            doc.tensor = cast(Any, vectors.copy())
         enabled = self._enabled_listeners()
-        need_states = [
-            node for node in enabled if getattr(node, "needs_states", False)
-        ]  # not of a Tok2VecListener
+        # Not of a Tok2VecListener
+        need_states = [node for node in enabled if getattr(node, "needs_states", False)]
         warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
         for doc, states in zip(docs, split_states(tokvecses.batch), strict=True):
             if need_states and len(doc):
@@ -231,7 +238,10 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
     ) -> None:
-        """Load the weights, and tell the layers that listen how wide the vectors are. It needs no examples."""
+        """Load the weights, and tell the layers that listen how wide the vectors are.
+
+        It needs no examples.
+        """
         self.model.initialize()
         if nlp is not None:
             self._in_pipeline = InPipeline(nlp)
@@ -245,9 +255,12 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Encode a batch for the components that listen; the gradient of the last one goes back with those before.
+        """Encode a batch for the components that listen.
 
-        losses (dict): gets the sum of the squared gradients under the pipe's name, as that of a Tok2Vec.
+        The gradient of the last one goes back with those before.
+
+        losses (dict): gets the sum of the squared gradients under the pipe's name, as that of a
+            Tok2Vec.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -302,7 +315,10 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         return super().to_bytes(exclude=exclude)
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the state of the pipe to a folder. RAISES (OSError): naming it, if it cannot be written."""
+        """Write the state of the pipe to a folder.
+
+        RAISES (OSError): naming it, if it cannot be written.
+        """
         self._end_step()
         super().to_disk(path, exclude=exclude)
 
@@ -316,9 +332,12 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
 
 class _TrainingStep:
-    """The gradients of a batch from those that listen, added up; that of the last one begins the backward pass.
+    """The gradients of a batch from those that listen, added up.
 
-    last (Iterable[Model]): the layers of the last component. Others may have nothing to learn from the batch.
+    That of the last one begins the backward pass.
+
+    last (Iterable[Model]): the layers of the last component. Others may have nothing to learn from
+        the batch.
     """
 
     def __init__(
@@ -338,7 +357,8 @@ class _TrainingStep:
         """
         if self._backprop is None:
             raise ValueError(
-                f"A component returned its gradient to '{self.name}' after the step had ended. Update the components "
+                f"A component returned its gradient to '{self.name}' after the step had ended. "
+                "Update the components "
                 f"in the order of the pipeline, '{self.name}' first."
             )
         self._squares += sum((d_part**2).sum() for d_part in d_states)
@@ -357,7 +377,10 @@ class _TrainingStep:
         backprop: Callable[[list[Floats2d]], list[Array]],
         d_vectors: list[Floats2d],
     ) -> None:
-        """Add the gradient of the vectors of each Doc's tokens; backprop: takes it to the states."""
+        """Add the gradient of the vectors of each Doc's tokens.
+
+        backprop: takes it to the states.
+        """
         self.add(listener, backprop(d_vectors))
 
     def finish(self) -> None:
@@ -368,4 +391,5 @@ class _TrainingStep:
         self.d_states = None
         if backprop is not None and d_states is not None:
             backprop(d_states)
-            self.losses[self.name] += float(self._squares)  # last: it waits for a GPU
+            # last: it waits for a GPU
+            self.losses[self.name] += float(self._squares)

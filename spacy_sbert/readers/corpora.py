@@ -41,22 +41,28 @@ _ItemT = TypeVar("_ItemT")
 class PairCorpus:
     """Read pairs, triplets or single texts as Examples, one Doc an example.
 
-    Files of text are streamed: with max_epochs = -1 in [training] the memory they take does not grow with their size.
+    Files of text are streamed: with max_epochs = -1 in [training] the memory they take does not
+    grow with their size.
 
-    path (str or Path): the file, or several; .gz is read as it is. spans_key (str): where the members stand.
+    path (str or Path): the file, or several; .gz is read as it is. spans_key (str): where the
+        members stand.
     limit (int): the most examples to read, the first of the file, 0 for all.
-    format (str): the layout of a file of text: "sts", "nli", "sick", "wikisection", "quora", "text" or "table"; "auto"
-        is a table if members is given, else .csv and .tsv are read as the STS benchmark has them. .spacy: see convert.
+    format (str): the layout of a file of text: "sts", "nli", "sick", "wikisection", "quora", "text"
+        or "table"; "auto" is a table if members is given, else .csv and .tsv are read as the STS
+        benchmark has them. .spacy: see convert.
     members (list[str]): for tables, the columns of the texts.
     score, label (str): for tables, the columns of gold, None where there is none.
     min_score, max_score (float): for tables, what is scaled to 0..1.
-    header (bool): for tables, whether .csv and .tsv have one; without, columns are named "0", "1", ...
-    missing (list[str]): for tables, the values of score or label that mark rows without gold, such as "-1", "-" and ""
-        for a blank cell. These rows are skipped, and their number is logged.
-    shuffle_buffer (int): shuffle through a buffer of so many examples, 0 for the order of the files. Each call of the
-        reader (spaCy makes one an epoch where max_epochs = -1) has another order, and each run the same orders.
+    header (bool): for tables, whether .csv and .tsv have one; without, columns are named "0", "1",
+        ...
+    missing (list[str]): for tables, the values of score or label that mark rows without gold, such
+        as "-1", "-" and "" for a blank cell. These rows are skipped, and their number is logged.
+    shuffle_buffer (int): shuffle through a buffer of so many examples, 0 for the order of the
+        files. Each call of the reader (spaCy makes one an epoch where max_epochs = -1) has another
+        order, and each run the same orders.
     seed (int): of the shuffling.
-    RAISES (ValueError): if the settings do not fit together; on reading, for a bad file or line, which is named.
+    RAISES (ValueError): if the settings do not fit together; on reading, for a bad file or line,
+        which is named.
     """
 
     @validated
@@ -79,7 +85,8 @@ class PairCorpus:
         paths = [path] if isinstance(path, (str, Path)) else path
         if not paths:
             raise ValueError(
-                "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the command line: "
+                "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the "
+                "command line: "
                 "--paths.train pairs.spacy --paths.dev pairs.spacy."
             )
         self.spans_key = spans_key
@@ -89,7 +96,8 @@ class PairCorpus:
         )
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         self.shuffle_buffer = shuffle_buffer
-        self._seeds = count(seed)  # one for each call
+        # One for each call
+        self._seeds = count(seed)
         self._count: int | None = None
 
     def __repr__(self) -> str:
@@ -120,13 +128,17 @@ class PairCorpus:
         return islice(chain.from_iterable(rows), self.limit or None)
 
     def counts(self, spans_key: str) -> Counts:
-        """Return how many examples of each objective there are; None for examples without members in spans_key."""
+        """Return how many examples of each objective there are.
+
+        None for examples without members in spans_key.
+        """
         if spans_key != self.spans_key:
             return Counter({None: self.count()})
         docbins = [load_docbin(path) for path, format in self.files if format == SPACY]
         if any(OBJECTIVE.encode() in group for docbin in docbins for group in docbin.span_groups):
             return count_objectives(partial(self._read, random=Random()), spans_key)
-        return Counter({"": self.count()})  # without making Docs
+        # Without making Docs
+        return Counter({"": self.count()})
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
         stream = islice(self._stream(nlp), self.limit or None)
@@ -136,9 +148,11 @@ class PairCorpus:
                 continue
             try:
                 predicted = example_doc(nlp, item.members, spans_key=self.spans_key)
-            except ValueError as error:  # of the tokenizer, which does not know the file
+            except ValueError as error:
+                # Of the tokenizer, which does not know the file
                 raise ValueError(f"{path}, line {item.line}: {error}") from error
-            reference = predicted.copy()  # quicker than make_example
+            # Quicker than make_example
+            reference = predicted.copy()
             gold = {
                 name: value
                 for name in ("score", "label")
@@ -175,28 +189,33 @@ def _shuffled(items: Iterable[_ItemT], size: int, random: Random) -> Iterator[_I
 
 @registry.readers("spacy-sbert.MultiCorpus.v1")
 class MultiCorpus:
-    """Mix several corpora; each example says in attrs["objective"], on both Docs, which corpus it is from.
+    """Mix several corpora.
 
-    The order is for streams (max_epochs = -1). Where spaCy holds a corpus in memory it shuffles it, and every batcher
-    samples the data sets by their sizes, but for spacy-sbert.batch_in_turn.v1; sampling is to be "proportional" then.
+    Each example says in attrs["objective"], on both Docs, which corpus it is from.
 
-    corpora (dict[str, Callable]): readers by name, spaCy's own among them if you like: examples without members are
-        passed on as they are.
-    sampling (str): "proportional" for every example of every corpus once, the next from a corpus drawn by how many
-        it has left; "round_robin" for one of each in turn until the shortest ends.
-    weights (dict[str, float]): with "proportional", draw by these in place of how many are left; a corpus that is
-        used up drops out.
-    seed (int): of the drawing, which differs from call to call of the reader but not from run to run.
+    The order is for streams (max_epochs = -1). Where spaCy holds a corpus in memory it shuffles it,
+    and every batcher samples the data sets by their sizes, but for spacy-sbert.batch_in_turn.v1;
+    sampling is to be "proportional" then.
+
+    corpora (dict[str, Callable]): readers by name, spaCy's own among them if you like: examples
+        without members are passed on as they are.
+    sampling (str): "proportional" for every example of every corpus once, the next from a corpus
+        drawn by how many it has left; "round_robin" for one of each in turn until the shortest
+        ends.
+    weights (dict[str, float]): with "proportional", draw by these in place of how many are left; a
+        corpus that is used up drops out.
+    seed (int): of the drawing, which differs from call to call of the reader but not from run to
+        run.
     spans_key (str): where the members stand.
-    RAISES (ValueError): for settings that do not fit together; on reading, for a corpus without examples.
+    RAISES (ValueError): for settings that do not fit together; on reading, for a corpus without
+        examples.
     """
 
     @validated
+    # Of Reader: confection checks a nested block before it has built the readers
     def __init__(
         self,
-        corpora: dict[
-            str, object
-        ],  # of Reader: confection checks a nested block before it has built the readers
+        corpora: dict[str, object],
         sampling: Literal["proportional", "round_robin"] = "proportional",
         weights: dict[str, PositiveFloat] | None = None,
         seed: int = 0,
@@ -204,14 +223,17 @@ class MultiCorpus:
     ):
         if not corpora:
             raise ValueError(
-                "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each name, such as "
+                "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each "
+                "name, such as "
                 '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
             )
         for name, corpus in corpora.items():
             if not callable(corpus):
                 raise ValueError(
-                    f"The corpus '{name}' is not a reader: got {corpus!r}, expected in corpora what a "
-                    'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
+                    f"The corpus '{name}' is not a reader: got {corpus!r}, expected in corpora "
+                    "what a "
+                    'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in '
+                    "its block."
                 )
         if weights is not None and sampling != "proportional":
             raise ValueError(
@@ -226,7 +248,8 @@ class MultiCorpus:
         self.sampling = sampling
         self.weights = weights
         self.spans_key = spans_key
-        self._seeds = count(seed)  # one for each call
+        # One for each call
+        self._seeds = count(seed)
         self._counted: dict[str, int] | None = None
 
     def __repr__(self) -> str:
@@ -237,20 +260,23 @@ class MultiCorpus:
         return self._read(nlp, Random(next(self._seeds)))
 
     def counts(self, spans_key: str) -> Counts:
-        """Return how many examples of each corpus there are; None for examples without members in spans_key.
+        """Return how many examples of each corpus there are.
 
-        A corpus is read if it cannot count them. With "round_robin" it is as many as come until the shortest ends.
+        None for examples without members in spans_key.
+
+        A corpus is read if it cannot count them. With "round_robin" it is as many as come until the
+        shortest ends.
         """
         found = []
         for name, corpus in self.corpora.items():
             counts = count_objectives(corpus, spans_key)
-            if spans_key == self.spans_key:  # examples with members get the name of their corpus
+            # Examples with members get the name of their corpus
+            if spans_key == self.spans_key:
                 counts = Counter({name: counts.total() - counts[None], None: counts[None]})
             found.append(+counts)
         if self.sampling == "round_robin":
-            if any(
-                len(counts) > 1 for counts in found
-            ):  # which of them come before the end, reading alone tells
+            # Which of them come before the end, reading alone tells
+            if any(len(counts) > 1 for counts in found):
                 return count_objectives(partial(self._read, random=Random()), spans_key)
             shortest = min(counts.total() for counts in found)
             found = [Counter(dict.fromkeys(counts, shortest)) for counts in found]
@@ -285,9 +311,8 @@ class MultiCorpus:
             (name,) = random.choices(names, [weights[name] for name in names])
             example, ahead[name] = ahead[name], next(streams[name], None)
             if self.weights is None:
-                weights[name] = max(
-                    weights[name] - 1, 1
-                )  # a file may have grown since it was counted
+                # A file may have grown since it was counted
+                weights[name] = max(weights[name] - 1, 1)
             if ahead[name] is None:
                 del streams[name]
             if example is not None:
@@ -312,10 +337,13 @@ class TeacherCorpus:
     """Give the examples of another reader the vector that a teacher has for their first member.
 
     corpus (Callable): the reader; examples without members are passed on as they are.
-    teacher (str): a pipeline, a folder or an installed package, loaded when the first example is read.
+    teacher (str): a pipeline, a folder or an installed package, loaded when the first example is
+        read.
     batch_size (int): how many texts the teacher gets at once.
-    spans_key (str): where the members stand. The vector stands in attrs["vector"] of the reference, a float32 array.
-    RAISES (ValueError): for a batch_size below 1; on reading, if the teacher has no vector for a text.
+    spans_key (str): where the members stand. The vector stands in attrs["vector"] of the reference,
+        a float32 array.
+    RAISES (ValueError): for a batch_size below 1; on reading, if the teacher has no vector for a
+        text.
     SOURCE: Reimers and Gurevych 2020, Making Monolingual Sentence Embeddings Multilingual.
     """
 
@@ -367,8 +395,10 @@ class TeacherCorpus:
             vector = numpy.array(to_numpy(doc.vector) if doc.has_vector else (), dtype="float32")
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(
-                    f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, zero, or not finite). "
-                    "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or remove the text."
+                    f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, "
+                    "zero, or not finite). "
+                    "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or "
+                    "remove the text."
                 )
             yield vector
 
@@ -393,8 +423,8 @@ def convert(
 ) -> int:
     """Convert pairs, triplets or single texts to .spacy.
 
-    A .spacy file is held in memory whole, here and when it is read: for data that does not fit, let PairCorpus read
-    the file of text itself, which it streams.
+    A .spacy file is held in memory whole, here and when it is read: for data that does not fit, let
+    PairCorpus read the file of text itself, which it streams.
 
     input_path (Path): the file, see PairCorpus. output_path (Path): the .spacy file to write.
     lang (str): the language whose tokenizer makes the Docs.
@@ -402,7 +432,8 @@ def convert(
     format, members, score, label, min_score, max_score, header, missing, limit: see PairCorpus.
     progress (bool): whether to show progress bars.
     RETURNS (int): the number of examples written.
-    RAISES (ValueError, OSError): for a bad line, another number, or a failed write; what was there stays.
+    RAISES (ValueError, OSError): for a bad line, another number, or a failed write; what was there
+        stays.
     """
     if output_path.suffix != ".spacy":
         raise ValueError(
@@ -427,7 +458,8 @@ def convert(
         docs.add(example.reference)
     if expect is not None and len(docs) != expect:
         raise ValueError(
-            f"{input_path} holds {len(docs)} pairs, expected {expect}: the file is incomplete or another one."
+            f"{input_path} holds {len(docs)} pairs, expected {expect}: the file is incomplete or "
+            "another one."
         )
     with ticking("Writing", shown=progress), atomic_write(output_path) as file:
         file.write(docs.to_bytes())

@@ -39,7 +39,10 @@ def _nli_rows(path: Path) -> Iterator[Row]:
 
 
 def check_known(label: object, known: Collection[str], path: Path, line: int) -> str:
-    """Return a label. RAISES (ValueError): if it is not among the known ones; the message names file and line."""
+    """Return a label.
+
+    RAISES (ValueError): if it is not among the known ones; the message names file and line.
+    """
     if label not in known:
         raise ValueError(
             Errors.UNKNOWN_LABEL.format(
@@ -49,22 +52,29 @@ def check_known(label: object, known: Collection[str], path: Path, line: int) ->
     return str(label)
 
 
-STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
+# genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
+STS_COLUMNS = 7
 STS_MAX_SCORE = 5.0
 STS_SENTENCES = ("sentence1", "sentence2")
 
 
 def sts_rows(path: Path) -> Iterator[Row]:
-    """Read graded pairs in the layout of the STS benchmark, see read_sts. YIELDS (Row): two members and a score."""
+    """Read graded pairs in the layout of the STS benchmark, see read_sts.
+
+    YIELDS (Row): two members and a score.
+    """
     for line, columns in read_delimited(path, delimiter="\t"):
         if len(columns) < STS_COLUMNS:
             raise ValueError(
-                f"{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, "
-                f"sentence1, sentence2), got {len(columns)}. For a table with other columns, set format and members."
+                f"{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, "
+                "score, "
+                f"sentence1, sentence2), got {len(columns)}. For a table with other columns, set "
+                "format and members."
             )
         if line == 1 and {*STS_SENTENCES} <= {name.strip() for name in columns}:
             raise ValueError(
-                f"{path}, line {line}: the layout of the STS benchmark has no header, got '{', '.join(columns)}'. Give "
+                f"{path}, line {line}: the layout of the STS benchmark has no header, got "
+                f"'{', '.join(columns)}'. Give "
                 "--format table: columns are then found by their names."
             )
         score = check_score(columns[4], 0.0, STS_MAX_SCORE, path, line, "score")
@@ -75,8 +85,10 @@ def read_sts(path: Path) -> Iterator[tuple[str, str, float]]:
     """Read the official layout of the STS benchmark: tab-separated, no header, no quoting.
 
     path (Path): the file; .gz is read as it is.
-    YIELDS (str, str, float): the two sentences without white space around them, and the score scaled from 0..5 to 0..1.
-    RAISES (ValueError): for a line with fewer than 7 columns, a score out of range, or an empty sentence.
+    YIELDS (str, str, float): the two sentences without white space around them, and the score
+        scaled from 0..5 to 0..1.
+    RAISES (ValueError): for a line with fewer than 7 columns, a score out of range, or an empty
+        sentence.
     SOURCE: Cer et al. 2017, SemEval-2017 task 1.
     """
     for row in sts_rows(path):
@@ -86,14 +98,16 @@ def read_sts(path: Path) -> Iterator[tuple[str, str, float]]:
 
 _QUESTIONS = ("question1", "question2")
 _QUORA_SCORE = "is_duplicate"
-_SHOWN = 5  # lines that a message names
+# Lines that a message names
+_SHOWN = 5
 
 
 def _quora_rows(path: Path) -> Iterator[Row]:
     """Read pairs of questions and 1 for duplicates, 0 for others, tab-separated with a header.
 
-    Quoted, as Quora publishes it, or not, as GLUE does. Records that a line break tore apart are left out with a
-    warning at the end of the file. Those with an empty question are left out, and their number is logged.
+    Quoted, as Quora publishes it, or not, as GLUE does. Records that a line break tore apart are
+    left out with a warning at the end of the file. Those with an empty question are left out, and
+    their number is logged.
     SOURCE: Iyer et al. 2017, First Quora Dataset Release; Wang et al. 2019 (GLUE).
     """
     n_empty, torn = 0, list[int]()
@@ -110,7 +124,8 @@ def _quora_rows(path: Path) -> Iterator[Row]:
             continue
         if score.strip() not in ("0", "1"):
             raise ValueError(
-                f"{path}, line {line}: expected 0 or 1 in the column '{_QUORA_SCORE}', got '{score}'. Repair the line."
+                f"{path}, line {line}: expected 0 or 1 in the column '{_QUORA_SCORE}', got "
+                f"'{score}'. Repair the line."
             )
         yield Row(check_members((first, second), _QUESTIONS, path, line), line, score=float(score))
     if n_empty:
@@ -122,7 +137,10 @@ def _quora_rows(path: Path) -> Iterator[Row]:
 
 
 def _quora_records(path: Path) -> Records:
-    """Read quoted records, or lines if quotes are in doubt, as torn records have them; another error comes again."""
+    """Read quoted records, or lines if quotes are in doubt, as torn records have them.
+
+    Another error comes again.
+    """
     records = read_delimited(path)
     try:
         first = list(islice(records, 1))
@@ -135,7 +153,10 @@ WIKISECTION_SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
 
 
 def _wikisection_rows(path: Path) -> Iterator[Row]:
-    """Read triplets, see wikisection_records. RAISES (ValueError): also for an empty sentence, or two equal ones."""
+    """Read triplets, see wikisection_records.
+
+    RAISES (ValueError): also for an empty sentence, or two equal ones.
+    """
     for line, texts in wikisection_records(path):
         yield Row(check_members(texts, WIKISECTION_SENTENCES, path, line), line)
 
@@ -144,8 +165,8 @@ def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the sentences of triplets as they are in the file, whether they can be learned from or not.
 
     path (Path): comma-separated with a header: Article Title, Sentence1, Sentence2, Sentence3.
-    YIELDS (int, list of three str): the line, and the sentences: an anchor, one of the same section, and one of another
-        section of the article.
+    YIELDS (int, list of three str): the line, and the sentences: an anchor, one of the same
+        section, and one of another section of the article.
     SOURCE: Ein Dor et al. 2018, Learning Thematic Similarity Metric Using Triplet Networks.
     """
     return _strict_columns(read_delimited(path, delimiter=","), WIKISECTION_SENTENCES, path)
@@ -163,16 +184,18 @@ def _strict_columns(
 
 _SICK_SENTENCES = ("sentence_A", "sentence_B")
 _SICK_SCORE = "relatedness_score"
+# As SemEval gave it out, and as the full set has it
 _LABELS = (
     "entailment_judgment",
     "entailment_label",
-)  # as SemEval gave it out, and as the full set has it
+)
 
 
 def sick_rows(path: Path) -> Iterator[Row]:
     """Read pairs with their relatedness and entailment.
 
-    path (Path): tab-separated with a header: sentence_A, sentence_B, relatedness_score (1 to 5), entailment_judgment.
+    path (Path): tab-separated with a header: sentence_A, sentence_B, relatedness_score (1 to 5),
+        entailment_judgment.
     YIELDS (Row): two members, the score scaled from 1..5 to 0..1, and the label in lower case.
     SOURCE: Marelli et al. 2014, SemEval-2014 task 1.
     """

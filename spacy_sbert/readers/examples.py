@@ -19,7 +19,8 @@ from ..models.spans import SPANS_KEY
 from ..training.examples import OBJECTIVE
 from ..validation import Name, check, validated
 
-_Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, vector
+# score, label, vector
+_Gold = float | str | Sequence[float] | numpy.ndarray | None
 
 
 @validated
@@ -28,17 +29,21 @@ def example_doc(
 ) -> Doc:
     """Return one Doc of several texts, with the texts as members and gold values beside them.
 
-    nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them empty.
+    nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them
+        empty.
     spans_key (str): where the members stand.
     gold: score (float from 0 to 1), label (str), vector (floats of a teacher); None leaves one out.
-    RETURNS (Doc): the texts one after the other; doc.spans[spans_key] holds a Span for each, and gold in its attrs.
+    RETURNS (Doc): the texts one after the other; doc.spans[spans_key] holds a Span for each, and
+        gold in its attrs.
     RAISES (ValueError): for a text without tokens, or no text at all.
     """
     check("label", gold.get("label"), Name | None)
     words: list[str] = []
     spaces: list[bool] = []
-    norms: list[int] = []  # as the tokenizer has them: "not" for "n't"
-    borders = [0]  # between the members, in tokens
+    # As the tokenizer has them: "not" for "n't"
+    norms: list[int] = []
+    # Between the members, in tokens
+    borders = [0]
     for number, text in enumerate(members, start=1):
         doc = nlp.make_doc(text)
         words += [token.text for token in doc]
@@ -46,9 +51,11 @@ def example_doc(
         norms += [token.norm for token in doc]
         if not len(doc):
             raise ValueError(
-                f"The member number {number} of an example ('{text}') has no tokens. Remove the example."
+                f"The member number {number} of an example ('{text}') has no tokens. Remove the "
+                "example."
             )
-        spaces[-1] = True  # a member ends where the next begins
+        # A member ends where the next begins
+        spaces[-1] = True
         borders.append(len(words))
     if not words:
         raise ValueError("An example was given no members: expected one text or more.")
@@ -99,8 +106,10 @@ _BOOLEANS = {
 class Row:
     """An example as it stands in a file.
 
-    members: its texts, in order, without white space around them. line: where it starts, counted from 1.
-    score: gold similarity from 0 to 1, None where there is none. label: gold label, None where there is none.
+    members: its texts, in order, without white space around them. line: where it starts, counted
+        from 1.
+    score: gold similarity from 0 to 1, None where there is none. label: gold label, None where
+        there is none.
     """
 
     members: tuple[str, ...]
@@ -110,12 +119,18 @@ class Row:
 
 
 def from_boolean(value: object) -> object:
-    """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0; other values as they are."""
+    """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0.
+
+    Other values as they are.
+    """
     return _BOOLEANS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def as_number(value: object) -> float:
-    """Return a cell as a number; nan if it is none, or not finite. Python's own 1_0 for 10 is none."""
+    """Return a cell as a number; nan if it is none, or not finite.
+
+    Python's own 1_0 for 10 is none.
+    """
     if isinstance(value, str) and "_" in value:
         return math.nan
     try:
@@ -126,14 +141,20 @@ def as_number(value: object) -> float:
 
 
 def cell_text(value: object) -> str:
-    """Return a cell as text without white space around it; "" for a blank one, also where pandas writes NaN."""
+    """Return a cell as text without white space around it.
+
+    "" for a blank one, also where pandas writes NaN.
+    """
     return "" if value is None or value != value else str(value).strip()
 
 
 def check_members(
     texts: Sequence[object], names: Sequence[str], path: Path, line: int
 ) -> tuple[str, ...]:
-    """Return the texts in some columns, trimmed. RAISES (ValueError): for a bad one, or equal ones of a triplet."""
+    """Return the texts in some columns, trimmed.
+
+    RAISES (ValueError): for a bad one, or equal ones of a triplet.
+    """
     members = tuple(
         check_text(text, name, path, line) for text, name in zip(texts, names, strict=True)
     )
@@ -142,7 +163,8 @@ def check_members(
             name for name, member in zip(names, members, strict=True) if members.count(member) > 1
         ]
         raise ValueError(
-            f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so there is "
+            f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so "
+            "there is "
             "nothing to tell apart. Remove the line."
         )
     return members
@@ -151,12 +173,19 @@ def check_members(
 def check_score(
     value: object, low: float, high: float, path: Path, line: int, column: str
 ) -> float:
-    """Return a score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
+    """Return a score scaled from low..high to 0..1.
+
+    RAISES (ValueError): if it is not a number from low to high.
+    """
     score = as_number(value)
-    if not low <= score <= high:  # also refuses nan
+    # Also refuses nan
+    if not low <= score <= high:
         raise ValueError(
-            f"{path}, line {line}: expected a score from {low:g} to {high:g}, got '{value}' in the column '{column}'. "
-            "Repair the line, or set min_score and max_score for a table of another range: options of a command that "
-            "has them (--max-score 5), or settings of the config's corpus (--corpora.train.max_score 5 of train)."
+            f"{path}, line {line}: expected a score from {low:g} to {high:g}, got '{value}' in "
+            f"the column '{column}'. "
+            "Repair the line, or set min_score and max_score for a table of another range: "
+            "options of a command that "
+            "has them (--max-score 5), or settings of the config's corpus "
+            "(--corpora.train.max_score 5 of train)."
         )
     return (score - low) / (high - low)

@@ -21,10 +21,12 @@ from .examples import Row, as_number, cell_text, check_members, check_score, fro
 
 AUTO, TABLE, TEXT, SPACY = "auto", "table", "text", "spacy"
 FORMATS = (*LAYOUTS, TEXT, TABLE, SPACY)
-UNKNOWN_FORMAT = f"Cannot read {{path}}: its name does not tell its layout. Set format to one of {', '.join(FORMATS)}."
-_YEAR = re.compile(
-    r"((19|20)\d\d.*)?"
-)  # of the STS benchmark, such as 2012test; some files leave it blank
+UNKNOWN_FORMAT = (
+    f"Cannot read {{path}}: its name does not tell its layout. Set format to one of "
+    f"{', '.join(FORMATS)}."
+)
+# Of the STS benchmark, such as 2012test; some files leave it blank
+_YEAR = re.compile(r"((19|20)\d\d.*)?")
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,11 @@ class Columns:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.min_score < self.max_score:  # also refuses nan
+        # Also refuses nan
+        if not self.min_score < self.max_score:
             raise ValueError(
-                f"Cannot scale scores from {self.min_score} to {self.max_score}: expected min_score below max_score."
+                f"Cannot scale scores from {self.min_score} to {self.max_score}: expected "
+                "min_score below max_score."
             )
 
     @property
@@ -60,11 +64,13 @@ class Columns:
         )
 
     def rows(self, path: Path) -> Iterator[Row | None]:
-        """Yield the example in each row of a table, None for a row without gold. RAISES (ValueError): for a bad row."""
+        """Yield the example in each row of a table, None for a row without gold.
+
+        RAISES (ValueError): for a bad row.
+        """
         n_members, marks = len(self.members), set(map(plain_label, self.missing))
-        optional = (
-            self.names[n_members:] if "" in self.missing else ()
-        )  # an object of JSON may leave out its gold
+        # An object of JSON may leave out its gold
+        optional = self.names[n_members:] if "" in self.missing else ()
         for line, cells in read_table(path, self.names, header=self.header, optional=optional):
             gold = list(cells[n_members:])
             if marks and not marks.isdisjoint(plain_label(cell_text(value)) for value in gold):
@@ -92,10 +98,14 @@ class Columns:
 
 
 def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
-    """Yield the rows of a table; those without gold, see Columns.missing, are skipped, and their number is logged."""
+    """Yield the rows of a table.
+
+    Those without gold, see Columns.missing, are skipped, and their number is logged.
+    """
     if not columns.members:
         raise ValueError(
-            f"{path} is read as a table, but no columns of texts were named. Set members, such as members = "
+            f"{path} is read as a table, but no columns of texts were named. Set members, such as "
+            "members = "
             '["question1", "question2"].'
         )
     skipped = 0
@@ -116,7 +126,10 @@ def _text_rows(path: Path) -> Iterator[Row]:
 
 
 def find_format(path: Path, format: str, columns: Columns) -> str:
-    """Return the layout of a file, one of FORMATS: see PairCorpus. RAISES (ValueError): if settings do not fit."""
+    """Return the layout of a file, one of FORMATS: see PairCorpus.
+
+    RAISES (ValueError): if settings do not fit.
+    """
     if format not in (AUTO, *FORMATS):
         raise ValueError(BAD_FORMAT.format(given=format, expected=", ".join((AUTO, *FORMATS))))
     if path.suffix == ".spacy":
@@ -130,7 +143,8 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
         raise ValueError(UNKNOWN_FORMAT.format(path=path))
     if format != TABLE and columns.given:
         raise ValueError(
-            f"{path} is read as '{format}', which has fixed columns and scores, but these are set for a table: "
+            f"{path} is read as '{format}', which has fixed columns and scores, but these are set "
+            "for a table: "
             f'{", ".join(columns.given)}. Set format = "table", or leave them out.'
         )
     return format
@@ -141,7 +155,8 @@ def is_own_table(
 ) -> bool:
     """Return whether a file is a table with columns of its own, by its format or its suffix.
 
-    A .csv or .tsv in the layout of the STS benchmark is one if it has one of the columns, or no header by `header`.
+    A .csv or .tsv in the layout of the STS benchmark is one if it has one of the columns, or no
+    header by `header`.
     """
     suffix = format_suffix(path)
     if format != AUTO or suffix not in (*TABLES, ".txt"):
@@ -166,7 +181,10 @@ def _starts_as_sts(path: Path) -> bool:
 
 
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
-    """Read the examples of a file of text, a line at a time; format (str): one of FORMATS, but not "spacy"."""
+    """Read the examples of a file of text, a line at a time.
+
+    format (str): one of FORMATS, but not "spacy".
+    """
     _check_file(path)
     if format == TABLE:
         rows = _table_rows(path, columns)
@@ -186,7 +204,8 @@ def _check_file(path: Path) -> None:
     check_input(path)
     if not path.is_file():
         raise ValueError(
-            f"There is no file {path}. Check the path, or [paths] in the config; data sets of this project "
+            f"There is no file {path}. Check the path, or [paths] in the config; data sets of "
+            "this project "
             "come with 'python -m spacy project assets'."
         )
 
@@ -197,15 +216,18 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
     for number in count(1):
         try:
             doc = next(docs, None)
-        except Exception as error:  # whatever msgpack and the Doc say of bytes that are not a Doc
+        except Exception as error:
+            # Whatever msgpack and the Doc say of bytes that are not a Doc
             raise _bad_docbin(path, f"Doc number {number}: {error}") from error
         if doc is None:
             return
         if not _is_example(doc.spans.get(spans_key)):
             text = doc.text[:50]
             raise ValueError(
-                f"{path}: the Doc number {number} ('{text}') is not a pair or another example: expected Spans with "
-                f"text in doc.spans['{spans_key}'], and in its attrs at most a score from 0 to 1 and a label. Make the "
+                f"{path}: the Doc number {number} ('{text}') is not a pair or another example: "
+                "expected Spans with "
+                f"text in doc.spans['{spans_key}'], and in its attrs at most a score from 0 to 1 "
+                "and a label. Make the "
                 "file with 'python -m spacy sbert convert'."
             )
         yield doc
@@ -216,7 +238,8 @@ def load_docbin(path: Path) -> DocBin:
     _check_file(path)
     try:
         docs = DocBin().from_disk(path)
-    except Exception as error:  # zlib, msgpack and DocBin each have their own
+    except Exception as error:
+        # zlib, msgpack and DocBin each have their own
         raise _bad_docbin(path, error) from error
     if not len(docs):
         raise ValueError(
@@ -227,7 +250,8 @@ def load_docbin(path: Path) -> DocBin:
 
 def _bad_docbin(path: Path, reason: object) -> ValueError:
     return ValueError(
-        f"{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
+        f"{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy "
+        "sbert convert'."
     )
 
 

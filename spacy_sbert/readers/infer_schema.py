@@ -1,7 +1,8 @@
 """Infer the columns, the kind of gold and the range of scores of a user's own table.
 
-The rule: options come first, then well-known names of columns; in a table without a header, two columns of words and at
-most one of numbers are pairs and their scores. Otherwise an error lists the columns and the options to give.
+The rule: options come first, then well-known names of columns; in a table without a header, two
+columns of words and at most one of numbers are pairs and their scores. Otherwise an error lists the
+columns and the options to give.
 """
 
 import json
@@ -28,7 +29,8 @@ _SINGLE, _PAIR, _TRIPLET = 1, 2, 3
 
 
 # Well-known names of columns, see _key: "Gold Label" is "goldlabel".
-_GOLD = {"gold", "goldlabel", "goldscore", "goldstandard"}  # before all others
+# Before all others
+_GOLD = {"gold", "goldlabel", "goldscore", "goldstandard"}
 _SCORES = set(
     """score scores similarity sim similarityscore semanticsimilarity cosinesimilarity rating grade relatedness
     relatednessscore relevance relevancescore stsscore humanscore meanscore averagescore goldscore""".split()  # noqa: SIM905
@@ -38,7 +40,8 @@ _LABELS = set(
     target isduplicate duplicate isparaphrase paraphrase ismatch match issame same issimilar isrelevant relevant
     iscorrect quality""".split()  # noqa: SIM905
 )
-_CLASSES = {"category", "topic", "intent", "genre", "tag", "type"}  # of single texts only
+# Of single texts only
+_CLASSES = {"category", "topic", "intent", "genre", "tag", "type"}
 _TEXTS = {
     "text",
     "sentence",
@@ -105,16 +108,18 @@ _OTHERS = {"index", "idx", "split", "fold", "year", "date", "genre", "source", "
 _NOT_GIVEN = frozenset(
     ("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n")
 )
-_NONE = "none"  # beside numbers only: beside words it is a class
-_MANY = 1000  # different values of a column of gold that are counted
+# Beside numbers only: beside words it is a class
+_NONE = "none"
+# Different values of a column of gold that are counted
+_MANY = 1000
 
-# Columns of texts: of so many words and more, with more different values than this share of the rows.
+# Columns of texts: of so many words and more, with more different values than this share of the
+# rows.
 _WORDS = 3
 _MAX_CATEGORIES = 0.3
 _LETTERS = re.compile(r"[^\W\d_]")
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-)  # Thai, Chinese, ...
+# Thai, Chinese, ...
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _CHARACTERS_OF_WORD = 1.5
 _SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
 _SEPARATED = re.compile(r"[,;|/]")
@@ -126,10 +131,12 @@ _RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 1
 class OwnTable:
     """Columns, kind and gold of a table.
 
-    columns (Columns): which of its columns hold what. count (int): of its examples. unused: its other columns.
-    kind (str): "graded" and "binary", pairs with scores, or with 0 and 1; "labelled", pairs with labels; "positives",
-        pairs alone; "triplets"; "classes", single texts with labels.
-    skipped (int): rows without gold. gold (dict): how often each value of the gold comes, up to 1,000 values.
+    columns (Columns): which of its columns hold what. count (int): of its examples. unused: its
+        other columns.
+    kind (str): "graded" and "binary", pairs with scores, or with 0 and 1; "labelled", pairs with
+        labels; "positives", pairs alone; "triplets"; "classes", single texts with labels.
+    skipped (int): rows without gold. gold (dict): how often each value of the gold comes, up to
+        1,000 values.
     """
 
     columns: Columns
@@ -150,7 +157,10 @@ class OwnTable:
         return None
 
     def labels(self) -> Counter[str]:
-        """Return how often each label comes, as the reader spells it; none of a score, or of more than 1,000 labels."""
+        """Return how often each label comes, as the reader spells it.
+
+        None of a score, or of more than 1,000 labels.
+        """
         counts: Counter[str] = Counter()
         if self.columns.label is not None and len(self.gold) <= _MANY:
             for value, n in self.gold.items():
@@ -187,13 +197,17 @@ def find_table(
     header: bool = True,
     missing: Sequence[str] | None = None,
 ) -> OwnTable:
-    """Read a whole table, and find out what it has; for the arguments that are known see PairCorpus.
+    """Read a whole table, and find out what it has.
 
-    Rows without a label ("-", "NA", blank, -1 beside words or three classes from 0 on) are skipped. Scores are scaled
-    from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
+    For the arguments that are known see PairCorpus.
 
-    RAISES (ValueError): if the names do not tell the columns, with the options to give; for a bad row, with its line;
-        for few scores that would make the range twice as wide as the others have it.
+    Rows without a label ("-", "NA", blank, -1 beside words or three classes from 0 on) are skipped.
+    Scores are scaled from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds
+    all of them.
+
+    RAISES (ValueError): if the names do not tell the columns, with the options to give; for a bad
+        row, with its line; for few scores that would make the range twice as wide as the others
+        have it.
     """
     names = _all_names(path, header=header)
     if not names:
@@ -217,7 +231,8 @@ def find_table(
             )
         elif not members or score or label:
             raise ValueError(
-                f"{path}: the column '{cells.name}' has no gold in any of {len(cells.scores)} rows: all are blank or "
+                f"{path}: the column '{cells.name}' has no gold in any of {len(cells.scores)} "
+                "rows: all are blank or "
                 "'-'. Fill it, or name the columns to read without it: --members first,second."
             )
     gold = gold or GoldColumn(
@@ -245,7 +260,10 @@ def find_table(
 
 
 def _all_names(path: Path, *, header: bool) -> list[str]:
-    """Return the names of all columns; of .jsonl the fields of all objects, since the first may lack one."""
+    """Return the names of all columns.
+
+    Of .jsonl the fields of all objects, since the first may lack one.
+    """
     if format_suffix(path) == ".jsonl":
         names = dict.fromkeys(name for _, record in read_objects(path) for name in record)
         return [name for name in names if name.strip()]
@@ -275,12 +293,15 @@ def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
         return ValueError(
-            f"Cannot tell which columns of {path} to read: two columns are named '{doubled}'. Rename one of them."
+            f"Cannot tell which columns of {path} to read: two columns are named '{doubled}'. "
+            "Rename one of them."
         )
     columns = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names)
     return ValueError(
-        f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name them: --members "
-        "first,second --score COLUMN (or --label COLUMN), for a table without a header 0, 1, ... with --no-header."
+        f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name "
+        "them: --members "
+        "first,second --score COLUMN (or --label COLUMN), for a table without a header 0, 1, ... "
+        "with --no-header."
     )
 
 
@@ -362,9 +383,12 @@ def text_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str | None:
-    """Return the column of the gold, by the names of all columns but the texts; None if there is none.
+    """Return the column of the gold, by the names of all columns but the texts.
 
-    is_single: whether there is one text. is_given: whether options name the texts, so that others may be anything.
+    None if there is none.
+
+    is_single: whether there is one text. is_given: whether options name the texts, so that others
+        may be anything.
     """
     keys = {name: _key(name) for name in names}
     for known in (
@@ -384,7 +408,9 @@ def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str
 
 
 def _nameless_values(path: Path) -> str | None:
-    """Return the first column without a name that numbers no rows, as pandas writes its index; None if there is none.
+    """Return the first column without a name that numbers no rows, as pandas writes its index.
+
+    None if there is none.
 
     Numbers of rows are whole, and no two are equal.
     """
@@ -433,7 +459,8 @@ def _number(value: object) -> float:
 class _GoldCells:
     """The cells of a column of gold.
 
-    values: how often each value comes, for up to _MANY + 1 values; "" is a blank cell. scores: float64 (rows,), nan for
+    values: how often each value comes, for up to _MANY + 1 values; "" is a blank cell. scores:
+        float64 (rows,), nan for
     other cells. lines: int64 (rows,). first_bad: line and text of the first cell that is no number.
     """
 
@@ -463,8 +490,8 @@ class _GoldCells:
     def missing(self) -> tuple[str, ...]:
         """The values that mark rows without a label, if two other values are left: "-", "NA" and the like, and "".
 
-        -1 is one of them beside words or three classes from 0 on, as SNLI and its copies have it, and None beside
-        numbers.
+        -1 is one of them beside words or three classes from 0 on, as SNLI and its copies have it,
+        and None beside numbers.
         """
         marks = {value for value in self.values if value and value.lower() in _NOT_GIVEN}
         others = self.values.keys() - marks - {""}
@@ -500,9 +527,10 @@ class _GoldCells:
 class GoldColumn:
     """How a column of gold is read.
 
-    score, label (str): its name, as one of the two. min_score, max_score (float): what is scaled to 0..1, None for the
-        default. missing: the values that mark rows without gold.
-    is_binary: whether all other values are 0 and 1. values (dict): how often each of them comes, up to 1,000.
+    score, label (str): its name, as one of the two. min_score, max_score (float): what is scaled to
+        0..1, None for the default. missing: the values that mark rows without gold.
+    is_binary: whether all other values are 0 and 1. values (dict): how often each of them comes, up
+        to 1,000.
     """
 
     score: str | None = None
@@ -545,15 +573,20 @@ def describe_gold(
 def _range(
     path: Path, gold: _GoldCells, marks: Sequence[str], low: float | None, high: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the range of scores, of which either end may be given; refuse bad scores, and few that are far away.
+    """Return the range of scores, of which either end may be given.
 
-    Few are 1 of 100, or one of ten and more; far away if they double the range, or make it an unusual one.
+    Refuse bad scores, and few that are far away.
+
+    Few are 1 of 100, or one of ten and more; far away if they double the range, or make it an
+    unusual one.
     """
     if gold.first_bad is not None and not marks:
         line, value = gold.first_bad
         raise ValueError(
-            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got '{value}' "
-            f"({numpy.isnan(gold.scores).sum()} of its {len(gold.scores)} cells are no numbers). Repair the line, and "
+            f"{path}, line {line}: expected a number in the column of scores '{gold.name}', got "
+            f"'{value}' "
+            f"({numpy.isnan(gold.scores).sum()} of its {len(gold.scores)} cells are no numbers). "
+            "Repair the line, and "
             "write decimals with a point. If it holds labels, give --label."
         )
     scores = numpy.sort(gold.scores[~numpy.isnan(gold.scores)])
@@ -571,9 +604,12 @@ def _range(
     if (is_wider or is_unusual) and distances.max() > 0:
         far = distances.argmax()
         raise ValueError(
-            f"{path}, line {gold.lines[far]}: the score {gold.scores[far]:g} in the column '{gold.name}' is far from "
-            f"the others: {(distances > 0).sum()} of {len(scores)} are outside of {inner_low:g} to {inner_high:g}, and "
-            f"all would be scaled from {first:g} to {last:g}. Repair the line; if it is right, give the range: "
+            f"{path}, line {gold.lines[far]}: the score {gold.scores[far]:g} in the column "
+            f"'{gold.name}' is far from "
+            f"the others: {(distances > 0).sum()} of {len(scores)} are outside of {inner_low:g} "
+            f"to {inner_high:g}, and "
+            f"all would be scaled from {first:g} to {last:g}. Repair the line; if it is right, "
+            "give the range: "
             f"--min-score {first:g} --max-score {last:g}."
         )
     return (first if low is None else low), (last if high is None else high)
@@ -587,7 +623,10 @@ def _usual_range(low: float, high: float) -> tuple[float, float]:
 def _count(
     path: Path, columns: Columns, names: Sequence[str], *, is_given: bool
 ) -> tuple[int, int]:
-    """Return how many rows there are, and how many without gold. RAISES (ValueError): for a bad row."""
+    """Return how many rows there are, and how many without gold.
+
+    RAISES (ValueError): for a bad row.
+    """
     count = skipped = 0
     numeric = set(columns.members)
     for row in columns.rows(path):
@@ -618,7 +657,8 @@ def check_unread_texts(path: Path, table: OwnTable) -> None:
     nameless = find_nameless_texts(path) if columns.header else []
     if nameless:
         raise ValueError(
-            f"{path}: {nameless[0]} holds texts, and has no name in the header. Name it there to read it, or give "
+            f"{path}: {nameless[0]} holds texts, and has no name in the header. Name it there to "
+            "read it, or give "
             f"{_members_option(columns.members)} to leave it out."
         )
     unread = find_texts(path, table.unused, header=columns.header)
@@ -627,7 +667,8 @@ def check_unread_texts(path: Path, table: OwnTable) -> None:
         raise ValueError(
             f"{path}: the column '{unread[0]}' holds texts, and would not be read beside "
             f"{', '.join(columns.members)}. Name the columns of texts: {more} to read it, or "
-            f"{_members_option(columns.members)} to leave it out, and the gold by --score or --label."
+            f"{_members_option(columns.members)} to leave it out, and the gold by --score or "
+            "--label."
         )
 
 
@@ -651,7 +692,10 @@ def find_texts(
 
 
 def find_nameless_texts(path: Path, limit: int | None = None) -> list[str]:
-    """Return the columns without a name in the header that hold texts, as messages call them; see find_texts."""
+    """Return the columns without a name in the header that hold texts, as messages call them.
+
+    See find_texts.
+    """
     labels, rows = read_nameless(path)
     return _text_columns(labels, islice(rows, limit))
 
@@ -716,7 +760,8 @@ def _is_text(value: str) -> bool:
 def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> None:
     """Refuse tables with labels such as "-" and "-1" beside others, unless their reader's `missing` has them.
 
-    `missing = []` reads them as they are. corpora: the section of a config, interpolated, called `name`.
+    `missing = []` reads them as they are. corpora: the section of a config, interpolated, called
+    `name`.
     """
     for block_name, block in corpora.items():
         if isinstance(block, Mapping) and block.get("@readers") != "spacy-sbert.PairCorpus.v1":
@@ -725,12 +770,15 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
             paths, given = block.get("path") or [], block.get("missing") or []
             for path in map(Path, [paths] if isinstance(paths, str) else paths):
                 unknown = []
-                with suppress(ValueError, OSError):  # which the reader reports
+                # Which the reader reports
+                with suppress(ValueError, OSError):
                     gold = _GoldCells(path, block["label"], header=block.get("header", True))
                     unknown = [value for value in gold.missing if value and value not in given]
                 if unknown:
                     raise ValueError(
-                        f"{path}: values of the column '{block['label']}' mark rows without a label "
-                        f"({', '.join(unknown)}). Set missing = {json.dumps([*given, *unknown])} in "
+                        f"{path}: values of the column '{block['label']}' mark rows without a "
+                        "label "
+                        f"({', '.join(unknown)}). Set missing = {json.dumps([*given, *unknown])} "
+                        "in "
                         f"[{name}.{block_name}], or missing = [] if they are labels."
                     )

@@ -13,14 +13,21 @@ from .corpora import PairCorpus
 from .examples import Row
 
 _Key = tuple[str, ...]
-_SHARE = 0.02  # of the rows: what fewer do is normal, as published data sets show
-_SHOWN = 5  # lines that a message names
-_COMPARED = 20_000  # pairs whose texts are compared
-_FEWEST = 3  # pairs of a kind that are needed to compare their scores
-_LOWER = 0.2  # of 0 to 1: so much lower are inverted scores of pairs of near-identical texts
-_ALIKE = 0.6  # similarity of near-identical texts, see character_similarity
+# Of the rows: what fewer do is normal, as published data sets show
+_SHARE = 0.02
+# Lines that a message names
+_SHOWN = 5
+# Pairs whose texts are compared
+_COMPARED = 20_000
+# Pairs of a kind that are needed to compare their scores
+_FEWEST = 3
+# Of 0 to 1: so much lower are inverted scores of pairs of near-identical texts
+_LOWER = 0.2
+# Similarity of near-identical texts, see character_similarity
+_ALIKE = 0.6
 _UNLIKE = 0.25
-_ERRORS = 2.0  # standard errors of the means: what differs by less may be chance
+# Standard errors of the means: what differs by less may be chance
+_ERRORS = 2.0
 _LABELS_COMPARED = 1000
 _ENDS_OF_WORDS = ".,;:!?\"'`()\u2018\u2019\u201c\u201d\u2026\u3001\u3002"
 
@@ -37,9 +44,12 @@ class Finding:
 class ScannedRows:
     """Texts and gold of the examples of a file.
 
-    first_rows: the line and the gold of each example, by its texts, see row_key. count (int): of rows.
-    repeated, contradicting (list[int]): lines of rows with the texts of one before, and its gold, or another gold.
-    alike, unlike (list[float]): scores of pairs of near-identical texts, and of texts with little in common.
+    first_rows: the line and the gold of each example, by its texts, see row_key. count (int): of
+        rows.
+    repeated, contradicting (list[int]): lines of rows with the texts of one before, and its gold,
+        or another gold.
+    alike, unlike (list[float]): scores of pairs of near-identical texts, and of texts with little
+        in common.
     labels: up to 1,000 of them, by how they are read without case, spaces, hyphens and underscores.
     """
 
@@ -116,7 +126,10 @@ def find_leak(
 
 
 def odd_corpora(train: object, dev: object) -> list[Finding]:
-    """Return what is odd about the corpora of a training; nothing of other readers than PairCorpus."""
+    """Return what is odd about the corpora of a training.
+
+    Nothing of other readers than PairCorpus.
+    """
     if not isinstance(train, PairCorpus) or not isinstance(dev, PairCorpus):
         return []
     scanned = scan_rows(train.rows())

@@ -29,8 +29,8 @@ Row = Sequence[Cell | str]
 class Table:
     """A table.
 
-    title: above it. columns: names. rows: as wide as the names. caption: how to read it, below it. texts: how many
-        columns, from the left, are text; the others are figures.
+    title: above it. columns: names. rows: as wide as the names. caption: how to read it, below it.
+        texts: how many columns, from the left, are text; the others are figures.
     """
 
     title: str
@@ -60,9 +60,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Document:
-    """A title, paragraphs, tables and plots; the notes on cells are numbered in the order in which they occur.
+    """A title, paragraphs, tables and plots.
 
-    remarks: paragraphs on how to read it. details: tables on how it came about; both stand at the end.
+    The notes on cells are numbered in the order in which they occur.
+
+    remarks: paragraphs on how to read it. details: tables on how it came about; both stand at the
+        end.
     """
 
     title: str
@@ -93,7 +96,10 @@ class Document:
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, without scripts, for a notebook."""
-        return f'<iframe srcdoc="{escape(self.html())}" sandbox="" style="width: 100%; height: 40em; border: 0"></iframe>'
+        return (
+            f'<iframe srcdoc="{escape(self.html())}" sandbox="" style="width: 100%; height: 40em; '
+            'border: 0"></iframe>'
+        )
 
     def markdown(self) -> str:
         """Render the document in Markdown, without plots."""
@@ -133,7 +139,8 @@ class Document:
     def terminal(self, width: int) -> str:
         """Render the document as plain text for a terminal, without plots, remarks and details.
 
-        width (int): the columns of the terminal. A wider table is transposed if that makes it narrower.
+        width (int): the columns of the terminal. A wider table is transposed if that makes it
+            narrower.
         """
 
         def wrapped(text: str) -> str:
@@ -187,7 +194,8 @@ def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
 def render(template: str, /, **values: object) -> str:
     """Fill in a template. Every text in it is cleaned and escaped, unless it is Markup.
 
-    template (str): its path in the package, such as "render/page.html". It may include and extend others.
+    template (str): its path in the package, such as "render/page.html". It may include and extend
+        others.
     values: the variables of the template.
     RETURNS (str): HTML or CSS, plain text and not Markup, so that callers may cut and join it.
     """
@@ -196,7 +204,8 @@ def render(template: str, /, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    package = files(__package__.rpartition(".")[0])  # which may be in a zip archive
+    # Which may be in a zip archive
+    package = files(__package__.rpartition(".")[0])
     environment = Environment(
         loader=FunctionLoader(lambda path: package.joinpath(path).read_text(encoding="utf8")),
         autoescape=True,
@@ -206,10 +215,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    # Of the filter tojson
     environment.policies["json.dumps_kwargs"] = {
         "allow_nan": False,
         "separators": (",", ":"),
-    }  # of the filter tojson
+    }
     return environment
 
 

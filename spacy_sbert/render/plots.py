@@ -9,21 +9,24 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 _JOINERS = (
-    "\u200c\u200d"  # format characters without which Persian, Hindi and emoji are written wrongly
+    # Format characters without which Persian, Hindi and emoji are written wrongly
+    "\u200c\u200d"
 )
 
 
 def clean(text: object) -> str:
     """Replace control and format characters, except zero-width joiners, and lone surrogates with spaces."""
     text = str(text)
-    if text.isprintable():  # most are, and this is fast
+    # Most are, and this is fast
+    if text.isprintable():
         return text
     return "".join(
         " " if unicodedata.category(c)[0] == "C" and c not in _JOINERS else c for c in text
     )
 
 
-_WIDTH = 420  # of every plot, so that text stays readable on a phone
+# Of every plot, so that text stays readable on a phone
+_WIDTH = 420
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -31,8 +34,8 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 class Axis:
     """From values to pixels.
 
-    low, high: ends in values. start, end: the same in pixels. log: whether by the logarithm. marks: the values whose
-        numbers stand beside it.
+    low, high: ends in values. start, end: the same in pixels. log: whether by the logarithm. marks:
+        the values whose numbers stand beside it.
     """
 
     low: float
@@ -55,7 +58,8 @@ class Axis:
     ) -> "Axis":
         """Return an axis with round marks.
 
-        wanted: about how many marks. inside: whether the axis ends at low and high, or at the next round numbers.
+        wanted: about how many marks. inside: whether the axis ends at low and high, or at the next
+            round numbers.
         """
         marks = _ticks(low, high, wanted)
         if inside:
@@ -91,7 +95,8 @@ def _ticks(low: float, high: float, wanted: int) -> list[float]:
 
 def number(value: float, digits: int = 1) -> str:
     """Format a coordinate, or a number with other digits behind the point, as briefly as possible."""
-    return f"{round(value, digits) + 0.0:g}"  # + 0.0: no -0
+    # + 0.0: no -0
+    return f"{round(value, digits) + 0.0:g}"
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> Markup:
@@ -117,16 +122,21 @@ def _line(points: Iterable[tuple[float, float]], kind: str) -> Markup:
     return shape("M" + "L".join(f"{number(x)} {number(y)}" for x, y in points), kind)
 
 
-_LEFT, _RIGHT, _TOP, _BASE = 44, _WIDTH - 12, 34, 296  # of the field where values stand
+# Of the field where values stand
+_LEFT, _RIGHT, _TOP, _BASE = 44, _WIDTH - 12, 34, 296
 _HEIGHT = _BASE + 40
-_LAYERS = 4  # of points, each see-through: one path paints a place where points overlap but once
+# Of points, each see-through: one path paints a place where points overlap but once
+_LAYERS = 4
+# Room for the names of bars and for their figures; height of a bar with its gap
 _LABELS, _VALUES, _BAR = (
     132,
     46,
     22,
-)  # room for the names of bars and for their figures; height of a bar with its gap
-_MOST = 20  # characters of the name of a bar
-UNDEFINED = "undefined"  # in place of a figure that is not defined
+)
+# Characters of the name of a bar
+_MOST = 20
+# In place of a figure that is not defined
+UNDEFINED = "undefined"
 
 
 class Plot(NamedTuple):
@@ -146,9 +156,13 @@ class Bar:
 
 
 def _plot(title: str, description: str, height: float, parts: Iterable[Markup]) -> Plot:
-    """Return an SVG of the common width with its caption; screen readers read out title and description."""
+    """Return an SVG of the common width with its caption.
+
+    Screen readers read out title and description.
+    """
     svg = Markup(
-        '<svg viewBox="0 0 {} {}" role="img" aria-label="{title}. {description}"><title>{title}</title>'
+        '<svg viewBox="0 0 {} {}" role="img" aria-label="{title}. '
+        '{description}"><title>{title}</title>'
         "<desc>{description}</desc>{}</svg>"
     ).format(
         _WIDTH,
@@ -165,7 +179,8 @@ def scatter(
 ) -> Plot:
     """Draw a scatter plot.
 
-    x, y (n numbers each). names: of both axes. title, description: of the caption, and for screen readers.
+    x, y (n numbers each). names: of both axes. title, description: of the caption, and for screen
+        readers.
     """
     across = Axis.spanning(min(x), max(x), _LEFT + 4, _RIGHT - 4)
     up = Axis.spanning(min(y), max(y), _BASE, _TOP)
@@ -184,8 +199,8 @@ def bars(
 ) -> Plot:
     """Draw bars from 0, with intervals across their ends.
 
-    rows (Sequence of Bar): from top to bottom; values are shown x 100. name: of the axis. reach: what the axis shows at
-        least.
+    rows (Sequence of Bar): from top to bottom; values are shown x 100. name: of the axis. reach:
+        what the axis shows at least.
     """
     values = [
         value for row in rows for value in (row.value, *(row.ends or ())) if value is not None

@@ -48,7 +48,8 @@ from ..validation import (
 )
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
-WINDOW = 4096  # pairs that are tokenised and sorted together
+# Pairs that are tokenised and sorted together
+WINDOW = 4096
 TextPair = tuple[Text, Text]
 TextPairs = Iterable[TextPair] | numpy.ndarray
 Activation = Callable[[torch.Tensor], torch.Tensor]
@@ -77,7 +78,8 @@ class _PairTruncation(TruncationCounter):
 class Ranked(Generic[TextT]):
     """One of the texts that were ranked.
 
-    text: as it was given. score: that of its pair with the query. index: its place among those given.
+    text: as it was given. score: that of its pair with the query. index: its place among those
+        given.
     """
 
     text: TextT
@@ -90,15 +92,18 @@ class SentenceReranker(ChecksummedPipe):
 
     model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it stores scores and labels.
-    objective (str): what it is trained on: "regression", by binary cross-entropy, or "squared_error", by the mean
-        squared error of the score, on scores from 0 to 1; "classification", by softmax cross-entropy, on labels.
+    objective (str): what it is trained on: "regression", by binary cross-entropy, or
+        "squared_error", by the mean squared error of the score, on scores from 0 to 1;
+        "classification", by softmax cross-entropy, on labels.
     vocab, scorer, spans_key, nlp: see SentenceBert.
     RAISES (ValueError): if model is not a cross-encoder.
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
 
-    examples_seen = 0  # in training, for reporting speed
-    loss_seen = 0.0  # the sum of the loss
+    # In training, for reporting speed
+    examples_seen = 0
+    # The sum of the loss
+    loss_seen = 0.0
 
     @validated
     def __init__(
@@ -114,7 +119,8 @@ class SentenceReranker(ChecksummedPipe):
     ):
         if not isinstance(model, CrossEncoder):
             raise ValueError(
-                f"The model of '{name}' is not a cross-encoder: expected the architecture spacy-sbert.CrossEncoder.v1."
+                f"The model of '{name}' is not a cross-encoder: expected the architecture "
+                "spacy-sbert.CrossEncoder.v1."
             )
         if nlp is not None:
             warn_if_missing(nlp, name, model.shim.name)
@@ -140,12 +146,16 @@ class SentenceReranker(ChecksummedPipe):
         return f"SentenceReranker('{self.name}': {shim.name}, {self.objective}, {state})"
 
     def load(self) -> None:
-        """Load the cross-encoder now. RAISES (OSError, ValueError): if it is not found, or damaged."""
+        """Load the cross-encoder now.
+
+        RAISES (OSError, ValueError): if it is not found, or damaged.
+        """
         self.model.shim.load()
 
     def __call__(self, doc: Doc) -> Doc:
         """Score the pair that a Doc holds; leave other Docs as they are."""
-        self._check_docs([doc])  # which spaCy would report without the remedy
+        # Which spaCy would report without the remedy
+        self._check_docs([doc])
         with self._notices.one_for_cuts():
             return super().__call__(doc)
 
@@ -165,9 +175,8 @@ class SentenceReranker(ChecksummedPipe):
         self._check_docs(docs)
         pairs = [self._pair(doc) for doc in docs]
         known = list(filter(None, pairs))
-        scores = iter(
-            self._score_window(known) if known else []
-        )  # else the weights need not be loaded
+        # Else the weights need not be loaded
+        scores = iter(self._score_window(known) if known else [])
         return [next(scores) if pair else None for pair in pairs]
 
     def _check_docs(self, docs: list[Doc]) -> None:
@@ -177,10 +186,11 @@ class SentenceReranker(ChecksummedPipe):
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
         """Store the scores of pairs in doc.spans[spans_key].attrs, and the label of the highest of several.
 
-        The keys of the pipe "sbert_reranker" are "sbert_reranker_score", a float or a list of several, and
-        "sbert_reranker_label".
+        The keys of the pipe "sbert_reranker" are "sbert_reranker_score", a float or a list of
+        several, and "sbert_reranker_label".
         """
-        _install_extension(self.name)  # the pipe may have got another name since it was made
+        # The pipe may have got another name since it was made
+        _install_extension(self.name)
         for doc, of_doc in zip(docs, scores, strict=True):
             if of_doc is None:
                 continue
@@ -196,7 +206,7 @@ class SentenceReranker(ChecksummedPipe):
     @overload
     def score_pairs(
         self, pairs: TextPair, *, convert_to_tensor: bool = ..., **options: Unpack[_PairOptions]
-    ) -> Any: ...  # noqa: ANN401 (a number, or an array of several)
+    ) -> Any: ...
 
     @overload
     def score_pairs(
@@ -230,25 +240,28 @@ class SentenceReranker(ChecksummedPipe):
     ) -> Any:
         """Return the scores of pairs of texts, such as query and passage.
 
-        pairs (Iterable[tuple]): n pairs of str, Doc or Span; an array of shape (n, 2), or a table of two columns; or a
-            single pair. Iterators are read window by window.
+        pairs (Iterable[tuple]): n pairs of str, Doc or Span; an array of shape (n, 2), or a table
+            of two columns; or a single pair. Iterators are read window by window.
         progress (bool): whether to show a progress bar.
-        show_progress_bar, activation_fn, apply_softmax, prompt_name, prompt, batch_size, convert_to_tensor,
-            convert_to_numpy, device: as in `CrossEncoder.predict` of sentence-transformers. A prompt is put before the
-            first text of each pair; by default that of the folder, "" is none. activation_fn takes logits, float32
-            (n, outputs), and replaces the activation of the cross-encoder; batch_size is the most pairs that are
-            scored together, the fewer the more slowly; device must be the device of the pipeline.
-        RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs. Of a single pair its
-            score, a scalar or (outputs,).
-        RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite, activation_fn gives
-            another shape, or softmax of a single output is asked for.
+        show_progress_bar, activation_fn, apply_softmax, prompt_name, prompt, batch_size,
+            convert_to_tensor, convert_to_numpy, device: as in `CrossEncoder.predict` of
+                sentence-transformers. A prompt is put before the
+            first text of each pair; by default that of the folder, "" is none. activation_fn takes
+            logits, float32 (n, outputs), and replaces the activation of the cross-encoder;
+            batch_size is the most pairs that are scored together, the fewer the more slowly; device
+            must be the device of the pipeline.
+        RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
+            Of a single pair its score, a scalar or (outputs,).
+        RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite,
+            activation_fn gives another shape, or softmax of a single output is asked for.
         """
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         if prompt_name is not None:
             if prompt is not None:
                 raise ValueError(
-                    f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them."
+                    f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of "
+                    "them."
                 )
             prompt = self.model.prompt(prompt_name)
         is_single = _is_pair(pairs)
@@ -292,29 +305,34 @@ class SentenceReranker(ChecksummedPipe):
         """Order texts by how well they answer a query.
 
         query (str, Doc or Span): the first text of every pair.
-        texts (Iterable): str, Docs or Spans, such as those that a search found, or a column, see SentenceBert.encode.
+        texts (Iterable): str, Docs or Spans, such as those that a search found, or a column, see
+            SentenceBert.encode.
         k (int): how many to return, by default all. progress (bool): as of score_pairs.
-        show_progress_bar, activation_fn, prompt_name, prompt, top_k, batch_size, return_documents, device: as in
-            `CrossEncoder.rank` of sentence-transformers. Of fewer than top_k texts all are returned; each result has
+        show_progress_bar, activation_fn, prompt_name, prompt, top_k, batch_size, return_documents,
+            device: as in `CrossEncoder.rank` of sentence-transformers. Of fewer than top_k texts
+                all are returned; each result has
             its text.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
-        RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, both k and top_k
-            are given, or the cross-encoder has several outputs.
+        RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k
+            texts, both k and top_k are given, or the cross-encoder has several outputs.
         """
         check_device(device, self.model.ops)
         if k is not None and top_k is not None:
             raise ValueError(
-                f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out."
+                f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one "
+                "out."
             )
         texts = list(one_column(texts))
         if k is not None and not 1 <= k <= len(texts):
             raise ValueError(
-                f"Cannot rank with k = {k}: expected at least 1 and at most {len(texts)}, the texts."
+                f"Cannot rank with k = {k}: expected at least 1 and at most {len(texts)}, the "
+                "texts."
             )
         self.model.shim.load()
         if (n_outputs := self.model.shim.n_logits) > 1:
             raise ValueError(
-                f"Cannot rank with '{self.name}', it gives {n_outputs} numbers a pair: expected one. See score_pairs."
+                f"Cannot rank with '{self.name}', it gives {n_outputs} numbers a pair: expected "
+                "one. See score_pairs."
             )
         scores = self.score_pairs(
             [(query, text) for text in texts],
@@ -345,7 +363,8 @@ class SentenceReranker(ChecksummedPipe):
         if not finite.all():
             first, second = (text[:50] for text in pairs[int(finite.argmin())])
             raise ValueError(
-                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite. Train again."
+                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not "
+                "finite. Train again."
             )
         logits = predicted.logits
         scores = (
@@ -361,7 +380,10 @@ class SentenceReranker(ChecksummedPipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the labels of the outputs, if there are several; none before the weights are loaded."""
+        """Return the labels of the outputs, if there are several.
+
+        None before the weights are loaded.
+        """
         return self.model.shim.labels if self.model.shim.is_loaded else ()
 
     @property
@@ -383,12 +405,14 @@ class SentenceReranker(ChecksummedPipe):
         A head that was trained for the objective and the same labels stays.
 
         nlp (Language): whose training.seed decides the weights of a new head.
-        labels (list[str]): of the classification objective; by default those of the examples. Without labels and pairs
-            a head that was trained stays, whatever the objective.
-        checkpoint (str or Path): a trained pipeline whose reranker of the same name training goes on from, whatever
-            its objective: network and tokenizer are its, and the name in the config of the model is not looked for.
-        RAISES (OSError, ValueError): if encoder or checkpoint are not found, the checkpoint has no such reranker, or
-            there is but one label, or n_outputs in the config of the model does not fit the objective.
+        labels (list[str]): of the classification objective; by default those of the examples.
+            Without labels and pairs a head that was trained stays, whatever the objective.
+        checkpoint (str or Path): a trained pipeline whose reranker of the same name training goes
+            on from, whatever its objective: network and tokenizer are its, and the name in the
+            config of the model is not looked for.
+        RAISES (OSError, ValueError): if encoder or checkpoint are not found, the checkpoint has no
+            such reranker, or there is but one label, or n_outputs in the config of the model does
+            not fit the objective.
         """
         validate_get_examples(get_examples, "SentenceReranker.initialize")
         shim, classifies = self.model.shim, self.objective == "classification"
@@ -396,12 +420,12 @@ class SentenceReranker(ChecksummedPipe):
             self._start_from(checkpoint)
         self.model.initialize()
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
-        first = next(
-            pairs, None
-        )  # reading all of them is left to an objective that needs their labels
+        # Reading all of them is left to an objective that needs their labels
+        first = next(pairs, None)
         if labels and not classifies:
             raise ValueError(
-                f'The labels do not fit: the objective "{self.objective}" learns scores. Leave them out.'
+                f'The labels do not fit: the objective "{self.objective}" learns scores. Leave '
+                "them out."
             )
         if labels is None and classifies and first is not None:
             labels = sorted(set(labels_of([first, *pairs], self.spans_key)))
@@ -411,8 +435,10 @@ class SentenceReranker(ChecksummedPipe):
         n_outputs = len(labels) or (1 if first is not None and not classifies else shim.n_logits)
         if shim.n_outputs not in (0, n_outputs):
             raise ValueError(
-                f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, the config of the '
-                f"cross-encoder says n_outputs = {shim.n_outputs}. Set it to 0, which follows the objective."
+                f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, '
+                "the config of the "
+                f"cross-encoder says n_outputs = {shim.n_outputs}. Set it to 0, which follows the "
+                "objective."
             )
         if shim.has_new_head or n_outputs != shim.n_logits or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
@@ -425,7 +451,8 @@ class SentenceReranker(ChecksummedPipe):
         model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
         if not isinstance(model, CrossEncoder):
             raise ValueError(
-                f"Cannot start '{self.name}' from '{checkpoint}', which has no reranker of that name: its pipes are "
+                f"Cannot start '{self.name}' from '{checkpoint}', which has no reranker of that "
+                "name: its pipes are "
                 f"{', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with one."
             )
         self.model.shim.from_bytes(model.shim.to_bytes())
@@ -493,7 +520,8 @@ class SentenceReranker(ChecksummedPipe):
         logits, classifies = scores.logits, self.objective == "classification"
         if (logits.shape[1] == 1) == classifies:
             raise ValueError(
-                f'The cross-encoder has {logits.shape[1]} outputs, which do not fit the objective "{self.objective}". '
+                f"The cross-encoder has {logits.shape[1]} outputs, which do not fit the objective "
+                f'"{self.objective}". '
                 "Call nlp.initialize before training, or set n_outputs."
             )
         if classifies:
@@ -514,7 +542,10 @@ class SentenceReranker(ChecksummedPipe):
         return loss * share, d_logits * share
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
-        """Return the scores of the pairs among examples; under the pipe's name if another pipe answers `doc.vector`."""
+        """Return the scores of the pairs among examples.
+
+        Under the pipe's name if another pipe answers `doc.vector`.
+        """
         pairs = self._pairs_among(list(examples))
         is_default = not any(doc_vectors.find(example.predicted) for example in pairs)
         return score_pairs(self, pairs, is_default=is_default, **kwargs)
@@ -524,12 +555,18 @@ class SentenceReranker(ChecksummedPipe):
 
 
 def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:
-    """Return the `sbert_reranker` of a pipeline: the one of this name, or the last. RAISES (ValueError): if none."""
+    """Return the `sbert_reranker` of a pipeline: the one of this name, or the last.
+
+    RAISES (ValueError): if none.
+    """
     return find_in(nlp, SentenceReranker, "sbert_reranker", name)
 
 
 def _install_extension(name: str) -> None:
-    """Register `doc._.sbert_reranker_score`, which reads the stored score; None on a Doc that is not a pair."""
+    """Register `doc._.sbert_reranker_score`, which reads the stored score.
+
+    None on a Doc that is not a pair.
+    """
     key = f"{name}_score"
     if not Doc.has_extension(key):
         Doc.set_extension(key, getter=partial(_get_score, key))
@@ -550,13 +587,14 @@ def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
     )
 
 
-def _several_pairs(pairs: Any) -> Iterable[object]:  # noqa: ANN401 (a table of any package)
+def _several_pairs(pairs: Any) -> Iterable[object]:
     """Return the rows of a table of two columns or of an array as a list, and other iterables as they are."""
     names = column_names(pairs)
     if names is not None:
         if len(names) != 2:
             raise TypeError(
-                f"Cannot score a table of {len(names)} columns {short_repr(tuple(names))}: expected the two columns of "
+                f"Cannot score a table of {len(names)} columns {short_repr(tuple(names))}: "
+                "expected the two columns of "
                 'the texts. Choose them by their names, such as df[["query", "passage"]].'
             )
         return list(zip(*(one_column(pairs[name]) for name in names), strict=True))
@@ -564,7 +602,8 @@ def _several_pairs(pairs: Any) -> Iterable[object]:  # noqa: ANN401 (a table of 
         return pairs.tolist()
     if not isinstance(pairs, Iterable) or isinstance(pairs, (numpy.ndarray, *NOT_SEVERAL)):
         raise TypeError(
-            f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, passage)]."
+            f"Cannot score {short_repr(pairs)}: expected pairs in an order, such as [(query, "
+            "passage)]."
         )
     return pairs
 
@@ -572,7 +611,8 @@ def _several_pairs(pairs: Any) -> Iterable[object]:  # noqa: ANN401 (a table of 
 def _texts_of(pair: object, number: int) -> Pair:
     if not _is_pair(pair):
         raise TypeError(
-            f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc or Span), "
+            f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc "
+            "or Span), "
             "such as (query, passage)."
         )
     first, second = (text if isinstance(text, str) else text.text for text in pair)
@@ -582,13 +622,17 @@ def _texts_of(pair: object, number: int) -> Pair:
 
 
 def _apply(activation_fn: Activation, logits: Floats2d) -> Floats2d:
-    """Return the scores that a function of PyTorch makes of logits. RAISES (ValueError): if their shape is another."""
+    """Return the scores that a function of PyTorch makes of logits.
+
+    RAISES (ValueError): if their shape is another.
+    """
     with torch.no_grad():
         scores = activation_fn(xp2torch(logits))
     shape = tuple(scores.shape) if torch.is_tensor(scores) else type(scores).__name__
     if shape != logits.shape:
         raise ValueError(
-            f"activation_fn made {shape} of logits of shape {logits.shape}: expected a tensor of the same shape."
+            f"activation_fn made {shape} of logits of shape {logits.shape}: expected a tensor of "
+            "the same shape."
         )
     return cast(Floats2d, torch2xp(scores.float()))
 
@@ -614,9 +658,10 @@ def _mean_squared_error(
     loss = 1/n sum_i (f(s_i) - y_i)^2
 
     logits (float (n, 1)): s. gold (float (n,)): y, from 0 to 1.
-    activation (str): f: "identity", the linear output, or "sigmoid", whose derivative is f(s) (1 - f(s)).
-    SOURCE: Devlin et al. 2019, section 4.1, on the STS benchmark (identity); Reimers and Gurevych 2019, section 3,
-        regression by mean squared error.
+    activation (str): f: "identity", the linear output, or "sigmoid", whose derivative is f(s) (1 -
+        f(s)).
+    SOURCE: Devlin et al. 2019, section 4.1, on the STS benchmark (identity); Reimers and Gurevych
+        2019, section 3, regression by mean squared error.
     """
     scores = ACTIVATIONS[activation](logits)[:, 0]
     errors = scores - gold

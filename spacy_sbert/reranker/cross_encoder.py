@@ -59,36 +59,45 @@ from ..validation import (
     validated,
 )
 
-SOFTMAX_OF_ONE = "Softmax of a single output is always 1. Leave apply_softmax or activation out, or raise n_outputs."
+SOFTMAX_OF_ONE = (
+    "Softmax of a single output is always 1. Leave apply_softmax or activation out, or raise "
+    "n_outputs."
+)
 
 Pair = tuple[str, str]
-_Pass = tuple[
-    torch.Tensor, torch.Tensor
-]  # the indices of the pairs in it, int64 (k,), and their logits (k, outputs)
-CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
-_MIN_LENGTH = 8  # up to four special tokens, and some text of both
+# The indices of the pairs in it, int64 (k,), and their logits (k, outputs)
+_Pass = tuple[torch.Tensor, torch.Tensor]
+# Wordpieces in a part of a batch; more would be padding
+CPU_TRAINING_BUDGET = 512
+# Up to four special tokens, and some text of both
+_MIN_LENGTH = 8
 _NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
-_Precision = Literal[
-    "float32", "bfloat16", "float16", "auto"
-]  # pairs are not rounded, nor batched as "reference"
+# Pairs are not rounded, nor batched as "reference"
+_Precision = Literal["float32", "bfloat16", "float16", "auto"]
 # From logits to scores, float (n, k) each; softmax is over the k.
 ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
     "sigmoid": sigmoid,
     "identity": lambda logits: logits,
     "softmax": softmax,
 }
-# The names of their classes in PyTorch. Others, such as Hugging Face's or a user's own, would run code of the folder.
+# The names of their classes in PyTorch. Others, such as Hugging Face's or a user's own, would run
+# code of the folder.
 _ACTIVATION_NAMES = {
     f"torch.nn.{module}{name.title()}": name
     for module in ("", "modules.activation.", "modules.linear.")
     for name in ACTIVATIONS
 }
-_BLOCK = "sentence_transformers"  # in config.json, where versions 4 and later save it
-_OLD_KEY = "sbert_ce_default_activation_function"  # in config.json, of sentence-transformers before version 4
+# In config.json, where versions 4 and later save it
+_BLOCK = "sentence_transformers"
+# In config.json, of sentence-transformers before version 4
+_OLD_KEY = "sbert_ce_default_activation_function"
 
 
 class _PairTokenizer(BatchTokenizer):
-    """The tokenizer of a cross-encoder; limit: the most wordpieces of a pair, special tokens included."""
+    """The tokenizer of a cross-encoder.
+
+    limit: the most wordpieces of a pair, special tokens included.
+    """
 
     def __init__(
         self,
@@ -136,13 +145,14 @@ class _PairTokenizer(BatchTokenizer):
             lengths=lengths,
             ids=flat(ids),
             type_ids=self._types(types),
-            special=numpy.zeros(int(lengths.sum()), dtype=bool),  # not used
+            # Not used
+            special=numpy.zeros(int(lengths.sum()), dtype=bool),
             offsets=None,
             n_cut=numpy.array(n_cut),
             has_type_ids=self.has_type_ids,
         )
 
-    def _fast_row(self, encoding: Any, limit: int | None) -> tuple[list[int], list[int], int]:  # noqa: ANN401 (of tokenizers)
+    def _fast_row(self, encoding: Any, limit: int | None) -> tuple[list[int], list[int], int]:
         """Return the ids and type ids of a pair, and how many wordpieces were cut."""
         if limit is None or len(encoding) <= limit:
             return encoding.ids, encoding.type_ids, 0
@@ -184,7 +194,8 @@ def _truncated_lengths(
 ) -> tuple[int, int]:
     """Return how many wordpieces of each text fit: the longer is cut, or both to half, as by "longest_first".
 
-    odd_to_first (bool): whether the first of two halves is the larger one, as in slow tokenizers; else the longer text.
+    odd_to_first (bool): whether the first of two halves is the larger one, as in slow tokenizers;
+        else the longer text.
     """
     if first + second <= room:
         return first, second
@@ -196,7 +207,10 @@ def _truncated_lengths(
 
 
 def _read_activation(folder: Path) -> str | None:
-    """Return the activation that the folder of a cross-encoder names, with its module; None if it names none."""
+    """Return the activation that the folder of a cross-encoder names, with its module.
+
+    None if it names none.
+    """
     config_file, model_file = folder / "config.json", folder / MODEL_FILE
     config = read_object(config_file)
     block = config.get(_BLOCK) or {}
@@ -205,9 +219,8 @@ def _read_activation(folder: Path) -> str | None:
     check_keys(config_file, block, ACTIVATION_KEYS)
     found = block.get("activation_fn") or config.get(_OLD_KEY)
     is_cross_encoder = read_object(model_file).get("model_type") == CROSS_ENCODER
-    if (
-        is_cross_encoder and (folder / MODULES_FILE).is_file()
-    ):  # without modules.json that file is not read
+    # Without modules.json that file is not read
+    if is_cross_encoder and (folder / MODULES_FILE).is_file():
         found = read_keys(model_file, MODEL_KEYS[CROSS_ENCODER]).activation_fn or found
     if found is not None and not isinstance(found, str):
         raise unexpected(config_file, "activation_fn", found, TEXT)
@@ -220,15 +233,18 @@ def _saved_activation(config: PretrainedConfig) -> str | None:
 
 
 class _ClassifierShim(TransformerShim):
-    """A sequence classifier that is looked for and loaded when it is first needed; see cross_encoder.
+    """A sequence classifier that is looked for and loaded when it is first needed.
 
-    A plain encoder, or one with another number of outputs, gets a new head, of seed 0 until make_head draws it again.
+    See cross_encoder.
+
+    A plain encoder, or one with another number of outputs, gets a new head, of seed 0 until
+    make_head draws it again.
     """
 
     _trial = ("a", "a")
     _model_type = CROSS_ENCODER
 
-    def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):  # noqa: ANN401 (fields of TransformerConfig)
+    def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):
         super().__init__(name, TransformerConfig(**config), max_batch_items=max_batch_items)
         self.n_outputs = n_outputs
 
@@ -249,7 +265,10 @@ class _ClassifierShim(TransformerShim):
         return tuple(names[i] for i in range(len(names))) if len(names) > 1 else ()
 
     def make_head(self, n_outputs: int, labels: Sequence[str], seed: int) -> None:
-        """Put a new head on the encoder, of so many outputs with these labels, or none; seed (int): of its weights."""
+        """Put a new head on the encoder, of so many outputs with these labels, or none.
+
+        seed (int): of its weights.
+        """
         self.load()
         with self.use.changing():
             self.weights = _with_new_head(self.network, n_outputs, labels, seed).to(self.device)
@@ -276,9 +295,8 @@ class _ClassifierShim(TransformerShim):
 
         def backward(gradients: list[torch.Tensor]) -> None:
             (d_logits,) = gradients
-            outputs = [
-                logits for _, logits in parts if logits.requires_grad
-            ]  # none if every parameter is frozen
+            # None if every parameter is frozen
+            outputs = [logits for _, logits in parts if logits.requires_grad]
             if outputs:
                 torch.autograd.backward(outputs, [d_logits[indices] for indices, _ in parts])
 
@@ -314,10 +332,12 @@ class _ClassifierShim(TransformerShim):
             str(name).endswith("ForSequenceClassification") for name in config.architectures or ()
         )
         if not has_head:
-            config.num_labels = self.n_outputs or 1  # else Hugging Face makes it 2
+            # Else Hugging Face makes it 2
+            config.num_labels = self.n_outputs or 1
         activation = _read_activation(folder)
         if activation is not None:
-            config.sentence_transformers = {"activation_fn": activation}  # saved with the model
+            # Saved with the model
+            config.sentence_transformers = {"activation_fn": activation}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             keeps_head = has_head and self.n_outputs in (0, config.num_labels)
@@ -327,14 +347,12 @@ class _ClassifierShim(TransformerShim):
                 source, "AutoModelForSequenceClassification", config, keeps_head=keeps_head
             )
         for weight in model.parameters():
-            weight.data = (
-                weight.data.clone()
-            )  # alignment in the file changes the last bit of products
+            # Alignment in the file changes the last bit of products
+            weight.data = weight.data.clone()
         if missing:
             model.config.has_new_head = True
-        is_saved = (
-            folder / SETTINGS_FILE
-        ).is_file()  # with its trained head, whatever n_outputs is
+        # With its trained head, whatever n_outputs is
+        is_saved = (folder / SETTINGS_FILE).is_file()
         if is_saved or self.n_outputs in (0, config.num_labels):
             return model
         return _with_new_head(model, self.n_outputs, (), 0)
@@ -365,7 +383,8 @@ def _with_new_head(
 class PairLogits(NamedTuple):
     """Output of a cross-encoder for n pairs.
 
-    logits: float32 (n, outputs), before the activation. n_cut: how many pairs were cut at the limit.
+    logits: float32 (n, outputs), before the activation. n_cut: how many pairs were cut at the
+        limit.
     """
 
     logits: Floats2d
@@ -380,7 +399,7 @@ class CrossEncoder(
     For the arguments see cross_encoder and _ClassifierShim.
     """
 
-    def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):  # noqa: ANN401 (arguments of _ClassifierShim)
+    def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):
         prepare_forks()
         self._activation = activation
         self._max_length = max_length
@@ -397,7 +416,8 @@ class CrossEncoder(
     def activation(self) -> str:
         """Return the name of the activation: that of the config, or that of the folder.
 
-        RAISES (ValueError): if the folder names another one, or softmax was asked for of one output.
+        RAISES (ValueError): if the folder names another one, or softmax was asked for of one
+            output.
         """
         self.shim.load()
         config = self.shim.config
@@ -410,7 +430,8 @@ class CrossEncoder(
         )
         if activation is None:
             raise ValueError(
-                f"The folder names activation_fn = '{saved}', which is not supported: set activation in the config of "
+                f"The folder names activation_fn = '{saved}', which is not supported: set "
+                "activation in the config of "
                 f"the model, one of {', '.join(ACTIVATIONS)}."
             )
         if activation == "softmax" and config.num_labels == 1:
@@ -429,13 +450,19 @@ class CrossEncoder(
         return Prompts().find(self.shim.load(), name)
 
     def prompted(self, pairs: list[Pair], prompt: str | None = None) -> list[Pair]:
-        """Return pairs with a prompt before the first text of each; None for the default one, if there is one."""
+        """Return pairs with a prompt before the first text of each.
+
+        None for the default one, if there is one.
+        """
         text = self.prompt() if prompt is None and pairs else prompt
         return [(text + first, second) for first, second in pairs] if text else pairs
 
     @property
     def pair_tokenizer(self) -> _PairTokenizer:
-        """Return the classifier's tokenizer, for whole batches. RAISES (ValueError): if it cannot have the limit."""
+        """Return the classifier's tokenizer, for whole batches.
+
+        RAISES (ValueError): if it cannot have the limit.
+        """
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         made = self._tokenizer
         if made is None or made[0] is not tokenizer:
@@ -446,9 +473,8 @@ class CrossEncoder(
                     f"Cannot read pairs of max_length = {limit} wordpieces: expected {expected}."
                 )
             rows = embedding_rows(self.shim.weights)
-            with (
-                LOADING
-            ):  # the check calls Hugging Face's tokenizer, which is not made for several threads
+            # The check calls Hugging Face's tokenizer, which is not made for several threads
+            with LOADING:
                 pair_tokenizer = _PairTokenizer(tokenizer, settings, limit, n_embeddings=rows)
                 pair_tokenizer.check()
             made = self._tokenizer = tokenizer, pair_tokenizer
@@ -478,16 +504,18 @@ def cross_encoder(
 ) -> CrossEncoder:
     """Build a cross-encoder, which reads both texts of a pair at once: [CLS] first [SEP] second [SEP].
 
-    name (str): any Hugging Face sequence classifier, or a plain encoder, which gets a new head: a folder, or a name
-        that is looked for in the hub's cache, in installed packages and on the hub.
-    n_outputs (int): how many numbers a pair gets; 0 for as many as the folder's head gives, or 1. Another number makes
-        a new head.
-    activation (str): what makes scores of them: "sigmoid", "identity" or "softmax"; "auto" as the folder says, or else
-        sigmoid of one and identity of more, as sentence-transformers does.
-    max_length (int): the most wordpieces of a pair, special tokens included; 0 as the folder says. Of longer pairs the
-        longer text is cut.
-    max_batch_items, tokenizer_config, transformer_config, trust_remote_code, precision, gradient_checkpointing, frozen,
-        max_grad_norm: see spacy-sbert.SentenceEncoder.v1. The names in frozen are those of the whole classifier.
+    name (str): any Hugging Face sequence classifier, or a plain encoder, which gets a new head: a
+        folder, or a name that is looked for in the hub's cache, in installed packages and on the
+        hub.
+    n_outputs (int): how many numbers a pair gets; 0 for as many as the folder's head gives, or 1.
+        Another number makes a new head.
+    activation (str): what makes scores of them: "sigmoid", "identity" or "softmax"; "auto" as the
+        folder says, or else sigmoid of one and identity of more, as sentence-transformers does.
+    max_length (int): the most wordpieces of a pair, special tokens included; 0 as the folder says.
+        Of longer pairs the longer text is cut.
+    max_batch_items, tokenizer_config, transformer_config, trust_remote_code, precision,
+        gradient_checkpointing, frozen, max_grad_norm: see spacy-sbert.SentenceEncoder.v1. The names
+            in frozen are those of the whole classifier.
     RETURNS (Model): from pairs of texts to PairLogits. The weights are loaded on first use.
     RAISES (ValueError): for an unknown activation, or a number that is negative or too large.
     SOURCE: Reimers and Gurevych 2019, section 2 (cross-encoder); Devlin et al. 2019, section 4.1.
@@ -531,6 +559,7 @@ def _forward(
 
     def backprop(d_logits: Floats2d) -> list[Pair]:
         backward(xp2torch(d_logits, device=shim.device))
-        return pairs  # texts have no gradient
+        # Texts have no gradient
+        return pairs
 
     return PairLogits(cast(Floats2d, torch2xp(logits)), n_cut), backprop

@@ -13,7 +13,8 @@ from ..similarity import check_count, checked, unit_length
 from ..validation import Seed, validated
 from .exact import BLOCK_BYTES, slices
 
-_MAX_INITS = 10_000  # each takes as long as the first
+# Each takes as long as the first
+_MAX_INITS = 10_000
 
 
 @validated
@@ -26,17 +27,21 @@ def hierarchical_clusters(
 ) -> numpy.ndarray:
     """Clusters that begin as single vectors and are merged, the two nearest first.
 
-    d(A, B) = mean of 1 - cos(a, b) over a in A, b in B (average linkage; complete: maximum, single: minimum)
+    d(A, B) = mean of 1 - cos(a, b) over a in A, b in B (average linkage; complete: maximum, single:
+    minimum)
 
-    The distances of all pairs take 4 n (n - 1) bytes, 400 MB for 10,000 vectors, and SciPy makes a copy of them.
+    The distances of all pairs take 4 n (n - 1) bytes, 400 MB for 10,000 vectors, and SciPy makes a
+    copy of them.
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
-    n_clusters (int): merge until so many are left, from 1 to the number of different vectors. threshold (float): merge
-        while the distance is at most this, from 0 to 2. Exactly one of them is given.
+    n_clusters (int): merge until so many are left, from 1 to the number of different vectors.
+        threshold (float): merge while the distance is at most this, from 0 to 2. Exactly one of
+            them is given.
     linkage (str): "average", "complete" or "single".
-    RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, an argument is out of range, or equal
-        vectors would have to be in different clusters.
+    RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of
+        appearance.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, an argument is
+        out of range, or equal vectors would have to be in different clusters.
     SOURCE: Müllner 2011, Modern hierarchical, agglomerative clustering algorithms, section 2.
     """
     rows = unit_length(checked(vectors, "vectors", "float64"))
@@ -52,19 +57,19 @@ def hierarchical_clusters(
         )
     if n == 1:
         return numpy.zeros(1, dtype="int64")
-    merges = merge(
-        _distances(rows), method=linkage
-    )  # (n - 1, 4), by distance, which is in the third column
+    # (n - 1, 4), by distance, which is in the third column
+    merges = merge(_distances(rows), method=linkage)
     if n_clusters is not None:
-        if n_clusters > 1 and merges[n - n_clusters, 2] == 0:  # the first merge that is not made
+        # The first merge that is not made
+        if n_clusters > 1 and merges[n - n_clusters, 2] == 0:
             distinct = n - int(numpy.count_nonzero(merges[:, 2] == 0))
             raise ValueError(
-                f"Cannot find n_clusters = {n_clusters} among {distinct} different vectors, of which equal "
+                f"Cannot find n_clusters = {n_clusters} among {distinct} different vectors, of "
+                "which equal "
                 f"ones belong together. Give at most {distinct}."
             )
-        merges[:, 2] = numpy.arange(
-            1, n
-        )  # merges are counted, for equal distances would give fewer clusters
+        # Merges are counted, for equal distances would give fewer clusters
+        merges[:, 2] = numpy.arange(1, n)
         threshold = n - n_clusters
     return _by_appearance(fcluster(merges, threshold, criterion="distance"))
 
@@ -86,7 +91,8 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
             numpy.subtract(1, row[i:], out=above)
             filled += len(above)
     distances[distances < rows.shape[1] * numpy.finfo("float64").eps] = (
-        0  # rounding of equal vectors
+        # Rounding of equal vectors
+        0
     )
     return distances
 
@@ -109,11 +115,14 @@ def kmeans_clusters(
     minimise sum_i ||v_i / ||v_i|| - m_c(i)||^2, where m_c is the mean of cluster c
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
-    n_clusters (int): how many clusters, from 1 to n; of equal vectors scikit-learn finds fewer, and warns.
-    seed (int): of the means to begin with. n_init (int): how many are tried, of which the best is kept.
-    RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or a count is out of range.
-        (ImportError): if scikit-learn is not installed.
+    n_clusters (int): how many clusters, from 1 to n; of equal vectors scikit-learn finds fewer, and
+        warns.
+    seed (int): of the means to begin with. n_init (int): how many are tried, of which the best is
+        kept.
+    RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of
+        appearance.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, or a count is out
+        of range. (ImportError): if scikit-learn is not installed.
     SOURCE: Lloyd 1982; Arthur and Vassilvitskii 2007, k-means++, for the beginnings.
     """
     rows = unit_length(checked(vectors, "vectors"))

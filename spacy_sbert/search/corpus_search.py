@@ -39,19 +39,26 @@ from .index import (
     import_faiss,
 )
 
-TEXT = "text"  # the default column
+# The default column
+TEXT = "text"
 NO_CLUSTER = -1
-_WINDOW = 2**12  # texts whose vectors are in memory beside an index that is built
-_COMPARED = 8  # texts that are encoded, to find out whether given vectors are theirs
-_LESS_SIMILAR = 0.02  # by which a text's own vector may be less similar to a new one than another
-_MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy as much
+# Texts whose vectors are in memory beside an index that is built
+_WINDOW = 2**12
+# Texts that are encoded, to find out whether given vectors are theirs
+_COMPARED = 8
+# By which a text's own vector may be less similar to a new one than another
+_LESS_SIMILAR = 0.02
+# texts, whose distances take 3.6 GB, and SciPy's copy as much
+_MAX_HIERARCHICAL = 30_000
 
 
 class Corpus(NamedTuple):
     """The texts of a file that are not blank.
 
-    texts: the texts. rows: the row of each in the file, from 0; blank rows count, as in the vectors of `encode`.
-    ids: the id of each, None if no column was named for them. others: the other columns of each, None if not read.
+    texts: the texts. rows: the row of each in the file, from 0; blank rows count, as in the vectors
+        of `encode`.
+    ids: the id of each, None if no column was named for them. others: the other columns of each,
+        None if not read.
     """
 
     texts: list[str]
@@ -78,9 +85,11 @@ def read_corpus(
     """Read the texts of a file, without blank ones.
 
     path (Path or str): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
-    column (str): the column or field of the texts. id_column (str): that of the ids, strings or whole numbers.
+    column (str): the column or field of the texts. id_column (str): that of the ids, strings or
+        whole numbers.
     header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
-    others (bool): whether to read the other columns of a table, too. progress (bool): whether to show a progress bar.
+    others (bool): whether to read the other columns of a table, too. progress (bool): whether to
+        show a progress bar.
     RAISES (ValueError): if it holds none, or has a bad row, with its line.
     """
     path = Path(path)
@@ -120,8 +129,10 @@ def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
 class _FoundText(NamedTuple):
     """Text that is similar to a query.
 
-    score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones count.
-    text (str), id (str or int): None if not stored. file (str): the file of a stored vector, else None.
+    score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones
+        count.
+    text (str), id (str or int): None if not stored. file (str): the file of a stored vector, else
+        None.
     """
 
     score: float
@@ -137,7 +148,10 @@ def _encode_texts(
     vectors: ArrayLike | TextVectors | None,
     progress: bool,
 ) -> numpy.ndarray:
-    """Return the given vectors of texts, or new ones, float32 (n, width). RAISES (ValueError): see _check_order."""
+    """Return the given vectors of texts, or new ones, float32 (n, width).
+
+    RAISES (ValueError): see _check_order.
+    """
     if vectors is None:
         return pipe.encode(texts, progress=progress)
     rows = checked(vectors.rows if isinstance(vectors, TextVectors) else vectors, "vectors")
@@ -153,12 +167,14 @@ def _encode_texts(
 def _check_order(pipe: SentenceBert, texts: Sequence[str], vectors: numpy.ndarray) -> None:
     """Encode a few of the texts, and raise ValueError if the given vectors seem to be of others.
 
-    Of all given vectors its own must be the most similar to the new vector of a text, but for rounding and a prompt.
+    Of all given vectors its own must be the most similar to the new vector of a text, but for
+    rounding and a prompt.
     """
     places = numpy.unique(numpy.linspace(0, len(texts) - 1, _COMPARED).round().astype("int64"))
     new = pipe.encode([texts[place] for place in places])
     if new.shape[1] > vectors.shape[1]:
-        new = new[:, : vectors.shape[1]]  # they are truncated
+        # They are truncated
+        new = new[:, : vectors.shape[1]]
     scores, best = nearest(new, vectors, k=1)
     own = cosine(new, vectors[places])
     is_other = own < scores[:, 0] - _LESS_SIMILAR
@@ -166,8 +182,10 @@ def _check_order(pipe: SentenceBert, texts: Sequence[str], vectors: numpy.ndarra
         first = int(is_other.argmax())
         place = int(places[first])
         raise ValueError(
-            f"Vector {place} is not of the text {short_repr(texts[place])}: its cosine to a new one is "
-            f"{own[first]:.2f}, and that of vector {best[first, 0]} is {scores[first, 0]:.2f}. Give vectors by this "
+            f"Vector {place} is not of the text {short_repr(texts[place])}: its cosine to a new "
+            "one is "
+            f"{own[first]:.2f}, and that of vector {best[first, 0]} is {scores[first, 0]:.2f}. "
+            "Give vectors by this "
             "encoder, in the order of the texts."
         )
 
@@ -175,7 +193,10 @@ def _check_order(pipe: SentenceBert, texts: Sequence[str], vectors: numpy.ndarra
 def _encode_queries(
     pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool
 ) -> numpy.ndarray:
-    """Return the vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
+    """Return the vectors of queries, float32 (n, width).
+
+    RAISES (ValueError): if one has no text.
+    """
     vectors = pipe.encode(queries, prompt_name=prompt, progress=progress)
     empty = numpy.flatnonzero(~vectors.any(axis=1))
     if len(empty):
@@ -203,9 +224,12 @@ def _open_index(
         rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress)
 
         def blocks() -> Iterator[numpy.ndarray]:
+            # Until they are in the index, too
             with progress_bar(
-                len(read.texts), shown=progress, unit="texts"
-            ) as bar:  # until they are in the index, too
+                len(read.texts),
+                shown=progress,
+                unit="texts",
+            ) as bar:
                 for part in slices(len(read.texts), _WINDOW):
                     yield pipe.encode(read.texts[part]) if rows is None else rows[part]
                     bar.update(part.stop - part.start)
@@ -219,12 +243,14 @@ def _open_index(
     index = VectorIndex.load(folder, encoder=identify(pipe))
     if kind is not None and index.kind != kind:
         raise ValueError(
-            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit --kind."
+            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit "
+            "--kind."
         )
     theirs = _corpus_of(index, folder)
     if theirs.texts != read.texts or (theirs.ids and read.ids and theirs.ids != read.ids):
         raise ValueError(
-            f"The index in {folder} was built of other texts than those of {corpus}. Delete it first."
+            f"The index in {folder} was built of other texts than those of {corpus}. Delete it "
+            "first."
         )
     return index
 
@@ -248,19 +274,23 @@ def search_texts(
     """Find the texts that are most similar to each query.
 
     pipe (SentenceBert): the encoder. queries (Sequence[str]): what to search for.
-    corpus (Path or str): a file of texts, see read_corpus, or the folder of a saved index with texts.
+    corpus (Path or str): a file of texts, see read_corpus, or the folder of a saved index with
+        texts.
     k (int): how many texts for each query; all if there are fewer.
-    index (Path or str): the folder of an index of the file, built and saved there if there is none. None to search
-        exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
+    index (Path or str): the folder of an index of the file, built and saved there if there is none.
+        None to search exactly, without one. kind (str): of the index, see VectorIndex.build; None
+        for "hnsw", or that of the index.
     column (str), header (bool): of a table, see read_corpus.
-    read (Corpus): the texts of the file, such as read_corpus reads with ids; by default they are read.
-    query_prompt (str): the name of the encoder's prompt for the queries; texts have the default one.
-    vectors (float array of shape (n, width)): of the texts, by this encoder, in their order, which is checked with
-        eight of the texts; TextVectors if that is known; None to encode them.
+    read (Corpus): the texts of the file, such as read_corpus reads with ids; by default they are
+        read.
+    query_prompt (str): the name of the encoder's prompt for the queries; texts have the default
+        one.
+    vectors (float array of shape (n, width)): of the texts, by this encoder, in their order, which
+        is checked with eight of the texts; TextVectors if that is known; None to encode them.
     progress (bool): whether to show a progress bar.
     RETURNS (list of lists of _FoundText): the best first.
-    RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
-        (ImportError): if FAISS is needed and not installed.
+    RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the
+        index does not fit; (ImportError): if FAISS is needed and not installed.
     """
     corpus = Path(corpus)
     if corpus.is_dir() or index is not None:
@@ -311,7 +341,8 @@ def mine_texts(
     k (int): how many pairs; all if there are fewer; None for all, up to MAX_PAIRS.
     min_score (float): the least cosine similarity. For the other arguments see search_texts.
     RETURNS (list of (score, row, row, text, text)): the best first.
-    RAISES (ValueError): if the file cannot be read, or holds fewer than two texts, or all pairs are too many.
+    RAISES (ValueError): if the file cannot be read, or holds fewer than two texts, or all pairs are
+        too many.
     """
     read = read or read_corpus(corpus, column, header=header, progress=progress)
     texts, numbers = read[:2]
@@ -347,7 +378,8 @@ def group_texts(
 
     min_score (float): the least cosine similarity of two texts of one group, see similar_groups.
     For the other arguments see search_texts.
-    RETURNS (list of (group, row, text)): groups from 0, the largest first; texts without a similar one are left out.
+    RETURNS (list of (group, row, text)): groups from 0, the largest first; texts without a similar
+        one are left out.
     RAISES (ValueError): if the file cannot be read, or holds no text.
     """
     read = read or read_corpus(corpus, column, header=header, progress=progress)
@@ -375,17 +407,21 @@ def cluster_texts(
 ) -> list[tuple[int, int, str]]:
     """Find the cluster of each text of a file.
 
-    method (str): "communities" (options threshold, min_size), "hierarchical" (n_clusters or threshold, linkage) or
-        "kmeans" (n_clusters, seed, n_init): see communities, hierarchical_clusters and kmeans_clusters.
+    method (str): "communities" (options threshold, min_size), "hierarchical" (n_clusters or
+        threshold, linkage) or "kmeans" (n_clusters, seed, n_init): see communities,
+        hierarchical_clusters and kmeans_clusters.
     For the other arguments see search_texts.
-    RETURNS (list of (cluster, row, text)): clusters from 0, of communities the largest; -1 for texts in none.
-    RAISES (ValueError): if the file cannot be read, or options are wrong. (ImportError): if scikit-learn is needed.
+    RETURNS (list of (cluster, row, text)): clusters from 0, of communities the largest; -1 for
+        texts in none.
+    RAISES (ValueError): if the file cannot be read, or options are wrong. (ImportError): if
+        scikit-learn is needed.
     """
     check_method(method, options)
     texts, numbers = (read or read_corpus(corpus, column, header=header, progress=progress))[:2]
     if method == "hierarchical" and len(texts) > _MAX_HIERARCHICAL:
         raise ValueError(
-            f"Cannot cluster {len(texts)} texts hierarchically: their distances are in memory, so at most "
+            f"Cannot cluster {len(texts)} texts hierarchically: their distances are in memory, so "
+            "at most "
             f'{_MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans".'
         )
     rows = _encode_texts(pipe, texts, vectors, progress)
@@ -395,7 +431,10 @@ def cluster_texts(
 
 
 def check_method(method: str, options: Collection[str]) -> None:
-    """Check a method of clustering and its options. RAISES (ImportError, ValueError): see cluster_texts."""
+    """Check a method of clustering and its options.
+
+    RAISES (ImportError, ValueError): see cluster_texts.
+    """
     check("method", method, Literal["communities", "hierarchical", "kmeans"])
     known = _METHODS[method][1]
     if unknown := ", ".join(sorted(set(options) - set(known))):
@@ -410,7 +449,7 @@ def check_method(method: str, options: Collection[str]) -> None:
             )
 
 
-def _label_communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:  # noqa: ANN401 (of different types)
+def _label_communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:
     """Return the community of each vector, int64 (n,)."""
     labels = numpy.full(len(vectors), NO_CLUSTER)
     for number, group in enumerate(communities(vectors, **options)):
@@ -437,8 +476,8 @@ def search_folder(
 ) -> list[list[_FoundText]]:
     """Find the stored vectors that are most similar to each query.
 
-    folder (Path or str): vectors that encode_dataset wrote, all of which are read; or an index of such, whose best
-        candidates are scored by their vectors.
+    folder (Path or str): vectors that encode_dataset wrote, all of which are read; or an index of
+        such, whose best candidates are scored by their vectors.
     vectors (str): the folder of the vectors of an index, if they were moved.
     For the other arguments see search_texts.
     RETURNS (list of lists of _FoundText): the best first.

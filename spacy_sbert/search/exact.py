@@ -16,14 +16,18 @@ from ..progress import progress_bar, progress_of
 from ..similarity import as_array, as_rows, check_count, checked, unit_length
 from ..validation import Cosine, Positive, validated
 
-BlockBytes = Annotated[int, Field(ge=4)]  # room for a product
-BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
-MAX_PAIRS = 4_000_000  # above a score: with their texts a list of them takes about 1 GB
-Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
-_PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
-_EQUAL = (
-    1 - 2**-21
-)  # the cosine of equal vectors, but for rounding: they are found by min_score = 1
+# Room for a product
+BlockBytes = Annotated[int, Field(ge=4)]
+# Of products: 1448 by 1448 in float32, which wastes little below a diagonal
+BLOCK_BYTES = 2**23
+# Above a score: with their texts a list of them takes about 1 GB
+MAX_PAIRS = 4_000_000
+# Scores float32 (n, k), indices int64 (n, k)
+Best = tuple[numpy.ndarray, numpy.ndarray]
+# Of vectors that are read at once, which the cache of a core holds
+_PART_BYTES = 2**20
+# The cosine of equal vectors, but for rounding: they are found by min_score = 1
+_EQUAL = 1 - 2**-21
 _FLOAT32 = numpy.finfo("float32")
 
 
@@ -39,7 +43,10 @@ def check_widths(ours: int, theirs: int) -> None:
 
 
 def checked_queries(queries: ArrayLike, shape: tuple[int, int], k: int) -> numpy.ndarray:
-    """Return queries, float32 (queries, width); raise ValueError if k vectors of a shape (n, width) cannot be found."""
+    """Return queries, float32 (queries, width).
+
+    Raise ValueError if k vectors of a shape (n, width) cannot be found.
+    """
     rows, (n, width) = checked(queries, "queries"), shape
     check_widths(rows.shape[1], width)
     check_count(k, n, f"nearest of {n} vectors")
@@ -52,7 +59,8 @@ def recall(found: ArrayLike, exact: ArrayLike) -> float:
     mean_i |found_i & exact_i| / k
 
     found, exact (int64 arrays of shape (queries, k)): rows of vectors, as `nearest` returns them.
-    RETURNS (float): from 0 to 1. RAISES (ValueError): if the shapes differ, or there is nothing in them.
+    RETURNS (float): from 0 to 1. RAISES (ValueError): if the shapes differ, or there is nothing in
+        them.
     SOURCE: Aumüller et al. 2018, ANN-Benchmarks, section 3.
     """
     expected = "row numbers, an int array of shape (queries, k)"
@@ -62,7 +70,8 @@ def recall(found: ArrayLike, exact: ArrayLike) -> float:
         raise ValueError(f"Cannot compare {given}: expected both of one shape (queries, k).")
     if ours.dtype.kind not in "iu" or theirs.dtype.kind not in "iu":
         raise TypeError(
-            f"Cannot compare found of dtype {ours.dtype} with exact of {theirs.dtype}: expected {expected}."
+            f"Cannot compare found of dtype {ours.dtype} with exact of {theirs.dtype}: expected "
+            f"{expected}."
         )
     common = [len(numpy.intersect1d(*both)) for both in zip(ours, theirs, strict=True)]
     return float(numpy.mean(common)) / ours.shape[1]
@@ -76,15 +85,19 @@ def nearest(
 
     argsort_j (-cos(q_i, v_j), j), its first k
 
-    Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has similarity 0 to all.
+    Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has
+    similarity 0 to all.
 
     queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row.
-    vectors (float array of shape (m, width), NumPy or CuPy): what to search in, maybe memory-mapped.
+    vectors (float array of shape (m, width), NumPy or CuPy): what to search in, maybe
+        memory-mapped.
     k (int): how many to find of each query, from 1 to m.
-    block_bytes (int): bytes of similarities computed at once. A few times as much is held beside a copy of the queries
-        and the result, and up to 24 times where nearly all vectors are equal.
-    RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows of `vectors`.
-    RAISES (ValueError): if an array is of another shape, a number is not finite, or there are fewer than k vectors.
+    block_bytes (int): bytes of similarities computed at once. A few times as much is held beside a
+        copy of the queries and the result, and up to 24 times where nearly all vectors are equal.
+    RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the
+        rows of `vectors`.
+    RAISES (ValueError): if an array is of another shape, a number is not finite, or there are fewer
+        than k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
     right = as_rows(vectors, "vectors")
@@ -102,7 +115,8 @@ def nearest_stored(
 ) -> Best:
     """Find the k vectors most similar to each query as `nearest`, of stored vectors, which are read once.
 
-    vectors (PartVectors): what to search in. progress (bool): whether to show a progress bar. Others: see nearest.
+    vectors (PartVectors): what to search in. progress (bool): whether to show a progress bar.
+        Others: see nearest.
     """
     return nearest_in_blocks(queries, vectors.blocks(), vectors.shape, k, progress=progress)
 
@@ -142,8 +156,9 @@ def _best_of(best: Best, more: Best, k: int) -> Best:
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:
     """Find the nearest of one block of queries, which are of length 1 or 0."""
-    # The length of a vector divides its product, not its numbers: the product and the score are each within
-    # width 2^-24 of the true one, their lengths within half of that, up to a few divisions and roots.
+    # The length of a vector divides its product, not its numbers: the product and the score are
+    # each within width 2^-24 of the true one, their lengths within half of that, up to a few
+    # divisions and roots.
     margin = 2 * _rounding(vectors.shape[1] + 2)
     best = _none_found(len(queries))
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
@@ -164,12 +179,12 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
     cosines = numpy.empty((len(queries), len(vectors)), dtype="float32")
     squares = numpy.empty(len(vectors), dtype="float32")
     parts = list(slices(len(vectors), max(1, _PART_BYTES // (4 * vectors.shape[1]))))
-    with numpy.errstate(all="ignore"):  # unusual lengths are computed again
+    # Unusual lengths are computed again
+    with numpy.errstate(all="ignore"):
         for part in parts:
             rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
-            squares[part] = (rows[:, None] @ rows[:, :, None])[
-                :, 0, 0
-            ]  # first, for it streams memory best
+            # first, for it streams memory best
+            squares[part] = (rows[:, None] @ rows[:, :, None])[:, 0, 0]
             numpy.matmul(queries, rows.T, out=cosines[:, part])
         cosines /= numpy.sqrt(squares)
     usual = (squares >= _FLOAT32.tiny / _FLOAT32.eps) & (squares <= _FLOAT32.max)
@@ -230,8 +245,9 @@ def least(min_score: float) -> float:
 def _rounding(width: int) -> float:
     """Return how much lower than another score a product may be, and yet be the better pair once both are scored.
 
-    2^-22 width: a float32 dot product of unit vectors is within width 2^-24 of the true one, up to second order, in
-    whatever order it is summed (Higham 2002, section 3.1). Two are compared, each computed twice.
+    2^-22 width: a float32 dot product of unit vectors is within width 2^-24 of the true one, up to
+    second order, in whatever order it is summed (Higham 2002, section 3.1). Two are compared, each
+    computed twice.
     """
     return 2**-22 * width
 
@@ -254,14 +270,17 @@ def most_similar_pairs(
 
     argsort_{i < j} (-cos(v_i, v_j), i, j), its first k
 
-    Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has similarity 0 to all. If
-    most vectors are equal, most pairs are scored one by one, which takes its time.
+    Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has
+    similarity 0 to all. If most vectors are equal, most pairs are scored one by one, which takes
+    its time.
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
     k (int): how many pairs to find, from 1 to n (n - 1) / 2.
     block_bytes (int): see nearest. progress (bool): whether to show a progress bar.
-    RETURNS (float32 array of shape (k,), int64 array of shape (k, 2)): the similarities, and the rows i < j.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are fewer than k pairs.
+    RETURNS (float32 array of shape (k,), int64 array of shape (k, 2)): the similarities, and the
+        rows i < j.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are
+        fewer than k pairs.
     SOURCE: Reimers and Gurevych 2019, section 1 (the most similar pair of 10,000 sentences).
     """
     rows = unit_length(checked(vectors, "vectors"))
@@ -297,8 +316,10 @@ def pairs_above(
 
     vectors, block_bytes, progress: see most_similar_pairs, whose result this is without a bound.
     min_score (float): the least cosine similarity, from -1 to 1.
-    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities, and the rows i < j.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are more than MAX_PAIRS.
+    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities,
+        and the rows i < j.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are more
+        than MAX_PAIRS.
     """
     rows = unit_length(checked(vectors, "vectors"))
     scores, pairs, count = (
@@ -312,7 +333,8 @@ def pairs_above(
         count += len(own)
         if count > MAX_PAIRS:
             raise ValueError(
-                f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too many to keep all. "
+                f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too "
+                "many to keep all. "
                 "Give a higher min_score (--min-score), or ask for the k best."
             )
     return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
@@ -325,7 +347,10 @@ def _blocks_above(
     progress: bool,
     groups: numpy.ndarray | None = None,
 ) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
-    """Yield the pairs of pairs_above block by block: scores, rows i, rows j > i; without pairs of one of the groups."""
+    """Yield the pairs of pairs_above block by block: scores, rows i, rows j > i.
+
+    Without pairs of one of the groups.
+    """
     for left, right, products in _upper_products(rows, block_bytes, progress):
         i, j = numpy.divmod(
             numpy.flatnonzero(products >= min_score - _rounding(rows.shape[1])), products.shape[1]
@@ -335,9 +360,8 @@ def _blocks_above(
             apart = groups[i] != groups[j]
             i, j = i[apart], j[apart]
         own = _unit_scores(rows, rows, i, j, block_bytes)
-        kept = own.astype("float64") >= least(
-            min_score
-        )  # as Python compares the scores that are written
+        # As Python compares the scores that are written
+        kept = own.astype("float64") >= least(min_score)
         yield own[kept], i[kept], j[kept]
 
 
@@ -379,12 +403,13 @@ def similar_groups(
 ) -> list[numpy.ndarray]:
     """Find groups of similar vectors, exactly: the connected components over the pairs of pairs_above.
 
-    A vector is in the group of every vector that it is similar to, so two members of a group may be less similar. The
-    groups are those of single linkage. Pairs are not kept, so there may be any number of them.
+    A vector is in the group of every vector that it is similar to, so two members of a group may be
+    less similar. The groups are those of single linkage. Pairs are not kept, so there may be any
+    number of them.
 
     vectors, min_score, block_bytes, progress, errors: see pairs_above.
-    RETURNS (list of int64 arrays): the rows of each group of two or more, ascending; the largest group first, and of
-        equal ones that of the lower row.
+    RETURNS (list of int64 arrays): the rows of each group of two or more, ascending; the largest
+        group first, and of equal ones that of the lower row.
     """
     rows = unit_length(checked(vectors, "vectors"))
     groups = numpy.arange(len(rows))
@@ -408,20 +433,24 @@ def communities(
     min_size: Positive = 10,
     block_bytes: BlockBytes = BLOCK_BYTES,
 ) -> list[numpy.ndarray]:
-    """Find groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
+    """Find groups of vectors that are all similar to one of them, the centre, exactly.
 
-    N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first, each N(i) whose
-    centre i is in no earlier group is a group, without the members of earlier ones, if at least min_size are left.
+    No vector is in two groups.
+
+    N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first,
+    each N(i) whose centre i is in no earlier group is a group, without the members of earlier ones,
+    if at least min_size are left.
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
     threshold (float): the least cosine similarity to the centre, from -1 to 1.
     min_size (int): how many vectors make a group, 1 or more.
     block_bytes (int): see nearest.
-    RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members: the centre, then
-        the others, the most similar to it first.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or an argument is out of range.
-    SOURCE: the fast clustering of sentence-transformers, util.community_detection, as it is from version 6 on: before,
-        a group could lack its centre.
+    RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members:
+        the centre, then the others, the most similar to it first.
+    RAISES (ValueError): if the array is of another shape, a number is not finite, or an argument is
+        out of range.
+    SOURCE: the fast clustering of sentence-transformers, util.community_detection, as it is from
+        version 6 on: before, a group could lack its centre.
     """
     rows = unit_length(checked(vectors, "vectors"))
     if not -1 <= threshold <= 1:
@@ -429,7 +458,8 @@ def communities(
             f"Cannot use the threshold {threshold}: expected a cosine similarity from -1 to 1."
         )
     threshold = least(threshold)
-    counts = numpy.zeros(len(rows), dtype="int64")  # |N(i)|, with i itself
+    # |N(i)|, with i itself
+    counts = numpy.zeros(len(rows), dtype="int64")
     for first, second in _upper_blocks(len(rows), block_bytes):
         close = _close(rows[first], rows[second], threshold, block_bytes)
         counts[first] += numpy.count_nonzero(close, axis=1)

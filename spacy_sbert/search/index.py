@@ -1,7 +1,7 @@
 """Indexes of vectors by FAISS: built, searched, saved and loaded.
 
-The folder of an index holds index.json, and the files that it names with their SHA-256. Each build has new names, and
-index.json is replaced last, so that the folder always holds one whole index.
+The folder of an index holds index.json, and the files that it names with their SHA-256. Each build
+has new names, and index.json is replaced last, so that the folder always holds one whole index.
 """
 
 import hashlib
@@ -35,32 +35,44 @@ MANIFEST = "index.json"
 Rows = numpy.ndarray | StoredVectors
 ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
 _CHANGED = (
-    "The FAISS index {reason}: add, remove_ids and reset of FAISS leave texts, ids and equal vectors as they were. "
+    "The FAISS index {reason}: add, remove_ids and reset of FAISS leave texts, ids and equal "
+    "vectors as they were. "
     "Build an index of the new vectors."
 )
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
-BuiltKind = Literal["flat", "hnsw", "ivf"]  # by VectorIndex.build; "ivfpq" by build_ivfpq
+# By VectorIndex.build; "ivfpq" by build_ivfpq
+BuiltKind = Literal["flat", "hnsw", "ivf"]
+# Of FAISS
 _CLASSES = {
     "flat": "IndexFlat",
     "hnsw": "IndexHNSWFlat",
     "ivf": "IndexIVFFlat",
     "ivfpq": "IndexIVFPQ",
-}  # of FAISS
+}
 _NAME = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|places-[0-9a-f]{32}\.npz)"
 # The files of an index, and those that a killed process left.
 _OWN = re.compile(
     rf"{_NAME}|building-[0-9a-f]{{32}}-\w+\.faiss|\.(index|rows|places|building)[-.][^/]*\.\d+"
 )
 _BLOCK_ROWS = 2**14
-_HNSW_LINKS = 32  # of a vector to others, in each layer
-_HNSW_BUILD = 80  # candidates for them
-_HNSW_SEARCH = 128  # candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
-_IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
-_IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
-_IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
-_SAME = 0.999  # the least cosine of a vector and the same one, made in another run or precision
-_ROUNDED = 1e-3  # by which the length of a vector may differ from 1
-_RESCORED = 10  # candidates of "ivfpq" for each vector wanted
+# Of a vector to others, in each layer
+_HNSW_LINKS = 32
+# Candidates for them
+_HNSW_BUILD = 80
+# Candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
+_HNSW_SEARCH = 128
+# Vectors a list is trained on; FAISS asks for 39 at least
+_IVF_TRAINING = 64
+# Vectors of a stream that its lists are trained on
+_IVF_STREAMED = 2**16
+# One list of so many is searched: recall@10 of 0.97 among 100,000 sentences
+_IVF_PROBED = 12
+# The least cosine of a vector and the same one, made in another run or precision
+_SAME = 0.999
+# By which the length of a vector may differ from 1
+_ROUNDED = 1e-3
+# Candidates of "ivfpq" for each vector wanted
+_RESCORED = 10
 
 
 def import_faiss() -> ModuleType:
@@ -72,7 +84,8 @@ def import_faiss() -> ModuleType:
 class EncoderIdentity:
     """Identity that tells the vectors of one encoder from those of another.
 
-    name (str): of the transformer, for messages. width (int): of the vectors. digest (str): see identify.
+    name (str): of the transformer, for messages. width (int): of the vectors. digest (str): see
+        identify.
     """
 
     name: str
@@ -90,7 +103,8 @@ def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: 
     """Check which encoder made stored vectors. RAISES (ValueError): if not ours, or not known."""
     if theirs is None:
         raise ValueError(
-            f"The index in {where} does not say which encoder made its vectors. Build it with encoder=identify(pipe)."
+            f"The index in {where} does not say which encoder made its vectors. Build it with "
+            "encoder=identify(pipe)."
         )
     if (theirs.width, theirs.digest) != (ours.width, ours.digest):
         differing = (
@@ -99,7 +113,8 @@ def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: 
             else "weights or settings"
         )
         raise ValueError(
-            f"The index in {where} was built with another encoder, '{theirs.name}', than '{ours.name}' (other "
+            f"The index in {where} was built with another encoder, '{theirs.name}', than "
+            f"'{ours.name}' (other "
             f"{differing}). Search it with that pipeline, or build it again."
         )
 
@@ -109,7 +124,8 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
 
     It changes with training, not with use or saving.
 
-    RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or foreign.
+    RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not
+        found, or foreign.
     """
     if not isinstance(pipe, SentenceBert):
         raise TypeError(
@@ -120,12 +136,18 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
 
 
 def _identity(encoder: EncoderIdentity | SentenceBert | None) -> EncoderIdentity | None:
-    """Return the identity of an encoder that is given by it, or by its pipe; see identify for errors."""
+    """Return the identity of an encoder that is given by it, or by its pipe.
+
+    See identify for errors.
+    """
     return encoder if encoder is None or isinstance(encoder, EncoderIdentity) else identify(encoder)
 
 
 class IndexRow(NamedTuple):
-    """Row that is saved beside a vector: its text, an id, and the row in its file; None if not known."""
+    """Row that is saved beside a vector: its text, an id, and the row in its file.
+
+    None if not known.
+    """
 
     text: str | None
     id: str | int | None
@@ -135,9 +157,11 @@ class IndexRow(NamedTuple):
 class Manifest(BaseModel, frozen=True):
     """Contents of index.json.
 
-    kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the vectors, if known.
+    kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the
+        vectors, if known.
     files (dict): SHA-256 by name: the index, rows with texts and ids, the lists of "ivfpq".
-    vectors (str), folder (str): of "ivfpq", the digest and the place of the stored vectors; None if in the index.
+    vectors (str), folder (str): of "ivfpq", the digest and the place of the stored vectors; None if
+        in the index.
     """
 
     format: Literal["spacy-sbert index 2"] = "spacy-sbert index 2"
@@ -151,7 +175,10 @@ class Manifest(BaseModel, frozen=True):
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read index.json. RAISES (OSError): if there is no index; (ValueError): if it is damaged."""
+        """Read index.json.
+
+        RAISES (OSError): if there is no index; (ValueError): if it is damaged.
+        """
         path = folder / MANIFEST
         if not path.is_file():
             raise FileNotFoundError(f"There is no index in {folder}. Build one, and save it there.")
@@ -182,12 +209,15 @@ class _Own(NamedTuple):
 
 
 class _Lent:
-    """The object by which the index of a VectorIndex was handed out; None once nobody has it. A copy has none."""
+    """The object by which the index of a VectorIndex was handed out; None once nobody has it.
+
+    A copy has none.
+    """
 
     def __init__(self, index: object = None):
         self._ref = None if index is None else ref(index)
 
-    def __call__(self) -> Any:  # noqa: ANN401 (FAISS has no types)
+    def __call__(self) -> Any:
         return None if self._ref is None else self._ref()
 
     def __reduce__(self) -> tuple[type, tuple]:
@@ -201,13 +231,14 @@ class VectorIndex:
     kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
     encoder (EncoderIdentity): what made the vectors; None if not known.
     rows (Sequence[IndexRow]): text and id of each vector; None if there are none.
-    places (int64 (n,)): of each vector its place in `index`, where equal ones are once; None if it has all of them.
+    places (int64 (n,)): of each vector its place in `index`, where equal ones are once; None if it
+        has all of them.
     vectors (str), folder (str): of "ivfpq", the digest and the place of the stored vectors.
     """
 
     def __init__(
         self,
-        index: Any,  # noqa: ANN401 (FAISS has no types)
+        index: Any,
         kind: Kind,
         *,
         encoder: EncoderIdentity | None = None,
@@ -227,29 +258,33 @@ class VectorIndex:
         if encoder is not None:
             check_widths(self.width, encoder.width)
         self._digest: str | None = (
-            None  # of the vectors that the rows are of, once `index` was handed out
+            # Of the vectors that the rows are of, once `index` was handed out
+            None
         )
-        self._was_lent = False  # since the vectors were checked
+        # Since the vectors were checked
+        self._was_lent = False
         self._lent = _Lent()
         self.rows = rows
 
     @property
-    def index(self) -> Any:  # noqa: ANN401 (FAISS has no types)
+    def index(self) -> Any:
         """The index of FAISS, as long as it is kept one object.
 
-        The next search and each save find out whether its vectors were changed; while it is kept, each search does.
+        The next search and each save find out whether its vectors were changed; while it is kept,
+        each search does.
         """
         self._note_vectors()
         lent = self._lent()
         if lent is None:
-            # Another object of Python for the same index: it tells by its end that nobody can change the index.
+            # Another object of Python for the same index: it tells by its end that nobody can
+            # change the index.
             lent = import_faiss().downcast_index(self._index)
             lent.referenced_objects = [self._index]
             self._lent = _Lent(lent)
         return lent
 
     @index.setter
-    def index(self, index: Any) -> None:  # noqa: ANN401 (FAISS has no types)
+    def index(self, index: Any) -> None:
         copied = _copied(index, self.kind)
         self._note_vectors()
         self._index = copied
@@ -282,7 +317,8 @@ class VectorIndex:
             if rows is None
             else tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
         )
-        self._digest = None  # they are of the vectors that the index has now
+        # They are of the vectors that the index has now
+        self._digest = None
         if self._lent() is not None:
             self._note_vectors()
 
@@ -315,20 +351,23 @@ class VectorIndex:
     ) -> "VectorIndex":
         """Make an index of a collection.
 
-        vectors (float array of shape (n, width), or an iterator of such): the collection, maybe memory-mapped, or
-            blocks of it, so that it need not be in memory beside the index.
-        kind (str): "flat", exact; "hnsw", a graph of neighbours, the quickest to search and slow to build; "ivf",
-            lists of near vectors, of which those near the query are searched. The lists of blocks are trained on the
-            first 65,536 vectors, those of an array on vectors drawn from all of it.
+        vectors (float array of shape (n, width), or an iterator of such): the collection, maybe
+            memory-mapped, or blocks of it, so that it need not be in memory beside the index.
+        kind (str): "flat", exact; "hnsw", a graph of neighbours, the quickest to search and slow to
+            build; "ivf", lists of near vectors, of which those near the query are searched. The
+            lists of blocks are trained on the first 65,536 vectors, those of an array on vectors
+            drawn from all of it.
         encoder (EncoderIdentity or SentenceBert): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
-        RAISES (ValueError): if there is no vector, or shapes, counts, numbers or the kind are wrong. (ImportError):
-            if FAISS is not installed.
-        SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
+        RAISES (ValueError): if there is no vector, or shapes, counts, numbers or the kind are
+            wrong. (ImportError): if FAISS is not installed.
+        SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al.
+            2024, FAISS.
         """
         check("kind", kind, BuiltKind)
         encoder = _identity(encoder)
-        faiss = import_faiss()  # before blocks are made
+        # Before blocks are made
+        faiss = import_faiss()
         rows = _rows(texts, ids)
         if not isinstance(vectors, Iterator | StoredVectors):
             vectors = as_rows(vectors, "vectors")
@@ -373,12 +412,15 @@ class VectorIndex:
         """Find the k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
         queries (float array of shape (n, width)), k (int): see `nearest`.
-        vectors (PartVectors): those that an "ivfpq" index is of, to put rescore * k candidates in order by their own
-            cosines; None to go by their codes, whose similarities are rough.
-        encoder (EncoderIdentity): what made the queries, see `identify`; None not to check that it made the vectors.
-        RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
-        RAISES (ValueError): if the array is of another shape or width, a number is not finite, there are fewer than k
-            vectors, the stored vectors or the encoder are others, or `index` was changed.
+        vectors (PartVectors): those that an "ivfpq" index is of, to put rescore * k candidates in
+            order by their own cosines; None to go by their codes, whose similarities are rough.
+        encoder (EncoderIdentity): what made the queries, see `identify`; None not to check that it
+            made the vectors.
+        RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and
+            the rows.
+        RAISES (ValueError): if the array is of another shape or width, a number is not finite,
+            there are fewer than k vectors, the stored vectors or the encoder are others, or `index`
+            was changed.
         """
         self._check_unchanged()
         if encoder is not None:
@@ -389,7 +431,8 @@ class VectorIndex:
         if vectors.digest != self.vectors:
             where = f"those that the index was built of, in {self.folder}"
             raise ValueError(
-                f"The vectors in {vectors.name} are not {where}. Give these, or build the index again."
+                f"The vectors in {vectors.name} are not {where}. Give these, or build the index "
+                "again."
             )
         _, candidates = self._search(unit_length(rows), min(rescore * k, len(self)))
         wanted, places = numpy.unique(candidates, return_inverse=True)
@@ -422,8 +465,10 @@ class VectorIndex:
         return numpy.argsort(places, kind="stable"), numpy.cumsum([0, *numpy.bincount(places)])
 
     def _search_places(self, rows: numpy.ndarray, k: int) -> Best:
-        scores, indices = self._index.search(rows, int(k))  # FAISS takes no integer of NumPy
-        short = (indices < 0).any(axis=1)  # fewer than k were seen: all are compared
+        # FAISS takes no integer of NumPy
+        scores, indices = self._index.search(rows, int(k))
+        # Fewer than k were seen: all are compared
+        short = (indices < 0).any(axis=1)
         if short.any():
             faiss = import_faiss()
             if self.kind == "hnsw":
@@ -438,7 +483,8 @@ class VectorIndex:
     def _check_unchanged(self, *, is_lent: bool = False) -> None:
         """Raise ValueError if the vectors in `index` are others than those that the rows, or the places, are of.
 
-        is_lent (bool): whether to check the vectors even if `index` was not handed out since the last time.
+        is_lent (bool): whether to check the vectors even if `index` was not handed out since the
+            last time.
         """
         expected = len(self) if self.rows is None else len(self.rows)
         if self.places is not None:
@@ -460,7 +506,8 @@ class VectorIndex:
     def check_made_of(self, vectors: numpy.ndarray, texts: Sequence[str]) -> None:
         """Raise ValueError if the index is not of these vectors, float (n, width), and of these texts, in this order.
 
-        The vectors may be those of another run or precision, but not of other texts or another encoder.
+        The vectors may be those of another run or precision, but not of other texts or another
+        encoder.
         """
         self._check_unchanged()
         if self.kind == "ivfpq":
@@ -485,7 +532,8 @@ class VectorIndex:
             )
         if reason:
             raise ValueError(
-                f"The index is of others than these, or in another order: {reason}. Build it again of these."
+                f"The index is of others than these, or in another order: {reason}. Build it "
+                "again of these."
             )
 
     @validated
@@ -494,8 +542,9 @@ class VectorIndex:
 
         An index that is there is replaced when all is written, and stays if that fails.
 
-        RAISES (ValueError): if `index` was changed so that it could not be loaded, or does not fit the rows; (OSError):
-            if it cannot be written; (RuntimeError): if another process writes to the folder.
+        RAISES (ValueError): if `index` was changed so that it could not be loaded, or does not fit
+            the rows; (OSError): if it cannot be written; (RuntimeError): if another process writes
+            to the folder.
         """
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
@@ -511,8 +560,8 @@ class VectorIndex:
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 
         encoder (EncoderIdentity or SentenceBert): what will make the queries; None not to check.
-        RAISES (ValueError): if the vectors are of another encoder, or a file is damaged; (OSError): if there is none;
-            (ImportError): if FAISS is not installed.
+        RAISES (ValueError): if the vectors are of another encoder, or a file is damaged; (OSError):
+            if there is none; (ImportError): if FAISS is not installed.
         """
         folder, ours = Path(folder), _identity(encoder)
         saved = Manifest.read(folder)
@@ -526,40 +575,50 @@ class VectorIndex:
         )
 
 
-def _copied(index: Any, kind: Kind) -> Any:  # noqa: ANN401 (FAISS has no types)
-    """Return a copy of an index of FAISS, which nobody else can change. RAISES (ValueError): if it is no such index."""
+def _copied(index: Any, kind: Kind) -> Any:
+    """Return a copy of an index of FAISS, which nobody else can change.
+
+    RAISES (ValueError): if it is no such index.
+    """
     check("kind", kind, Kind)
     if not _is_of_kind(index, kind):
         raise ValueError(
-            f"A {type(index).__name__} is no index of the kind {kind}: expected a faiss.{_CLASSES[kind]} by inner "
+            f"A {type(index).__name__} is no index of the kind {kind}: expected a "
+            f"faiss.{_CLASSES[kind]} by inner "
             "product, whose similarities are cosines. Build one: VectorIndex.build(vectors)."
         )
     _check_lengths(index, kind)
     return import_faiss().clone_index(index)
 
 
-def _check_lengths(index: Any, kind: Kind) -> None:  # noqa: ANN401 (FAISS has no types)
+def _check_lengths(index: Any, kind: Kind) -> None:
     """Raise ValueError if a vector in an index is of another length than 1, so that its products are no cosines."""
     start = 0
-    for block in _blocks_of(index) if kind != "ivfpq" else ():  # whose codes are rough
+    # Whose codes are rough
+    for block in _blocks_of(index) if kind != "ivfpq" else ():
         norms = numpy.linalg.norm(block, axis=1)
         is_other = (norms > 0) & (abs(norms - 1) > _ROUNDED)
         if is_other.any():
             first = int(is_other.argmax())
             raise ValueError(
-                f"The FAISS index holds vectors of other lengths than 1 (number {start + first}: {norms[first]:.3g}), "
-                "whose products are no cosines. Scale them before they are added: faiss.normalize_L2(vectors)."
+                f"The FAISS index holds vectors of other lengths than 1 (number {start + first}: "
+                f"{norms[first]:.3g}), "
+                "whose products are no cosines. Scale them before they are added: "
+                "faiss.normalize_L2(vectors)."
             )
         start += len(block)
 
 
-def _digest_of_vectors(index: Any) -> str:  # noqa: ANN401 (FAISS has no types)
+def _digest_of_vectors(index: Any) -> str:
     """Return a digest of the vectors in an index, in their order."""
     return digest_of_stream(block.tobytes() for block in _blocks_of(index))
 
 
-def _blocks_of(index: Any) -> Iterator[numpy.ndarray]:  # noqa: ANN401 (FAISS has no types)
-    """Yield the vectors in an index, float32 (b, width); nan for a number that no vector of a list has."""
+def _blocks_of(index: Any) -> Iterator[numpy.ndarray]:
+    """Yield the vectors in an index, float32 (b, width).
+
+    Nan for a number that no vector of a list has.
+    """
     for part in slices(index.ntotal, _BLOCK_ROWS):
         # FAISS writes nothing for a number that no vector of a list has.
         rows = numpy.full((part.stop - part.start, index.d), numpy.nan, dtype="float32")
@@ -593,12 +652,14 @@ def _unit_blocks(vectors: Rows | Iterator[ArrayLike]) -> Iterator[numpy.ndarray]
 def _distinct(blocks: Iterator[numpy.ndarray], places: list[int]) -> Iterator[numpy.ndarray]:
     """Yield the vectors that are equal to none before, and append to `places` the number among these of each vector.
 
-    In a graph of neighbours equal vectors would have links to one another only, and lead nowhere else.
+    In a graph of neighbours equal vectors would have links to one another only, and lead nowhere
+    else.
     """
     known: dict[bytes, int] = {}
     for block in blocks:
         before = len(known)
-        rows = block + numpy.float32(0)  # -0 is 0
+        # -0 is 0
+        rows = block + numpy.float32(0)
         digests = [hashlib.blake2b(row.data, digest_size=16).digest() for row in rows]
         places += [known.setdefault(digest, len(known)) for digest in digests]
         _, first = numpy.unique(places[len(places) - len(rows) :], return_index=True)
@@ -618,9 +679,8 @@ def _trained_ivf(
             held.append(block)
         training, blocks = numpy.concatenate(held), chain(held, blocks)
     n = len(training) if isinstance(vectors, Iterator) else len(vectors)
-    n_lists = max(
-        1, min(int(4 * n**0.5), n // _IVF_TRAINING)
-    )  # 4 sqrt(n), as FAISS advises, if they can be trained
+    # 4 sqrt(n), as FAISS advises, if they can be trained
+    n_lists = max(1, min(int(4 * n**0.5), n // _IVF_TRAINING))
     if not isinstance(vectors, Iterator):
         drawn = numpy.random.default_rng(0).choice(
             n, min(n, _IVF_TRAINING * n_lists), replace=False
@@ -644,7 +704,10 @@ def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[
 
 
 def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) -> list[Any]:
-    """Return texts or ids as they are saved. RAISES (TypeError): if one is missing, or of another type."""
+    """Return texts or ids as they are saved.
+
+    RAISES (TypeError): if one is missing, or of another type.
+    """
     column = [
         item.item() if isinstance(item, numpy.generic) else item
         for item in one_column(() if values is None else values)
@@ -653,7 +716,8 @@ def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) ->
         if not isinstance(item, kinds) or isinstance(item, bool):
             expected = "a str" if kinds is str else "a str or a whole number"
             raise TypeError(
-                f"Cannot index {name}[{place}] = {short_repr(item)}: expected {expected} for each vector."
+                f"Cannot index {name}[{place}] = {short_repr(item)}: expected {expected} for each "
+                "vector."
             )
     return column
 
@@ -665,7 +729,9 @@ def write_folder(
     rows: Sequence[IndexRow] | None = None,
     places: numpy.ndarray | None = None,
 ) -> None:
-    """Write an index, and remove the one that it replaces. RAISES (RuntimeError): if another process writes there.
+    """Write an index, and remove the one that it replaces.
+
+    RAISES (RuntimeError): if another process writes there.
 
     make (Callable): returns the index, and may write its lists to the path that it is given.
     """
@@ -704,7 +770,7 @@ def write_folder(
         lock.release(remove=True)
 
 
-def write_index(path: Path, index: Any) -> None:  # noqa: ANN401 (FAISS has no types)
+def write_index(path: Path, index: Any) -> None:
     """Write a file of FAISS, whole or not at all. RAISES (OSError): if that fails."""
     faiss = import_faiss()
     failures: list[OSError] = []
@@ -713,7 +779,8 @@ def write_index(path: Path, index: Any) -> None:  # noqa: ANN401 (FAISS has no t
         def write(data: bytes) -> int:
             try:
                 return file.write(data)
-            except OSError as error:  # FAISS would raise a RuntimeError without the reason
+            except OSError as error:
+                # FAISS would raise a RuntimeError without the reason
                 failures.append(error)
                 raise
 
@@ -723,12 +790,12 @@ def write_index(path: Path, index: Any) -> None:  # noqa: ANN401 (FAISS has no t
             raise failures[0] if failures else RuntimeError(f"FAISS cannot write {path}.") from None
 
 
-def _is_of_kind(index: Any, kind: Kind) -> bool:  # noqa: ANN401 (FAISS has no types)
+def _is_of_kind(index: Any, kind: Kind) -> bool:
     """Return whether an index is what the kind says, by inner product."""
     return isinstance(index, getattr(import_faiss(), _CLASSES[kind])) and index.metric_type == 0
 
 
-def _read_index(folder: Path, manifest: Manifest, count: int) -> Any:  # noqa: ANN401 (FAISS has no types)
+def _read_index(folder: Path, manifest: Manifest, count: int) -> Any:
     faiss = import_faiss()
     path, on_disk = _checked_file(folder, manifest, ".faiss"), manifest.kind == "ivfpq"
     try:

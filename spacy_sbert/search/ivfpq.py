@@ -14,13 +14,20 @@ from ..validation import Positive, validated
 from .exact import slices
 from .index import EncoderIdentity, Manifest, VectorIndex, import_faiss, write_folder, write_index
 
-_TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
-_MIN_ROWS = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
-_CODED = 64  # vectors that a code is learned from, at most
-_MIN_PROBED = 8  # lists that are searched
-_CODE_BYTES = 64  # of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
-_BLOCK = 2**16  # vectors that are in memory, and written together, at least
-_FILES = 2**8  # of blocks, at most
+# Vectors a list is trained on; FAISS asks for 39 at least
+_TRAINING = 40
+# Vectors that the 256 codes of a byte are trained on
+_MIN_ROWS = 39 * 2**8
+# Vectors that a code is learned from, at most
+_CODED = 64
+# Lists that are searched
+_MIN_PROBED = 8
+# Of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
+_CODE_BYTES = 64
+# Vectors that are in memory, and written together, at least
+_BLOCK = 2**16
+# Of blocks, at most
+_FILES = 2**8
 
 
 @validated
@@ -34,20 +41,22 @@ def build_ivfpq(
 ) -> VectorIndex:
     """Make an index of stored vectors in a folder, in bounded memory.
 
-    It is trained on a sample, filled block by block, and merged on disk, from where it is searched. A vector is found
-    through the list whose centre c(v) is nearest to it, and stored there as the codes of v - c(v), a byte for each of
-    its code_bytes stretches. After an interruption the same call resumes.
+    It is trained on a sample, filled block by block, and merged on disk, from where it is searched.
+    A vector is found through the list whose centre c(v) is nearest to it, and stored there as the
+    codes of v - c(v), a byte for each of its code_bytes stretches. After an interruption the same
+    call resumes.
 
-    vectors (PartVectors): the stored vectors. folder (Path): where the index is written; one that is there is replaced
-        when all is done.
-    n_lists (int): how many lists; None for sqrt(n) / 2. 40 n_lists vectors, drawn from all, are in memory for a while.
-        2 sqrt(n_lists) lists are searched.
-    code_bytes (int): of a vector, a divisor of its width; None for the largest up to 64. An index has 8 more of each.
+    vectors (PartVectors): the stored vectors. folder (Path): where the index is written; one that
+        is there is replaced when all is done.
+    n_lists (int): how many lists; None for sqrt(n) / 2. 40 n_lists vectors, drawn from all, are in
+        memory for a while. 2 sqrt(n_lists) lists are searched.
+    code_bytes (int): of a vector, a divisor of its width; None for the largest up to 64. An index
+        has 8 more of each.
     progress (bool): whether to show a progress bar.
     RETURNS (VectorIndex): of the kind "ivfpq".
-    RAISES (ValueError): if there are fewer than 9984 vectors, or than 40 n_lists, code_bytes is no divisor of the
-        width, or a file was changed. (ImportError): if FAISS is not installed. (RuntimeError): if another process
-        writes to the folder.
+    RAISES (ValueError): if there are fewer than 9984 vectors, or than 40 n_lists, code_bytes is no
+        divisor of the width, or a file was changed. (ImportError): if FAISS is not installed.
+        (RuntimeError): if another process writes to the folder.
     SOURCE: Jégou et al. 2011, Product quantization, sections 3 and 4.
     """
     faiss = import_faiss()
@@ -59,19 +68,20 @@ def build_ivfpq(
         )
     if width % code_bytes:
         raise ValueError(
-            f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no divisor."
+            f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no "
+            "divisor."
         )
     if n < _MIN_ROWS:
         raise ValueError(
-            f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search without."
+            f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search "
+            "without."
         )
     n_lists = n_lists or int(n**0.5 / 2)
     digest = digest_of_parts(vectors.digest, n_lists, code_bytes, faiss.__version__)
-    building = (
-        folder / f"building-{digest[:32]}"
-    )  # an interrupted build of the same finds its files by this name
+    # An interrupted build of the same finds its files by this name
+    building = folder / f"building-{digest[:32]}"
 
-    def make(lists: Path) -> Any:  # noqa: ANN401 (FAISS has no types)
+    def make(lists: Path) -> Any:
         with ticking("Training", shown=progress):
             index = _trained(vectors, Path(f"{building}-trained.faiss"), n_lists, code_bytes)
         paths = _write_blocks(vectors, index, building, progress)
@@ -87,7 +97,7 @@ def build_ivfpq(
     return VectorIndex.load(folder)
 
 
-def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) -> Any:  # noqa: ANN401 (no types)
+def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) -> Any:
     """Return an empty index, trained on vectors drawn from all."""
     faiss, (n, width) = import_faiss(), vectors.shape
     if not path.exists():
@@ -106,7 +116,7 @@ def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) ->
     return faiss.read_index(str(path))
 
 
-def _write_blocks(vectors: PartVectors, index: Any, building: Path, progress: bool) -> list[Path]:  # noqa: ANN401
+def _write_blocks(vectors: PartVectors, index: Any, building: Path, progress: bool) -> list[Path]:
     """Write an index of each block of at least _BLOCK vectors, named by the first, and return their paths."""
     faiss, (n, _), start, paths = import_faiss(), vectors.shape, 0, list[Path]()
     while (path := Path(f"{building}-{start}.faiss")).exists():
@@ -125,12 +135,11 @@ def _write_blocks(vectors: PartVectors, index: Any, building: Path, progress: bo
     return paths
 
 
-def _merge(index: Any, paths: list[Path], path: Path) -> None:  # noqa: ANN401 (FAISS has no types)
+def _merge(index: Any, paths: list[Path], path: Path) -> None:
     """Move the lists of all blocks to a file beside the index: of each list its codes, then its rows."""
     faiss = import_faiss()
-    indexes = [
-        faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in paths
-    ]  # which own their lists
+    # Which own their lists
+    indexes = [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in paths]
     blocks = [faiss.downcast_InvertedLists(each.invlists) for each in indexes]
     sizes = numpy.array(
         [[block.list_size(i) for i in range(index.nlist)] for block in blocks], dtype="uint64"
@@ -151,8 +160,10 @@ def _merge(index: Any, paths: list[Path], path: Path) -> None:  # noqa: ANN401 (
         path.name,
     )
     lists.lists.resize(index.nlist)
-    of_lists = sizes.sum(axis=0)  # which must live until it is read
+    # Which must live until it is read
+    of_lists = sizes.sum(axis=0)
     lists.set_all_lists_sizes(faiss.swig_ptr(of_lists))
     index.replace_invlists(lists, True)
-    lists.this.disown()  # the index owns them now
+    # The index owns them now
+    lists.this.disown()
     index.ntotal = int(sizes.sum())

@@ -24,16 +24,20 @@ from .exact import (
     slices,
 )
 
-_LEVELS = 255  # steps between the 256 codes of a byte
-_RESCORED = 4  # candidates for each vector wanted
-_ROUNDED = 0.125  # share of a vector's signs that another precision may change
+# Steps between the 256 codes of a byte
+_LEVELS = 255
+# Candidates for each vector wanted
+_RESCORED = 4
+# Share of a vector's signs that another precision may change
+_ROUNDED = 0.125
 
 
 @dataclass(frozen=True)
 class Int8Vectors:
     """Vectors of length 1 in a byte per dimension, a quarter of float32.
 
-    codes (int8 (n, width)): round((v - low) / step) - 128. low, step (float32 (width,)): of each dimension.
+    codes (int8 (n, width)): round((v - low) / step) - 128. low, step (float32 (width,)): of each
+        dimension.
     """
 
     codes: numpy.ndarray
@@ -49,7 +53,8 @@ class Int8Vectors:
 
         sample (float array of shape (n, width), NumPy or CuPy): vectors such as will be stored.
         RETURNS (Int8Vectors): the ranges, and no vectors.
-        RAISES (ValueError): if the array is of another shape, a number is not finite, or a vector is zero.
+        RAISES (ValueError): if the array is of another shape, a number is not finite, or a vector
+            is zero.
         SOURCE: Jacob et al. 2018, Quantization and training of neural networks, section 2.1.
         """
         rows = _unit_rows(sample, "sample")
@@ -62,7 +67,10 @@ class Int8Vectors:
         )
 
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
-        """Return vectors, float (n, width), quantised by these ranges; numbers outside are clipped. Errors: see fit."""
+        """Return vectors, float (n, width), quantised by these ranges; numbers outside are clipped.
+
+        Errors: see fit.
+        """
         rows = _unit_rows(vectors, "vectors")
         check_widths(rows.shape[1], len(self.low))
         codes = numpy.rint((rows - self.low) / self.step).clip(0, _LEVELS) - 128
@@ -74,7 +82,10 @@ class Int8Vectors:
 
     @validated
     def search(self, queries: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
-        """Find the k vectors most similar to each query, by the cosine of the decoded vectors; see `nearest`."""
+        """Find the k vectors most similar to each query, by the cosine of the decoded vectors.
+
+        See `nearest`.
+        """
         n, width = self.codes.shape
         blocks = map(self.decode, slices(n, max(1, block_bytes // (4 * width))))
         return nearest_in_blocks(queries, blocks, (n, width), k, block_bytes=block_bytes)
@@ -104,7 +115,8 @@ class Int8Vectors:
 class BinaryVectors:
     """Vectors in a bit per dimension, a 32nd of float32: whether the number is positive.
 
-    bits (uint8 (n, ceil(width / 8))): the first dimension is the highest bit. width (int): of the vectors.
+    bits (uint8 (n, ceil(width / 8))): the first dimension is the highest bit. width (int): of the
+        vectors.
     """
 
     bits: numpy.ndarray
@@ -117,7 +129,8 @@ class BinaryVectors:
     def of(cls, vectors: ArrayLike) -> "BinaryVectors":
         """Quantise vectors, float (n, width). RAISES (ValueError): see Int8Vectors.fit.
 
-        SOURCE: Charikar 2002, Similarity estimation techniques from rounding algorithms, section 3: signs keep angles.
+        SOURCE: Charikar 2002, Similarity estimation techniques from rounding algorithms, section 3:
+            signs keep angles.
         """
         rows = _unit_rows(vectors, "vectors")
         return cls(numpy.packbits(rows > 0, axis=1), rows.shape[1])
@@ -137,15 +150,20 @@ class BinaryVectors:
     ) -> Best:
         """Find the k vectors most similar to each query: the nearest by Hamming distance, ordered by the query itself.
 
-        h(q, v) = number of dimensions whose signs differ; the cosine of the signs is 1 - 2 h / width
+        h(q, v) = number of dimensions whose signs differ; the cosine of the signs is 1 - 2 h /
+        width
 
-        queries (float array of shape (n, width), NumPy or CuPy): what to search for. k (int): how many of each.
-        rescore (int): of rescore * k candidates by Hamming distance the best k by cosine(query, signs of v) are kept;
-            0 to keep the k nearest by Hamming distance, the lower index first of equal ones.
-        vectors (float array of shape (m, width)): the stored vectors, maybe memory-mapped, to rescore by in place of
-            their signs.
-        RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the cosines that decided, and the rows.
-        RAISES (ValueError): see `nearest`; if vectors are not those that are stored, or rescore is negative.
+        queries (float array of shape (n, width), NumPy or CuPy): what to search for. k (int): how
+            many of each.
+        rescore (int): of rescore * k candidates by Hamming distance the best k by cosine(query,
+            signs of v) are kept; 0 to keep the k nearest by Hamming distance, the lower index first
+            of equal ones.
+        vectors (float array of shape (m, width)): the stored vectors, maybe memory-mapped, to
+            rescore by in place of their signs.
+        RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the cosines that
+            decided, and the rows.
+        RAISES (ValueError): see `nearest`; if vectors are not those that are stored, or rescore is
+            negative.
         """
         n = len(self.bits)
         rows = checked_queries(queries, (n, self.width), k)
@@ -153,14 +171,13 @@ class BinaryVectors:
             vectors = as_rows(vectors, "vectors")
         if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
             raise ValueError(
-                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those quantised."
+                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those "
+                "quantised."
             )
-        at = (
-            self.decode if vectors is None else partial(self._stored, vectors)
-        )  # reads only candidates
-        words = numpy.ascontiguousarray(
-            _words(self.bits).T
-        )  # (words, n): a pass over each word of all vectors
+        # Reads only candidates
+        at = self.decode if vectors is None else partial(self._stored, vectors)
+        # (words, n): a pass over each word of all vectors
+        words = numpy.ascontiguousarray(_words(self.bits).T)
         scores, indices = (
             numpy.empty((len(rows), k), dtype="float32"),
             numpy.empty((len(rows), k), dtype="int64"),
@@ -176,7 +193,10 @@ class BinaryVectors:
         return scores, indices
 
     def _stored(self, vectors: numpy.ndarray | StoredVectors, rows: numpy.ndarray) -> numpy.ndarray:
-        """Return some of the vectors. RAISES (ValueError): if their signs are others than those that are stored."""
+        """Return some of the vectors.
+
+        RAISES (ValueError): if their signs are others than those that are stored.
+        """
         read = vectors[rows]
         differing = numpy.unpackbits(
             numpy.packbits(read > 0, axis=1) ^ self.bits[rows], axis=1
@@ -184,7 +204,8 @@ class BinaryVectors:
         if (differing > _ROUNDED * self.width).any():
             place = rows[int(differing.argmax())]
             raise ValueError(
-                f"Vector {place} is not the one that was quantised: expected the same vectors, in their order."
+                f"Vector {place} is not the one that was quantised: expected the same vectors, in "
+                "their order."
             )
         return read
 
@@ -229,7 +250,8 @@ def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> B
     distances = numpy.zeros(words.shape[1], dtype="uint16")
     for row, word in zip(words, query, strict=True):
         differing = row ^ word
-        if hasattr(numpy, "bitwise_count"):  # from NumPy 2
+        # From NumPy 2
+        if hasattr(numpy, "bitwise_count"):
             distances += numpy.bitwise_count(differing)
         else:
             distances += numpy.unpackbits(differing.view("uint8").reshape(-1, 8), axis=1).sum(

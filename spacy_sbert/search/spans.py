@@ -29,10 +29,11 @@ def collect_spans(
     """Yield the sentences, or other Spans, of Docs, in order.
 
     docs (Doc or Iterable[Doc]): the documents; those without tokens have none.
-    unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
-        `lambda doc: doc.spans["sc"]`.
+    unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans,
+        such as `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
-    RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or a Doc has no sentences.
+    RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or a Doc
+        has no sentences.
     """
     spans_of = _UNITS[unit] if isinstance(unit, str) else unit
     for doc in [docs] if isinstance(docs, Doc) else docs:
@@ -47,11 +48,12 @@ def collect_spans(
 class SpanSearch:
     """Search among Spans by the vectors that they carry.
 
-    spans (Iterable[Span]): of Docs that a pipeline processed, see collect_spans; those without a vector are
-        left out, with a warning if they are more than white space.
+    spans (Iterable[Span]): of Docs that a pipeline processed, see collect_spans; those without a
+        vector are left out, with a warning if they are more than white space.
     kind (str): "exact", or the kind of a FAISS index, see VectorIndex.build.
     index (VectorIndex): a saved index of the same Spans.
-    RAISES (ValueError): if no Span has a vector, widths differ, or the index is of other Spans or another encoder.
+    RAISES (ValueError): if no Span has a vector, widths differ, or the index is of other Spans or
+        another encoder.
     """
 
     @validated
@@ -63,16 +65,19 @@ class SpanSearch:
         index: VectorIndex | None = None,
     ):
         if index is None and kind != "exact":
-            import_faiss()  # before Spans are made
+            # Before Spans are made
+            import_faiss()
         found, vectors = with_vectors(spans)
         self._spans = tuple(found)
         if not self.spans:
             raise ValueError(
-                'There is no Span with a vector. Give other Docs, or another unit, such as unit = "doc".'
+                "There is no Span with a vector. Give other Docs, or another unit, such as unit = "
+                '"doc".'
             )
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
-        self._vectors = numpy.stack(vectors)  # (spans, width)
+        # (spans, width)
+        self._vectors = numpy.stack(vectors)
         self._vectors.flags.writeable = False
         self._encoders = doc_vectors.encoders_of_vector(self.spans[0])
         texts = self._texts = [span.text for span in self.spans]
@@ -118,14 +123,16 @@ class SpanSearch:
     ) -> list[SimilarSpan]:
         """Find the k Spans most similar to a query, the best first.
 
-        query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that made the vectors of
-            the first Doc: the Doc knows it until it is stored or sent, later nlp does.
+        query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that
+            made the vectors of the first Doc: the Doc knows it until it is stored or sent, later
+            nlp does.
         k (int): how many, 1 or more; all if there are fewer.
         prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
         nlp (Language): the pipeline that has this pipe, or one with the same encoder.
-        RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
-        RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width, or a Doc was
-            retokenized.
+        RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and
+            `end_char`, and `score`.
+        RAISES (TypeError, ValueError): if the query is something else, or has no vector or another
+            width, or a Doc was retokenized.
         """
         if isinstance(query, numpy.ndarray):
             vector = query
@@ -145,10 +152,14 @@ class SpanSearch:
         ]
 
     def _span(self, place: int) -> Span:
-        """Return a Span. RAISES (ValueError): if its Doc has other tokens than when the search was made."""
+        """Return a Span.
+
+        RAISES (ValueError): if its Doc has other tokens than when the search was made.
+        """
         span, text = self.spans[place], self._texts[place]
         if span.end > len(span.doc) or span.text != text:
             raise ValueError(
-                f"The Span {text[:50]!r} is no longer where it was: its Doc was retokenized. Make a new SpanSearch."
+                f"The Span {text[:50]!r} is no longer where it was: its Doc was retokenized. Make "
+                "a new SpanSearch."
             )
         return span

@@ -19,18 +19,21 @@ from ..validation import Name
 from .examples import OBJECTIVE, attribute, check_rows, labels_of, scores_of, teacher_vectors
 
 LOSS_NOT_FINITE = (
-    "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower "
+    "The loss '{loss}' is not finite in the batch that begins with '{text}': training has "
+    "diverged. Lower "
     "the learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
 )
 SINGLE_CLASS = (
-    "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data "
+    "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. "
+    "Train on data "
     "with two labels or more, or give all of them in [initialize.components.sbert] labels."
 )
 
 Labels = list[Name] | dict[str, list[Name]]
 Scores = dict[str, float | None]
 _Gold = Floats1d | Floats2d | list[str] | list[list[str]] | None
-_LOW_SCORE = 0.5  # of 0 to 1
+# Of 0 to 1
+_LOW_SCORE = 0.5
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,10 @@ class BatchLoss:
 
     by_objective: the loss of each objective that had examples; of a part of a batch, its share.
     gradients: float32, of the shape of each Doc's vectors.
-    is_part: the whole-batch objectives that only saw a part. knows_batch: whether the batcher noted the batch's size.
-    unlike: the loss that took a pair of low score as one that belongs together, the pair's text and its score.
+    is_part: the whole-batch objectives that only saw a part. knows_batch: whether the batcher noted
+        the batch's size.
+    unlike: the loss that took a pair of low score as one that belongs together, the pair's text and
+        its score.
     """
 
     by_objective: dict[str, float]
@@ -67,13 +72,13 @@ def batch_loss(
     scores: Sequence[EncodedDoc],
     spans_key: str,
     factor: float,
-    peers: Any = None,  # noqa: ANN401 (a TorchDistributed, from around the core)
+    peers: Any = None,
 ) -> BatchLoss:
     """Compute the loss of every objective that has examples in a batch.
 
     scores: the encoded predicted Docs. factor: on values and gradients.
-    peers (TorchDistributed): the processes that have the other examples of the batch; the values are those of all,
-        the gradients those of this process's Docs.
+    peers (TorchDistributed): the processes that have the other examples of the batch; the values
+        are those of all, the gradients those of this process's Docs.
     """
     batch = _MemberVectors(ops, examples, scores, spans_key, peers)
     values: dict[str, float] = {}
@@ -95,9 +100,11 @@ def batch_loss(
         if share < 1 and layer.whole_batch:
             is_part.append(layer.name)
             if len(chosen) == 1:
-                continue  # a single example has no others to compare with
+                # A single example has no others to compare with
+                continue
         if layer.is_sum:
-            share = 1.0  # the parts of a sum add up
+            # The parts of a sum add up
+            share = 1.0
         inputs = ([batch.vectors[place] for place in places], gold)
         value, backprop = loss({name: inputs} if name else inputs, True)
         d_loss = backprop(factor * share)
@@ -123,7 +130,7 @@ class _MemberVectors:
         scores: Sequence[EncodedDoc],
         spans_key: str,
         peers: Any,
-    ):  # noqa: ANN401 (see batch_loss)
+    ):
         rows = [
             _member_rows(eg, encoded, spans_key)
             for eg, encoded in zip(examples, scores, strict=True)
@@ -152,7 +159,10 @@ class _MemberVectors:
 
 
 def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[int]:
-    """Return the row of each member of an example; raise ValueError if rows are not the members, or one has no text."""
+    """Return the row of each member of an example.
+
+    Raise ValueError if rows are not the members, or one has no text.
+    """
     doc, rows = example.predicted, encoded.rows
     spans = members(doc, spans_key)
     if not spans:
@@ -164,7 +174,8 @@ def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[
     for number, (span, row) in enumerate(zip(spans, order, strict=True), start=1):
         if not span.text.strip() or not rows.has_text[row]:
             raise ValueError(
-                f"The example '{doc.text[:50]}' has an empty member (number {number}) in doc.spans['{spans_key}'], "
+                f"The example '{doc.text[:50]}' has an empty member (number {number}) in "
+                f"doc.spans['{spans_key}'], "
                 "which has no vector to learn from. Remove the example."
             )
     return order
@@ -189,7 +200,10 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
 def _low_scored_pair(
     examples: Sequence[Example], layer: LossLayer, spans_key: str
 ) -> tuple[str, str, float] | None:
-    """Return the loss, and the texts and the score of a pair of low score that it takes as alike; None if none is."""
+    """Return the loss, and the texts and the score of a pair of low score that it takes as alike.
+
+    None if none is.
+    """
     for example in examples if layer.gold in ("text", None) else ():
         score, pair = (
             attribute(example.reference, "score", spans_key),
@@ -215,8 +229,10 @@ def initialize_objectives(
     objectives = objectives_of(loss)
     if isinstance(labels, dict) and not labels.keys() <= objectives.keys():
         raise ValueError(
-            f"[initialize.components.sbert] labels names the objectives {', '.join(labels)}, expected some of: "
-            f"{', '.join(objectives) or 'none'}. Give each objective a list by its name, and a single one a list."
+            f"[initialize.components.sbert] labels names the objectives {', '.join(labels)}, "
+            "expected some of: "
+            f"{', '.join(objectives) or 'none'}. Give each objective a list by its name, and a "
+            "single one a list."
         )
     chosen = _by_objective(loss, examples, spans_key)
     for name, layer in objectives.items():
@@ -227,7 +243,8 @@ def initialize_objectives(
             known = sorted(set(labels_of(group, spans_key) if of_layer is None else of_layer))
             if len(known) == 1:
                 raise ValueError(SINGLE_CLASS.format(loss=layer.name, given=known[0]))
-            if known:  # none: nlp.initialize() without a corpus
+            # none: nlp.initialize() without a corpus
+            if known:
                 layer.initialize(X=(inputs, known))
         elif group and (layer.gold == "vector" or any(node.param_names for node in layer.walk())):
             layer.initialize(X=(inputs, _gold_values(group[:1], layer, ops, spans_key)))
@@ -247,8 +264,10 @@ def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> d
         )
         if name not in names:
             raise ValueError(
-                f"The example '{example.reference.text[:50]}' is of the objective '{name}', but the loss has "
-                f"{', '.join(names)}. Name the corpora in spacy-sbert.MultiCorpus.v1 as the objectives of the loss."
+                f"The example '{example.reference.text[:50]}' is of the objective '{name}', but "
+                "the loss has "
+                f"{', '.join(names)}. Name the corpora in spacy-sbert.MultiCorpus.v1 as the "
+                "objectives of the loss."
             )
         chosen.setdefault(name, []).append(i)
     return chosen
@@ -261,31 +280,38 @@ def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str
     for doc in (example.predicted for example in examples):
         if (count := len(members(doc, spans_key))) not in expected:
             raise ValueError(
-                f"The example '{doc.text[:50]}' has {count} members in doc.spans['{spans_key}'], but the loss "
-                f"'{layer.name}' takes {' or '.join(map(str, expected))} in this batch. Make one Span a member."
+                f"The example '{doc.text[:50]}' has {count} members in doc.spans['{spans_key}'], "
+                "but the loss "
+                f"'{layer.name}' takes {' or '.join(map(str, expected))} in this batch. Make one "
+                "Span a member."
             )
     return first
 
 
 def score_pairs(
     pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object
-) -> Scores:  # noqa: ANN401 (a pipe of this package)
+) -> Scores:
     """Score the pairs among the examples with the pipe's scorer.
 
-    is_default (bool): whether the scores are named without the pipe's name, see SentenceBert.set_hooks.
+    is_default (bool): whether the scores are named without the pipe's name, see
+        SentenceBert.set_hooks.
     """
     if pipe.scorer is None:
         return {}
     try:
         scores = pipe.scorer(examples, name=pipe.name, spans_key=pipe.spans_key, **kwargs)
-    except KeyError as error:  # which spaCy would report as E900
+    except KeyError as error:
+        # Which spaCy would report as E900
         raise ValueError(
-            f"The scorer of the pipe '{pipe.name}' looked up {error}, and there is no such key. Gold values are in "
-            f"example.reference.spans['{pipe.spans_key}'].attrs under 'score', 'label' and 'objective'."
+            f"The scorer of the pipe '{pipe.name}' looked up {error}, and there is no such key. "
+            "Gold values are in "
+            f"example.reference.spans['{pipe.spans_key}'].attrs under 'score', 'label' and "
+            "'objective'."
         ) from error
     if not isinstance(scores, dict):
         raise ValueError(
-            f"The scorer of the pipe '{pipe.name}' returned {type(scores).__name__}. Expected a dict of scores, such "
+            f"The scorer of the pipe '{pipe.name}' returned {type(scores).__name__}. Expected a "
+            "dict of scores, such "
             "as {'my_accuracy': 0.5}."
         )
     return scores if is_default else {f"{pipe.name}_{key}": value for key, value in scores.items()}

@@ -13,14 +13,16 @@ from ..validation import Name, Positive, validated
 from .examples import kind_of
 
 _Batches = Iterator[list[Example]]
-AnyBatcher = Callable[[Iterable[Example]], Iterable[list[Example]]]  # also those of spaCy
+# Also those of spaCy
+AnyBatcher = Callable[[Iterable[Example]], Iterable[list[Example]]]
 
 
 @dataclass(frozen=True)
 class Batcher:
     """Makes batches of `size` examples from examples, size and spans_key, by `make`.
 
-    count: returns the number of batches, from the numbers of examples of each objective, in any order, and size.
+    count: returns the number of batches, from the numbers of examples of each objective, in any
+        order, and size.
     """
 
     size: int
@@ -39,11 +41,13 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches that hold examples of one objective each, so that in-batch negatives are of one kind.
 
     Until the next batch is requested, the reference of each example has the size of its batch in
-    doc.spans[spans_key].attrs["batch_size"]: with training.accumulate_gradient the parts of a batch then add up to the
-    step of the whole one. A single example that is left over joins the batch before it.
+    doc.spans[spans_key].attrs["batch_size"]: with training.accumulate_gradient the parts of a batch
+    then add up to the step of the whole one. A single example that is left over joins the batch
+    before it.
 
     size (int): the examples in a batch.
-    spans_key (str): where the members are stored. Examples without members (of ner, textcat) make their own batches.
+    spans_key (str): where the members are stored. Examples without members (of ner, textcat) make
+        their own batches.
     """
     return Batcher(size, spans_key, partial(_filled, kind=kind_of), _count_by_objective)
 
@@ -66,8 +70,10 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, one of every objective in turn, until the examples of one are used up.
 
-    Small data sets then count as much as large ones, which show other examples in each epoch. A stream should come in
-    turn, too (sampling = "round_robin" of spacy-sbert.MultiCorpus.v1): examples ahead of their turn are held in memory.
+    Small data sets then count as much as large ones, which show other examples in each epoch. A
+    stream should come in
+    turn, too (sampling = "round_robin" of spacy-sbert.MultiCorpus.v1): examples ahead of their turn
+        are held in memory.
 
     size, spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
@@ -77,10 +83,12 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 def _filled(
     examples: Iterable[Example], size: int, spans_key: str, *, kind: Callable[..., str | None]
 ) -> _Batches:
-    """Yield batches of one kind each; a single example that is left over joins the batch before it."""
-    held: dict[
-        str | None, list[Example]
-    ] = {}  # of each kind up to two batches, in case one example is left over
+    """Yield batches of one kind each.
+
+    A single example that is left over joins the batch before it.
+    """
+    # Of each kind up to two batches, in case one example is left over
+    held: dict[str | None, list[Example]] = {}
     for example in examples:
         batch = held.setdefault(kind(example.reference, spans_key), [])
         if len(batch) == 2 * size:
@@ -101,12 +109,10 @@ def _count_by_objective(counts: Sequence[int], size: int) -> int:
 
 
 def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
-    known = (
-        examples if isinstance(examples, Sequence) else ()
-    )  # in memory: what comes late has its turn, too
-    n_batches = {
-        kind_of(example.reference, spans_key): 0 for example in known
-    }  # of each objective so far
+    # In memory: what comes late has its turn, too
+    known = examples if isinstance(examples, Sequence) else ()
+    # Of each objective so far
+    n_batches = {kind_of(example.reference, spans_key): 0 for example in known}
     waiting: dict[str | None, list[Example]] = {}
     for example in examples:
         kind = kind_of(example.reference, spans_key)
@@ -121,9 +127,8 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches
                 batch, waiting[ready] = waiting[ready][:size], waiting[ready][size:]
                 n_batches[ready] += 1
                 yield batch
-    for name in (
-        name for name, n in n_batches.items() if not n
-    ):  # it would not have one in another epoch either
+    # It would not have one in another epoch either
+    for name in (name for name, n in n_batches.items() if not n):
         kind = (
             "without members"
             if name is None
@@ -132,19 +137,26 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches
             else "in all"
         )
         raise ValueError(
-            f"spacy-sbert.batch_in_turn.v1 with size = {size} found only {len(waiting[name])} examples {kind}. Set "
+            f"spacy-sbert.batch_in_turn.v1 with size = {size} found only {len(waiting[name])} "
+            f"examples {kind}. Set "
             f"size to {len(waiting[name])} or less in [training.batcher]."
         )
 
 
 def _count_in_turn(counts: Sequence[int], size: int) -> int:
-    """Count batches: the objective with the fewest ends it; others may have had their turn before, with one more."""
+    """Count batches: the objective with the fewest ends it.
+
+    Others may have had their turn before, with one more.
+    """
     whole = [n // size for n in counts]
     return sum(min(n, min(whole) + 1) for n in whole)
 
 
 def _with_sizes(batch: list[Example], spans_key: str) -> _Batches:
-    """Yield the batch; its examples have its size, of their objective, until the next one is requested."""
+    """Yield the batch.
+
+    Its examples have its size, of their objective, until the next one is requested.
+    """
     docs = [example.reference for example in batch if spans_key in example.reference.spans]
     sizes = Counter(kind_of(doc, spans_key) for doc in docs)
     for doc in docs:

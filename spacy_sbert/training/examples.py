@@ -16,9 +16,11 @@ from thinc.types import Floats1d
 from ..errors import Errors
 from ..models.spans import members
 
-OBJECTIVE = "objective"  # in doc.spans[spans_key].attrs: the data set that an example comes from
+# In doc.spans[spans_key].attrs: the data set that an example comes from
+OBJECTIVE = "objective"
 Reader = Callable[[Language], Iterable[Example]]
-Counts = Counter[str | None]  # examples of each objective, by kind_of
+# Examples of each objective, by kind_of
+Counts = Counter[str | None]
 
 
 def check_rows(rows: list[tuple[int, int]] | str, doc: Doc, spans_key: str) -> None:
@@ -39,7 +41,10 @@ def attribute(doc: Doc, name: str, spans_key: str) -> object:
 
 
 def kind_of(doc: Doc, spans_key: str) -> str | None:
-    """Return the objective of an example, "" if it is the only one; None for a Doc without members."""
+    """Return the objective of an example, "" if it is the only one.
+
+    None for a Doc without members.
+    """
     group = doc.spans.get(spans_key)
     return None if group is None else cast(str, group.attrs.get(OBJECTIVE, ""))
 
@@ -47,20 +52,27 @@ def kind_of(doc: Doc, spans_key: str) -> str | None:
 def scores_of(
     examples: Sequence[Example], ops: Ops, spans_key: str, score_range: tuple[float, float] | None
 ) -> Floats1d:
-    """Return the gold scores, float32 (n,); raise ValueError if one is missing, not finite or out of score_range."""
+    """Return the gold scores, float32 (n,).
+
+    Raise ValueError if one is missing, not finite or out of score_range.
+    """
     scores = [gold_value(example, "score", spans_key) for example in examples]
     low, high = score_range or (-math.inf, math.inf)
     for example, score in zip(examples, scores, strict=True):
         if not low <= score <= high:
             raise ValueError(
-                f"The example '{example.reference.text[:50]}' has the gold score {score}: expected one from {low:g} to "
+                f"The example '{example.reference.text[:50]}' has the gold score {score}: "
+                f"expected one from {low:g} to "
                 f"{high:g}. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and max_score."
             )
     return ops.asarray1f(scores)
 
 
 def gold_value(example: Example, gold: str, spans_key: str) -> float:
-    """Return the number in example.reference.spans[spans_key].attrs[gold]; raise ValueError if it is not finite."""
+    """Return the number in example.reference.spans[spans_key].attrs[gold].
+
+    Raise ValueError if it is not finite.
+    """
     value = attribute(example.reference, gold, spans_key)
     if not isinstance(value, (int, float, numpy.number)) or not math.isfinite(value):
         raise _no_gold(example, gold, "a finite number", spans_key)
@@ -68,7 +80,10 @@ def gold_value(example: Example, gold: str, spans_key: str) -> float:
 
 
 def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
-    """Return the gold labels, from example.reference.spans[spans_key].attrs["label"]; raise ValueError for no text."""
+    """Return the gold labels, from example.reference.spans[spans_key].attrs["label"].
+
+    Raise ValueError for no text.
+    """
     labels = [attribute(example.reference, "label", spans_key) for example in examples]
     for example, label in zip(examples, labels, strict=True):
         if not isinstance(label, str) or not label:
@@ -77,7 +92,10 @@ def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
 
 
 def teacher_vectors(examples: Sequence[Example], spans_key: str) -> numpy.ndarray:
-    """Return the vectors of a teacher, float32 (n, width); raise ValueError if one is missing or not finite."""
+    """Return the vectors of a teacher, float32 (n, width).
+
+    Raise ValueError if one is missing or not finite.
+    """
     values = [attribute(example.reference, "vector", spans_key) for example in examples]
     vectors = [numpy.asarray([] if value is None else value, dtype="float32") for value in values]
     for example, vector in zip(examples, vectors, strict=True):
@@ -88,8 +106,10 @@ def teacher_vectors(examples: Sequence[Example], spans_key: str) -> numpy.ndarra
 
 def _no_gold(example: Example, gold: str, kind: str, spans_key: str) -> ValueError:
     return ValueError(
-        f"The example '{example.reference.text[:50]}' has no gold value '{gold}': expected {kind} in "
-        f"example.reference.spans['{spans_key}'].attrs['{gold}']. Correct the data, or choose a loss for them."
+        f"The example '{example.reference.text[:50]}' has no gold value '{gold}': expected {kind} "
+        "in "
+        f"example.reference.spans['{spans_key}'].attrs['{gold}']. Correct the data, or choose a "
+        "loss for them."
     )
 
 

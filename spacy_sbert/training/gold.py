@@ -24,11 +24,13 @@ _OF_BINARY_PAIRS = (
     "pair_mcc",
 )
 MEASURES = (*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS, "nli_acc", "triplet_acc", "knn_acc")
+# Compared with a score, and none themselves
 _THRESHOLDS = (
     "pair_acc_threshold",
     "pair_f1_threshold",
-)  # compared with a score, and none themselves
-_MAX_LABELS = 10  # labels that a message lists
+)
+# Labels that a message lists
+_MAX_LABELS = 10
 
 
 def shown_score(measure: str, value: float) -> str:
@@ -41,7 +43,8 @@ class GoldFacts:
     """Statistics of the gold values of some examples.
 
     triplets: number of examples of three members. scores: how often each score of pairs occurs.
-    objective_labels: how often each label of pairs occurs, by the objective of the pairs, "" by default.
+    objective_labels: how often each label of pairs occurs, by the objective of the pairs, "" by
+        default.
     text_labels: how often each label of single texts occurs.
     """
 
@@ -77,7 +80,10 @@ class GoldFacts:
         if len(self.scores) < 2:
             constant = "there are no pairs with scores, or only one"
             if self.scores.total() > 1:
-                constant = f"all gold scores are {next(iter(self.scores)):g} (of 0 to 1, as they are scaled)"
+                constant = (
+                    f"all gold scores are {next(iter(self.scores)):g} (of 0 to 1, as they are "
+                    "scaled)"
+                )
             reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), constant)
         elif self.scores.keys() != {0.0, 1.0}:
             reasons = dict.fromkeys(_OF_BINARY_PAIRS, "the scores are not 0 and 1 alone")
@@ -138,9 +144,12 @@ def is_untrained(results: Sequence[Sequence[float]]) -> bool:
 
 
 def check_dev_corpus(nlp: Language) -> None:
-    """Refuse a training whose scores would be 0 at each evaluation; warn if labels in the dev corpus are unknown.
+    """Refuse a training whose scores would be 0 at each evaluation.
 
-    nlp (Language): initialized, with the config of the training. A dev corpus of another package is not read.
+    Warn if labels in the dev corpus are unknown.
+
+    nlp (Language): initialized, with the config of the training. A dev corpus of another package is
+        not read.
     """
     config = nlp.config.interpolate()
     name, weights = config["training"]["dev_corpus"], config["training"]["score_weights"]
@@ -168,7 +177,8 @@ def check_dev_corpus(nlp: Language) -> None:
             f"{score}: {undefined[0][measure]}" for score, measure in measures.items()
         )
         raise ValueError(
-            f"Training cannot tell better weights from worse: on [{name}] no score of [training.score_weights] is "
+            f"Training cannot tell better weights from worse: on [{name}] no score of "
+            "[training.score_weights] is "
             f"defined. {listed}."
         )
 
@@ -183,7 +193,8 @@ def _check_labels(classifiers: Mapping[str, list[str]], gold: GoldFacts, dev_cor
         given, expected = listed_labels(unknown), listed_labels(known)
         if len(unknown) == len(counts):
             raise ValueError(
-                f"[{dev_corpus}] has the labels {given}, and the training examples have none of them: {expected}. "
+                f"[{dev_corpus}] has the labels {given}, and the training examples have none of "
+                f"them: {expected}. "
                 "Spell them alike, or give another dev corpus."
             )
         named = {

@@ -17,10 +17,10 @@ from ..validation import validated
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Callable:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 
-    progress_bar (bool): whether to show the steps, the examples a second and the time left: between evaluations in a
-        bar on a terminal, else in a line every 30 seconds; and in each row.
-    output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
-        JSON; an existing one is continued.
+    progress_bar (bool): whether to show the steps, the examples a second and the time left: between
+        evaluations in a bar on a terminal, else in a line every 30 seconds; and in each row.
+    output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it
+        ends in .csv, else JSON; an existing one is continued.
     """
     if output_file is not None:
         check_output(Path(output_file))

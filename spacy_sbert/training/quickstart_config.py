@@ -24,9 +24,9 @@ _BATCH_HARD = {
     "distance": "euclidean",
     "margin": 1.0,
 }
-_OBJECTIVES: dict[
-    str, tuple[dict[str, Any], str, int]
-] = {  # by the kind of table: loss, measure and batch size
+# By the kind of table: loss, measure and batch size
+# Large batches, as several texts of a class must meet in one
+_OBJECTIVES: dict[str, tuple[dict[str, Any], str, int]] = {
     "graded": (_COSINE, "sts_spearman", 16),
     "binary": (_CONTRASTIVE, "pair_ap", 32),
     "labelled": (_SOFTMAX, "nli_acc", 16),
@@ -36,9 +36,10 @@ _OBJECTIVES: dict[
         _BATCH_HARD,
         "knn_acc",
         64,
-    ),  # large batches, as several texts of a class must meet in one
+    ),
 }
-_RATE = {  # with the other settings, the optimizer of configs/sts.cfg
+# With the other settings, the optimizer of configs/sts.cfg
+_RATE = {
     "@schedules": "spacy-sbert.linear_warmup.v2",
     "initial_rate": 2e-5,
     "epochs": "${training.max_epochs}",
@@ -55,7 +56,8 @@ _ADAM = {
     "L2": 0.0,
     "grad_clip": 1.0,
 }
-_PATIENCE = 4  # epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
+# epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
+_PATIENCE = 4
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
@@ -73,8 +75,8 @@ def quickstart_config(
 ) -> Config:
     """Return a complete config of a pipeline with one `sbert` pipe.
 
-    The rate rises over the first tenth of the steps to 2e-5, and falls to 0. There are ten evaluations, and training
-    ends after four epochs without a better score.
+    The rate rises over the first tenth of the steps to 2e-5, and falls to 0. There are ten
+    evaluations, and training ends after four epochs without a better score.
 
     train, dev (dict): settings of PairCorpus for the training and dev examples, path among them.
     kind (str): the gold of the training table. count (int): of the training examples.
@@ -93,13 +95,15 @@ def quickstart_config(
     _check_value(encoder or "")
     (loss, _, batch_size), (_, measure, _) = _OBJECTIVES[kind], _OBJECTIVES[scored or kind]
     nlp = spacy.blank(lang)
-    model: dict[str, Any] = {"normalize": False} if kind == "labelled" else {}  # as configs/nli.cfg
+    # As configs/nli.cfg
+    model: dict[str, Any] = {"normalize": False} if kind == "labelled" else {}
     model |= {} if encoder is None else {"name": encoder}
     nlp.add_pipe("sbert", config={"loss": dict(loss), **({"model": model} if model else {})})
     config = nlp.config
     epochs = epochs or (1 if count >= 20_000 else 4)
     epoch_steps = ceil(count / batch_size)
-    frequency = max(1, (epochs * epoch_steps - 1) // 10)  # steps are counted from 0
+    # Steps are counted from 0
+    frequency = max(1, (epochs * epoch_steps - 1) // 10)
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
     config["system"]["seed"] = 1
     config["corpora"] = {}
@@ -127,18 +131,20 @@ _SCHEMAS: dict[str, Any] = {
     "training": ConfigSchemaTraining,
     "initialize": ConfigSchemaInit,
 }
-_FREE_SECTIONS = ("paths", "system", "corpora", "components")  # a config chooses the names in them
+# A config chooses the names in them
+_FREE_SECTIONS = ("paths", "system", "corpora", "components")
 
 
 def check_config(config: Mapping[str, Any], file: Mapping[str, Any]) -> None:
     """Refuse a config with a setting that would be ignored.
 
-    config, file (Config): with and without the settings of the command line, not interpolated. The file must have or
-        refer to each of these.
+    config, file (Config): with and without the settings of the command line, not interpolated. The
+        file must have or refer to each of these.
     """
     if "training" not in config:
         raise ValueError(
-            f"The config has no section [training], only {', '.join(config) or 'none'}. Complete it with 'python -m "
+            f"The config has no section [training], only {', '.join(config) or 'none'}. Complete "
+            "it with 'python -m "
             "spacy init fill-config'."
         )
     for section in (*_SCHEMAS, *_FREE_SECTIONS):
@@ -148,7 +154,8 @@ def check_config(config: Mapping[str, Any], file: Mapping[str, Any]) -> None:
             if key not in known and not is_used:
                 expected = ", ".join(get_close_matches(key, known, n=1) or known or ["none"])
                 raise ValueError(
-                    f"[{section}] has no setting '{key}', which would be ignored: expected {expected}."
+                    f"[{section}] has no setting '{key}', which would be ignored: expected "
+                    f"{expected}."
                 )
     components = {
         name: block
@@ -158,14 +165,17 @@ def check_config(config: Mapping[str, Any], file: Mapping[str, Any]) -> None:
     for name, block in components.items():
         if "name" in block:
             raise ValueError(
-                f"[components.{name}] has name = '{block['name']}', which would be ignored. Set name in "
+                f"[components.{name}] has name = '{block['name']}', which would be ignored. Set "
+                "name in "
                 f"[components.{name}.model] (--components.{name}.model.name)."
             )
         ignored = [key for key in block if key not in ("source", "component", "replace_listeners")]
         if "source" in block and "factory" not in block and ignored:
             raise ValueError(
-                f"[components.{name}] has a source and also {', '.join(ignored)}, which spaCy would ignore. Load "
-                f'{block["source"]} with config={{"components.{name}.{ignored[0]}": ...}}, and save it as source.'
+                f"[components.{name}] has a source and also {', '.join(ignored)}, which spaCy "
+                "would ignore. Load "
+                f'{block["source"]} with config={{"components.{name}.{ignored[0]}": ...}}, and '
+                "save it as source."
             )
 
 
@@ -173,5 +183,6 @@ def _check_value(value: str) -> None:
     """Refuse a text that a config cannot hold: spaCy would read it as a variable."""
     if "${" in value:
         raise ValueError(
-            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
+            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, "
+            "folder or column."
         )

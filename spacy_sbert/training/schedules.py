@@ -12,14 +12,16 @@ from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, valida
 from .batchers import AnyBatcher, Batcher
 from .examples import Reader, count_objectives
 
-_Variable = Annotated[str, Field(pattern=r"^\$\{.+\}$")]  # the name of another setting, in a config
+# The name of another setting, in a config
+_Variable = Annotated[str, Field(pattern=r"^\$\{.+\}$")]
 
 
 def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
     """Return the steps of an epoch over a corpus that is held in memory: one for each batch.
 
-    batcher (Callable): those of this package have as many batches in every epoch. Of any other the batches are counted
-        once, in the order of the examples: spacy.batch_by_words.v1 may make a few more or less in another order.
+    batcher (Callable): those of this package have as many batches in every epoch. Of any other the
+        batches are counted once, in the order of the examples: spacy.batch_by_words.v1 may make a
+        few more or less in another order.
     """
     if isinstance(batcher, Batcher):
         steps = batcher.count(
@@ -29,7 +31,8 @@ def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
         steps = sum(1 for _ in batcher(corpus(spacy.blank("xx"))))
     if not steps:
         raise ValueError(
-            "The training corpus makes no batch: expected one example or more. Check [paths] and [training.batcher]."
+            "The training corpus makes no batch: expected one example or more. Check [paths] and "
+            "[training.batcher]."
         )
     return steps
 
@@ -55,7 +58,8 @@ def linear_warmup(
     """
     if not 0 <= warmup < 1:
         raise ValueError(
-            f"Cannot warm up over warmup = {warmup} of the steps: expected a fraction from 0 to 1, such as 0.1."
+            f"Cannot warm up over warmup = {warmup} of the steps: expected a fraction from 0 to "
+            "1, such as 0.1."
         )
     rising = int(warmup * total_steps)
     # Thinc's warmup_linear counts from zero, which takes minutes for a step far away
@@ -80,18 +84,22 @@ def linear_warmup_of_epochs(
 ) -> Iterator[float]:
     """Rise and fall as spacy-sbert.linear_warmup.v1 over the steps that a training has, which are counted.
 
-    total_steps = epochs * (batches of an epoch), or max_steps if there are no epochs; the smaller of both.
+    total_steps = epochs * (batches of an epoch), or max_steps if there are no epochs; the smaller
+    of both.
 
-    Outside of `spacy train` (nlp.resume_training, nlp.initialize, `spacy assemble`) spaCy does not resolve the settings
-    that a config refers to, so the length is unknown: the rate is always the highest.
+    Outside of `spacy train` (nlp.resume_training, nlp.initialize, `spacy assemble`) spaCy does not
+    resolve the settings that a config refers to, so the length is unknown: the rate is always the
+    highest.
 
     epochs (int): ${training.max_epochs}; 0 and -1 leave the length to max_steps.
     max_steps (int): ${training.max_steps}; 0 leaves it to the epochs.
     corpus (Callable): what is trained on, ${corpora.train}. It is not read if there are no epochs.
     batcher (Callable): ${training.batcher}; see epoch_steps for those that are not of this package.
     initial_rate, warmup, start_step, and what is returned: as of spacy-sbert.linear_warmup.v1.
-    RAISES (ValueError): also if neither epochs nor max_steps are given, or the corpus makes no batch.
-    SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
+    RAISES (ValueError): also if neither epochs nor max_steps are given, or the corpus makes no
+        batch.
+    SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10
+        % of the data.
     """
     if (
         isinstance(epochs, str)
@@ -102,7 +110,8 @@ def linear_warmup_of_epochs(
         return repeat(initial_rate)
     if epochs < 1 and not max_steps:
         raise ValueError(
-            f"spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = {epochs} and max_steps = "
+            "spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = "
+            f"{epochs} and max_steps = "
             "0. Set training.max_epochs to 1 or more, or training.max_steps."
         )
     total = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps

@@ -22,9 +22,11 @@ from .gold import MEASURES, measure_of
 
 _Fraction = Annotated[float, Field(ge=0, lt=1)]
 _MOST_PARTS = (
-    10_000  # of a batch: spaCy counts to this number at each step, whatever the size of the batch
+    # Of a batch: spaCy counts to this number at each step, whatever the size of the batch
+    10_000
 )
-_SETTINGS: dict[str, Any] = {  # of [training]
+# Of [training]
+_SETTINGS: dict[str, Any] = {
     "patience": NonNegative,
     "max_epochs": Epochs,
     "max_steps": NonNegative,
@@ -37,8 +39,10 @@ _SETTINGS: dict[str, Any] = {  # of [training]
     "frozen_components": list[str],
     "annotating_components": list[str],
 }
-# Of batchers, optimizers and schedules, whatever their names; every other number must not be negative.
+# Of batchers, optimizers and schedules, whatever their names; every other number must not be
+# negative.
 _POSITIVE = {"size", "buffer", "eps", "total_steps", "period", "t_max", "cut_frac", "ratio"}
+# Of 0 nothing would be learned
 _POSITIVE |= {
     "learn_rate",
     "rate",
@@ -46,17 +50,18 @@ _POSITIVE |= {
     "base_rate",
     "max_rate",
     "max_lr",
-}  # of 0 nothing would be learned
+}
 _FRACTIONS = {"beta1", "beta2", "warmup"}
 # These learn what the components after them do.
 _UPSTREAM = {"tok2vec", "sbert_transformer", "transformer", "curated_transformer"}
+# Scores of Language.evaluate
 _OF_EVERY_PIPELINE = {
     "speed",
     "token_acc",
     "token_p",
     "token_r",
     "token_f",
-}  # scores of Language.evaluate
+}
 
 
 def check_training(config: Mapping[str, Any]) -> None:
@@ -83,7 +88,8 @@ def check_training(config: Mapping[str, Any]) -> None:
         _check_components(name, training.get(name, []), pipeline)
     if pipeline and set(pipeline) <= {*training.get("frozen_components", [])}:
         raise ValueError(
-            "All components are in frozen_components: nothing would be trained. Leave one of them out."
+            "All components are in frozen_components: nothing would be trained. Leave one of them "
+            "out."
         )
     _check_losses(training, config)
     _check_scores(training, config)
@@ -98,7 +104,8 @@ def _numbers(block: object, path: str) -> Iterator[tuple[str, float]]:
         name = key if isinstance(block, list) else f"{path}.{key}"
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             yield name, value
-        elif key not in ("corpus", "batcher"):  # of a schedule: blocks of their own
+        elif key not in ("corpus", "batcher"):
+            # Of a schedule: blocks of their own
             yield from _numbers(value, name)
 
 
@@ -108,7 +115,8 @@ def _check_number(name: str, value: float) -> None:
         check(name, value, _Fraction)
     elif key in _POSITIVE:
         check(name, value, PositiveFloat)
-    elif key in ("epochs", "max_steps"):  # those of the training
+    elif key in ("epochs", "max_steps"):
+        # Those of the training
         check(name, value, Epochs)
     else:
         check(name, value, NonNegativeFloat)
@@ -121,7 +129,8 @@ def _check_end(training: Mapping[str, Any]) -> None:
     )
     if max_epochs < 1 and not max_steps and not patience:
         raise ValueError(
-            f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience = 0. Set one of "
+            f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience "
+            "= 0. Set one of "
             "them, such as max_epochs = 4."
         )
 
@@ -146,7 +155,8 @@ def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) 
     unknown = [component for component in given if component not in pipeline]
     if unknown and pipeline:
         raise ValueError(
-            f"Cannot use {name} = {short_repr(list(given))}: there is no component '{unknown[0]}'. The pipeline has "
+            f"Cannot use {name} = {short_repr(list(given))}: there is no component "
+            f"'{unknown[0]}'. The pipeline has "
             f"{', '.join(pipeline)}."
         )
 
@@ -163,13 +173,17 @@ def _check_losses(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
         weightless.append(name)
     if weightless:
         raise ValueError(
-            f"loss_weight = 0 in [components.{weightless[0]}], and nothing else learns: nothing would be trained. Set "
+            f"loss_weight = 0 in [components.{weightless[0]}], and nothing else learns: nothing "
+            "would be trained. Set "
             "it to 1.0."
         )
 
 
 def _has_loss(factory: str | None) -> bool:
-    """Return whether a component learns from examples by a loss of its own; true of one that is not known."""
+    """Return whether a component learns from examples by a loss of its own.
+
+    True of one that is not known.
+    """
     if factory is None or not Language.has_factory(factory):
         return True
     return factory not in _UPSTREAM and "model" in (
@@ -186,8 +200,10 @@ def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
     )
     if weights and not weighted and chooses:
         raise ValueError(
-            "All of [training.score_weights] are 0 or null, so no score would be better than that before training. "
-            f"Give one of {', '.join(weights)} the weight 1.0. To train to the end without choosing set each of them "
+            "All of [training.score_weights] are 0 or null, so no score would be better than that "
+            "before training. "
+            f"Give one of {', '.join(weights)} the weight 1.0. To train to the end without "
+            "choosing set each of them "
             "to null, and patience = 0."
         )
     known = _known_scores(config)

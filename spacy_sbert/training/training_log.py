@@ -20,7 +20,10 @@ from .settings import check_training
 
 
 class TrainingLog:
-    """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
+    """Writes one row for each evaluation, and a progress bar or lines between them.
+
+    See progress_logger.
+    """
 
     def __init__(
         self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None
@@ -42,15 +45,19 @@ class TrainingLog:
             with rewrite_os_errors(output_file.parent):
                 output_file.parent.mkdir(parents=True, exist_ok=True)
         self.columns: list[str] = []
-        self.results: list[tuple[float, int]] = []  # the score and the step of each evaluation
+        # The score and the step of each evaluation
+        self.results: list[tuple[float, int]] = []
         self.is_summarized = (
-            False  # whether the best of them is reported at the end, as `spacy sbert train` does
+            # Whether the best of them is reported at the end, as `spacy sbert train` does
+            False
         )
         self.seen_before = max((pipe.examples_seen for pipe in self.counters), default=0)
         self.started = perf_counter()
-        self.taken = self.unscored = 0  # steps since then, and since the last evaluation
+        # Steps since then, and since the last evaluation
+        self.taken = self.unscored = 0
         self.done = (
-            0  # all steps; of a training that resumes, only known from the first evaluation on
+            # All steps; of a training that resumes, only known from the first evaluation on
+            0
         )
         self.total = _total_steps(nlp) if progress_bar else None
         # disable=None: no bar if the output is not a terminal
@@ -65,13 +72,15 @@ class TrainingLog:
         self._reset_line()
 
     def step(self, info: dict[str, Any] | None) -> None:
-        """Count a step; with the info of an evaluation, as spaCy's training loop gives it, write that."""
+        """Count a step.
+
+        With the info of an evaluation, as spaCy's training loop gives it, write that.
+        """
         self.taken += 1
         self.done = self.done + 1 if info is None else info["step"] + 1
         self.unscored = self.unscored + 1 if info is None else 0
-        self.bar.update(
-            min(self.done, self.total or self.done) - self.bar.n
-        )  # spaCy takes one more than max_steps
+        # spaCy takes one more than max_steps
+        self.bar.update(min(self.done, self.total or self.done) - self.bar.n)
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         if info is not None:
@@ -88,7 +97,8 @@ class TrainingLog:
             print(Printer(no_print=True).warn(Warnings.NOTHING_LEARNED), file=self.stdout)
         if self.unscored:
             message = (
-                f"Steps after the last evaluation: {self.unscored}. model-last has their weights, model-best has not. "
+                f"Steps after the last evaluation: {self.unscored}. model-last has their weights, "
+                "model-best has not. "
                 "'spacy sbert train' takes the same config, and always evaluates the last step."
             )
             print(Printer(no_print=True).info(message), file=self.stdout)
@@ -102,7 +112,8 @@ class TrainingLog:
         shown = [name for name, weight in self.score_weights.items() if weight is not None]
         scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in shown}
         score, rate = 100 * float(info["score"]), self._rate()
-        has_speed = self.taken > 1  # most of the time of a single step was the evaluation
+        # Most of the time of a single step was the evaluation
+        has_speed = self.taken > 1
         row: dict[str, Any] = {
             "E": info["epoch"],
             "#": info["step"],
@@ -113,7 +124,8 @@ class TrainingLog:
         row |= {f"loss {name}": loss for name, loss in losses.items()} | scores | {"score": score}
         printer, lines = Printer(no_print=True), []
         widths = [max(len(name), 12 if " " in name else 6) for name in row]
-        if list(row) != self.columns:  # a new objective has a new column
+        # A new objective has a new column
+        if list(row) != self.columns:
             self.columns = list(row)
             lines += [
                 printer.row(self.columns, widths=widths),

@@ -56,14 +56,14 @@ def render(
     """Draw sentence vectors: one piece of HTML that fetches nothing.
 
     docs (Doc, Span or Iterable of them): the texts; a single Doc or Span stands for its sentences.
-    style (str): "heatmap", the similarity of every two texts, "tokens", that of the tokens of two texts, or "map", the
-        texts as points on two axes.
+    style (str): "heatmap", the similarity of every two texts, "tokens", that of the tokens of two
+        texts, or "map", the texts as points on two axes.
     page (bool): whether to make a whole page rather than a fragment.
     jupyter (bool): whether to show the picture in a notebook; None to find out.
     options (dict): of the style, see heatmap, tokens and scatter.
     RETURNS (str): the HTML; None if it was shown in a notebook.
-    RAISES (ValueError): for an unknown style or option, too few or too many texts, or vectors that are missing, of
-        unequal widths or not finite.
+    RAISES (ValueError): for an unknown style or option, too few or too many texts, or vectors that
+        are missing, of unequal widths or not finite.
     RAISES (ImportError): if what an option or a notebook needs is not installed.
     """
     check_options(style, options or {})
@@ -83,18 +83,20 @@ def render(
 def check_options(style: str, options: Mapping[str, object], *, n_texts: int | None = None) -> None:
     """Check the options of a picture, and the number of its texts, before these are encoded.
 
-    RAISES (ValueError): for an unknown style, an option that it does not have, or more texts than it can show;
-        (ImportError): if an option needs a package that is not installed.
+    RAISES (ValueError): for an unknown style, an option that it does not have, or more texts than
+        it can show; (ImportError): if an option needs a package that is not installed.
     """
     if style not in _STYLES:
         raise ValueError(
             f"Unknown style '{style}' of a picture: expected one of {', '.join(_STYLES)}."
         )
-    known = list(signature(_STYLES[style]).parameters)[1:]  # the first is the texts
+    # The first is the texts
+    known = list(signature(_STYLES[style]).parameters)[1:]
     unknown = [name for name in options if name not in known]
     if unknown:
         raise ValueError(
-            f"The style '{style}' has no option '{unknown[0]}': expected some of {', '.join(known)}."
+            f"The style '{style}' has no option '{unknown[0]}': expected some of "
+            f"{', '.join(known)}."
         )
     check("projection", options.get("projection"), scatter.Projection | None)
     if options.get("projection") == "tsne":

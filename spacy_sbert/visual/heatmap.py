@@ -16,18 +16,23 @@ from ..validation import validated
 from .page import STEPS, Picture, Text, as_rows, check_count, row_vector, token_vectors, unit_rows
 
 Order = Literal["similarity", "given"]
-_Head = Mapping[
-    str, object
-]  # of a row or column: its place, its number ("" for none) and its label
-MAX_TEXTS = 64  # on a side: more cells than can be read
-_MAX_TOKENS = 128  # of a text
-_MAX_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
-_MIN_RANGE = 0.01  # difference between similarities that the colours of a picture span
-_MIN_GAP = 0.15  # of the length of the legend, between two numbers
+# Of a row or column: its place, its number ("" for none) and its label
+_Head = Mapping[str, object]
+# On a side: more cells than can be read
+MAX_TEXTS = 64
+# Of a text
+_MAX_TOKENS = 128
+# Similarities of tokens, about 3 MB of the page
+_MAX_NUMBERS = 10**6
+# Difference between similarities that the colours of a picture span
+_MIN_RANGE = 0.01
+# Of the length of the legend, between two numbers
+_MIN_GAP = 0.15
 _HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
 _ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
 _TOKENS_HINT = (
-    "The most similar token of each row is framed. Point at a cell, or move between cells with the arrow keys, to see "
+    "The most similar token of each row is framed. Point at a cell, or move between cells with "
+    "the arrow keys, to see "
     "both tokens in their texts."
 )
 
@@ -48,16 +53,18 @@ def heatmap(
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
     docs (Doc, Span or Iterable of them): the rows. columns: the columns; by default the same texts.
-    tokens (bool): whether to colour the tokens of two texts by their similarity to the other text, if the pipeline
-        keeps vectors of tokens.
-    low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture,
-        without those of texts to themselves, and for tokens theirs; if only one is given, the other is -1 or 1.
+    tokens (bool): whether to colour the tokens of two texts by their similarity to the other text,
+        if the pipeline keeps vectors of tokens.
+    low, high (float): the similarities of the outermost colours. By default the lowest and the
+        highest in the picture, without those of texts to themselves, and for tokens theirs; if only
+        one is given, the other is -1 or 1.
     title (str): above the picture.
-    order (str): "similarity", each side in the order of its dendrogram, see _similarity_order, or "given"; by default
-        as given for the sentences of a single Doc or Span and where there are columns, else by similarity.
+    order (str): "similarity", each side in the order of its dendrogram, see _similarity_order, or
+        "given"; by default as given for the sentences of a single Doc or Span and where there are
+        columns, else by similarity.
     RETURNS (Picture): a table.
-    RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or vectors that are
-        missing, of unequal widths or not finite.
+    RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or
+        vectors that are missing, of unequal widths or not finite.
     """
     square = columns is None
     by_similarity = order == "similarity" or (
@@ -76,7 +83,8 @@ def heatmap(
     )
     if tokens and numbers > _MAX_NUMBERS:
         raise ValueError(
-            f"The tokens of the texts have {numbers} similarities to the other side: expected at most {_MAX_NUMBERS}. "
+            f"The tokens of the texts have {numbers} similarities to the other side: expected at "
+            f"most {_MAX_NUMBERS}. "
             'Draw fewer texts, or set options = {"tokens": False}.'
         )
     data: dict[str, Any] = {"rows": [_shown_text(row, v if tokens else None) for row in rows]}
@@ -125,17 +133,20 @@ def tokens(
 
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
-    docs (Iterable of Doc or Span): two texts, the rows and the columns; or one Doc or Span that has two sentences.
+    docs (Iterable of Doc or Span): two texts, the rows and the columns; or one Doc or Span that has
+        two sentences.
     low, high (float), title (str): see heatmap.
     RETURNS (Picture): a table.
-    RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or if vectors are of
-        unequal widths or not finite.
+    RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or
+        if vectors are of unequal widths or not finite.
     """
-    texts = list(islice(as_rows(docs), 3))  # more than two are not drawn
+    # More than two are not drawn
+    texts = list(islice(as_rows(docs), 3))
     if len(texts) != 2:
         given = len(texts) if len(texts) < 3 else "3 or more"
         raise ValueError(
-            f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of them "
+            f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of "
+            "them "
             "(docs[:2]; --limit 2)."
         )
     (rows, u), (columns, v) = (_drawn_tokens(text, number) for number, text in enumerate(texts))
@@ -189,7 +200,8 @@ def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tup
     low, high = -1.0 if low is None else low, 1.0 if high is None else high
     if not (low < high and high > 0):
         raise ValueError(
-            f"Cannot give similarities from {low} to {high} colours: expected low below high, and high above 0."
+            f"Cannot give similarities from {low} to {high} colours: expected low below high, and "
+            "high above 0."
         )
     return low, high
 
@@ -198,17 +210,21 @@ def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     """Return the cosine, float64 (n, m), of each vector of u (n, width) and each of v (m, width), of length 1 or 0."""
     if u.shape[1] != v.shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
-    return numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may exceed them
+    # Rounding may exceed them
+    return numpy.clip(u @ v.T, -1.0, 1.0)
 
 
 def _similarity_order(cosines: numpy.ndarray) -> list[int]:
     """Return the order of the leaves of a dendrogram, turned so that neighbours are similar.
 
-    d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that the dendrogram allows
+    d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that
+    the dendrogram allows
 
-    Of an order and its reverse, that in which the first text comes before the last; n places of texts, from 0.
+    Of an order and its reverse, that in which the first text comes before the last; n places of
+    texts, from 0.
 
-    SOURCE: Bar-Joseph, Gifford and Jaakkola 2001, Fast optimal leaf ordering for hierarchical clustering.
+    SOURCE: Bar-Joseph, Gifford and Jaakkola 2001, Fast optimal leaf ordering for hierarchical
+        clustering.
     """
     n = len(cosines)
     if n < 3:
@@ -264,7 +280,10 @@ def _table(
 
 
 def _step(value: float, low: float, high: float) -> int:
-    """Return the step of the colour, -STEPS to STEPS: 0 is zero, or the end that is nearer to it; STEPS the farther."""
+    """Return the step of the colour, -STEPS to STEPS: 0 is zero, or the end that is nearer to it.
+
+    STEPS the farther.
+    """
     value = min(high, max(low, value))
     if low < 0 < high:
         return round(STEPS * value / max(-low, high))
@@ -292,9 +311,8 @@ def _shown_text(text: Text, others: numpy.ndarray | None) -> dict[str, object]:
 
 def _with_cosines(text: Text, places: Sequence[int], cosines: numpy.ndarray) -> dict[str, object]:
     """Return the tokens of a text, each with the space after it, and the cosines x 100 of those at these places."""
-    hundredths = dict(
-        zip(places, numpy.rint(100 * cosines).astype("int64").tolist(), strict=True)
-    )  # a smaller page
+    # A smaller page
+    hundredths = dict(zip(places, numpy.rint(100 * cosines).astype("int64").tolist(), strict=True))
     tokens = [clean(token.text_with_ws) for token in text]
     return {"tokens": tokens, "cosines": [hundredths.get(place) for place in range(len(tokens))]}
 
@@ -306,11 +324,13 @@ def _drawn_tokens(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
     }
     if not vectors:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors of tokens. Process it "
+            f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors "
+            "of tokens. Process it "
             "with an 'sbert' pipe whose token_vectors is true."
         )
     if len(vectors) > _MAX_TOKENS:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw has {len(vectors)} tokens: expected at most {_MAX_TOKENS}."
+            f"Number {number} (from 0) of the texts to draw has {len(vectors)} tokens: expected "
+            f"at most {_MAX_TOKENS}."
         )
     return list(vectors), unit_rows(vectors.values())

@@ -15,7 +15,8 @@ from ..similarity import checked, unit_length
 from ..validation import short_repr
 
 Text = Doc | Span
-_EXCERPT = 50  # characters of a text in a message
+# Characters of a text in a message
+_EXCERPT = 50
 
 
 def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
@@ -24,8 +25,10 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
         doc = doc_vectors.doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(
-                f"Cannot draw the sentences of '{doc.text[:_EXCERPT]}': the Doc has no sentence boundaries. Put "
-                "a sentencizer, senter or parser into the pipeline, or give a list of Docs or Spans."
+                f"Cannot draw the sentences of '{doc.text[:_EXCERPT]}': the Doc has no sentence "
+                "boundaries. Put "
+                "a sentencizer, senter or parser into the pipeline, or give a list of Docs or "
+                "Spans."
             )
         docs = [sentence for sentence in docs.sents if sentence.text.strip()]  # type: ignore[union-attr]
     for number, row in enumerate(docs):
@@ -41,28 +44,37 @@ def check_count(n: int, least: int, most: int) -> None:
     """Raise ValueError if a picture cannot have so many texts."""
     if n < least:
         raise ValueError(
-            f"Cannot draw {n} texts: expected at least {least}. Give more; for the sentences of one Doc give the Doc "
+            f"Cannot draw {n} texts: expected at least {least}. Give more; for the sentences of "
+            "one Doc give the Doc "
             "itself, not a list of it."
         )
     if n > most:
         raise ValueError(
-            f"Cannot draw {n} texts: expected at most {most}. Choose some (docs[:{most}]; --limit {most}), or "
+            f"Cannot draw {n} texts: expected at most {most}. Choose some (docs[:{most}]; --limit "
+            f"{most}), or "
             'draw a map (style="map"; --style map).'
         )
 
 
 def row_vector(row: Text, number: int) -> numpy.ndarray:
-    """Return a copy of the vector of a text, which does not keep its Doc in memory; number: for messages."""
+    """Return a copy of the vector of a text, which does not keep its Doc in memory.
+
+    number: for messages.
+    """
     vector = _vector_of(row)
     if vector is None:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw, '{row.text[:_EXCERPT]}', has no vector. Leave it out."
+            f"Number {number} (from 0) of the texts to draw, '{row.text[:_EXCERPT]}', has no "
+            "vector. Leave it out."
         )
     return vector.copy()
 
 
 def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
-    """Return vectors scaled to length 1, float64 (n, width). RAISES (ValueError): if widths differ, or for NaN."""
+    """Return vectors scaled to length 1, float64 (n, width).
+
+    RAISES (ValueError): if widths differ, or for NaN.
+    """
     vectors = list(vectors)
     for vector in vectors:
         if vector.shape != vectors[0].shape:
@@ -71,7 +83,10 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
 
 
 def token_vectors(text: Text) -> dict[int, numpy.ndarray]:
-    """Return the vectors of the tokens that have one, by their index; none if the pipe did not keep them."""
+    """Return the vectors of the tokens that have one, by their index.
+
+    None if the pipe did not keep them.
+    """
     kept = all("states" in record.data for record in doc_vectors.find(doc_vectors.doc_of(text)))
     found = ((index, _vector_of(token)) for index, token in enumerate(text) if kept)
     return {index: vector for index, vector in found if vector is not None}
@@ -84,7 +99,8 @@ def _vector_of(text: Text | Token) -> numpy.ndarray | None:
     return to_numpy(text.vector) if text.has_vector else None
 
 
-STEPS = 20  # colours on either side of zero
+# Colours on either side of zero
+STEPS = 20
 # A similarity of -1, -0.5, 0, 0.5 and 1.
 LIGHT = ("#7a2e00", "#e39246", "#f4f4f2", "#74acdb", "#0b2f6b")
 DARK = ("#ffd0a1", "#b0611c", "#2a2f38", "#2f76b8", "#bfe0ff")
@@ -109,7 +125,8 @@ DARK_LABELS = (
     "#ff8d85",
     "#b5c0ce",
 )
-_EQUAL_CONTRAST = 0.179  # the relative luminance that contrasts as much with black as with white
+# The relative luminance that contrasts as much with black as with white
+_EQUAL_CONTRAST = 0.179
 
 
 def _scale(stops: Sequence[str]) -> list[str]:
@@ -121,7 +138,10 @@ def _scale(stops: Sequence[str]) -> list[str]:
 
 
 def _variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
-    """Return the CSS variables of a theme: v and i, the colour of each step and the ink on it; c, those of labels."""
+    """Return the CSS variables of a theme: v and i, the colour of each step and the ink on it.
+
+    C, those of labels.
+    """
     colours = _scale(stops)
     variables = {f"v{place}": colour for place, colour in enumerate(colours)}
     variables |= {f"i{place}": _ink(colour) for place, colour in enumerate(colours)}
@@ -139,7 +159,8 @@ def _ink(colour: str) -> str:
 class Picture:
     """What is drawn.
 
-    template: its path in the package; it extends visual/figure.html. title, note: above it. lang: of the texts.
+    template: its path in the package; it extends visual/figure.html. title, note: above it. lang:
+        of the texts.
     drawn: the variables of the template. data (JSON): what the script shows on demand.
     """
 

@@ -17,24 +17,36 @@ from ..validation import Seed, validated
 from .page import LIGHT_LABELS, Picture, Text, as_rows, check_count, row_vector, unit_rows
 from .projection import MAX_TSNE, import_tsne, pca, tsne
 
-MOST = 20_000  # points
-MOST_CHARACTERS = 500  # of a text that is shown
+# Points
+MOST = 20_000
+# Of a text that is shown
+MOST_CHARACTERS = 500
 WIDTH, HEIGHT = 760, 560
 TOP, EDGE = 34, 12
-FIELD = 52, TOP, WIDTH - EDGE, HEIGHT - 44  # left, top, right and bottom: of a map with axes
-WHOLE = EDGE, TOP, WIDTH - EDGE, HEIGHT - EDGE  # of one without
-MARGIN = 12.0  # between the outermost points and the frame
+# left, top, right and bottom: of a map with axes
+FIELD = 52, TOP, WIDTH - EDGE, HEIGHT - 44
+# Of one without
+WHOLE = EDGE, TOP, WIDTH - EDGE, HEIGHT - EDGE
+# Between the outermost points and the frame
+MARGIN = 12.0
 Projection = Literal["pca", "tsne"]
-LEAST_TSNE = 50  # points: fewer are projected by PCA unless asked otherwise
+# points: fewer are projected by PCA unless asked otherwise
+LEAST_TSNE = 50
 HINT = (
-    "Point at the map, or move along the texts with the arrow keys, to read them. Zoom with the buttons, the keys + "
+    "Point at the map, or move along the texts with the arrow keys, to read them. Zoom with the "
+    "buttons, the keys + "
     "and -, two fingers, or the wheel after a click; then drag."
 )
-DENSE = 1000  # points, of which more have no outlines: these would cover the points
-LAYERS = 6  # of a dense map: where see-through points of one path overlap, they are painted once
-OPAQUE, FAINT, SPARSE = 0.85, 0.35, 300  # the opacity of up to SPARSE points, and the least of more
-SMALL_SCREEN = 1.8  # times as large are the points there
-LONGEST = 32  # characters of a name on the map; the button has all of it
+# points, of which more have no outlines: these would cover the points
+DENSE = 1000
+# Of a dense map: where see-through points of one path overlap, they are painted once
+LAYERS = 6
+# The opacity of up to SPARSE points, and the least of more
+OPAQUE, FAINT, SPARSE = 0.85, 0.35, 300
+# Times as large are the points there
+SMALL_SCREEN = 1.8
+# Characters of a name on the map; the button has all of it
+LONGEST = 32
 
 
 @validated
@@ -49,17 +61,19 @@ def scatter(
 ) -> Picture:
     """Draw a collection as points on a plane.
 
-    docs (Doc, Span or Iterable of them): the texts. labels (Iterable): a label or number of a cluster for each of them,
-        which decides the colour and shape of its point; of more than 40 different ones the 39 of the most texts
-        have their own, and the others one together.
-    projection (str): "pca", the first two principal components of the vectors brought to length 1, or "tsne". By
-        default t-SNE if scikit-learn is installed and there are 50 texts or more, else PCA.
+    docs (Doc, Span or Iterable of them): the texts. labels (Iterable): a label or number of a
+        cluster for each of them, which decides the colour and shape of its point; of more than 40
+        different ones the 39 of the most texts have their own, and the others one together.
+    projection (str): "pca", the first two principal components of the vectors brought to length 1,
+        or "tsne". By default t-SNE if scikit-learn is installed and there are 50 texts or more,
+        else PCA.
     seed (int): of t-SNE. title (str): above the picture.
-    terms (bool): whether labels are named by the words that tell their texts from others, see class_terms; by default
-        if they are the numbers of clusters.
+    terms (bool): whether labels are named by the words that tell their texts from others, see
+        class_terms; by default if they are the numbers of clusters.
     RETURNS (Picture): an SVG with a legend.
-    RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for each text, an unknown
-        projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
+    RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for
+        each text, an unknown projection, or vectors that are missing, of unequal widths, not
+        finite, or all of one direction.
     RAISES (ImportError): for t-SNE without scikit-learn.
     """
     if projection == "tsne":
@@ -83,7 +97,8 @@ def scatter(
             "description": note,
             "drawing": axes_drawn + _points(places, group, size),
             "opacity": _opacity(len(places)),
-            "labels": [  # whose buttons show only their points
+            # Whose buttons show only their points
+            "labels": [
                 {
                     "name": name,
                     "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)),
@@ -112,7 +127,10 @@ def scatter(
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
-    """Return the shown text, words and vector of length 1 of each text, and the language; keep no Doc."""
+    """Return the shown text, words and vector of length 1 of each text, and the language.
+
+    Keep no Doc.
+    """
     texts: list[str] = []
     words: list[list[str]] = []
     vectors: list[numpy.ndarray] = []
@@ -136,11 +154,15 @@ def _project(
     """Return the points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
     if projection == "tsne":
         note = (
-            f"Projection: t-SNE, seed {seed}. Neighbours are similar; distances between groups, and their sizes, mean "
+            f"Projection: t-SNE, seed {seed}. Neighbours are similar; distances between groups, "
+            "and their sizes, mean "
             "nothing."
         )
         if len(vectors) > MAX_TSNE:
-            note += f" t-SNE placed {MAX_TSNE} texts, chosen at random; each other one stands among its nearest of these."
+            note += (
+                f" t-SNE placed {MAX_TSNE} texts, chosen at random; each other one stands among "
+                "its nearest of these."
+            )
         return tsne(vectors, seed=seed), [], note
     points, shares = pca(vectors)
     axes = [
@@ -148,7 +170,8 @@ def _project(
         for axis, share in enumerate(shares, 1)
     ]
     note = (
-        f"Projection: principal components (PCA). The two axes hold {100 * shares.sum():.1f} % of the variance of the "
+        f"Projection: principal components (PCA). The two axes hold {100 * shares.sum():.1f} % of "
+        "the variance of the "
         "vectors: texts that lie close together here may be far apart along the other axes."
     )
     return points, axes, note
@@ -161,7 +184,8 @@ def _place(
     start, ceiling, end, floor = field
     low, high = points.min(axis=0), points.max(axis=0)
     size = numpy.array([end - start, floor - ceiling])
-    unit = ((high - low) / (size - 2 * MARGIN)).max()  # a pixel
+    # A pixel
+    unit = ((high - low) / (size - 2 * MARGIN)).max()
     middle, reach = (low + high) / 2, unit * size / 2
     (left, bottom), (right, top) = middle - reach, middle + reach
     across = Axis.spanning(left, right, start, end, inside=True)
@@ -174,7 +198,10 @@ def _place(
 
 
 def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: float) -> Markup:
-    """Return a path for each label, which is quick to draw; of a dense map one for each label in each layer."""
+    """Return a path for each label, which is quick to draw.
+
+    Of a dense map one for each label in each layer.
+    """
     is_dense, labels = len(places) > DENSE, max(group) + 1
     paths: list[list[str]] = [[] for _ in range(labels * (LAYERS if is_dense else 1))]
     for at, ((x, y), place) in enumerate(zip(places, group, strict=True)):
@@ -216,22 +243,32 @@ _PLUS_CORNERS = (
     (0.42, 0.42),
 )
 _PLUS = (*_PLUS_CORNERS, *((-x, -y) for x, y in _PLUS_CORNERS))
+# Star
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
-    (),  # circle
-    ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),  # square
-    ((0.0, -1.3), (1.25, 0.9), (-1.25, 0.9)),  # triangle
-    ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)),  # diamond
-    ((0.0, 1.3), (-1.25, -0.9), (1.25, -0.9)),  # triangle upside down
+    # Circle
+    (),
+    # Square
+    ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    # Triangle
+    ((0.0, -1.3), (1.25, 0.9), (-1.25, 0.9)),
+    # Diamond
+    ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)),
+    # Triangle upside down
+    ((0.0, 1.3), (-1.25, -0.9), (1.25, -0.9)),
     _PLUS,
-    ((-1.5, -0.55), (1.5, -0.55), (1.5, 0.55), (-1.5, 0.55)),  # wide rectangle
+    # Wide rectangle
+    ((-1.5, -0.55), (1.5, -0.55), (1.5, 0.55), (-1.5, 0.55)),
     tuple(
         (r * sin(pi * corner / 5), -r * cos(pi * corner / 5))
         for corner, r in enumerate((1.55, 0.65) * 5)
-    ),  # star
-    tuple(((x - y) / 2**0.5, (x + y) / 2**0.5) for x, y in _PLUS),  # cross
-    ((-0.55, -1.5), (0.55, -1.5), (0.55, 1.5), (-0.55, 1.5)),  # high rectangle
+    ),
+    # Cross
+    tuple(((x - y) / 2**0.5, (x + y) / 2**0.5) for x, y in _PLUS),
+    # High rectangle
+    ((-0.55, -1.5), (0.55, -1.5), (0.55, 1.5), (-0.55, 1.5)),
 )
-MOST_LABELS = lcm(len(LIGHT_LABELS), len(_SHAPES))  # 40: then colour and shape begin again together
+# 40: then colour and shape begin again together
+MOST_LABELS = lcm(len(LIGHT_LABELS), len(_SHAPES))
 
 
 def _kind(place: int) -> str:
@@ -258,7 +295,8 @@ def _compact_groups(
 ) -> Iterable[tuple[int, float, float]]:
     """Yield the groups that keep together, the largest first, and their middles, in pixels.
 
-    More than half of the points within the median distance of a group's points from its middle are its own.
+    More than half of the points within the median distance of a group's points from its middle are
+    its own.
     """
     points, of = numpy.array(places), numpy.array(group)
     for place, _ in Counter(group).most_common():
@@ -284,15 +322,16 @@ def class_terms(
 
     W(t, c) = tf(t, c) / |c| log(1 + A / tf(t))
 
-    tf(t, c) is how often the term t occurs in group c, |c| how many words the group has, tf(t) how often the term
-    occurs in all groups, and A the mean number of words of a group that has any. Of equal terms the first in the
-    alphabet comes first.
+    tf(t, c) is how often the term t occurs in group c, |c| how many words the group has, tf(t) how
+    often the term occurs in all groups, and A the mean number of words of a group that has any. Of
+    equal terms the first in the alphabet comes first.
 
-    words (Iterable of lists of str): the words of each text. group (Sequence[int]): the group of each text, from 0.
+    words (Iterable of lists of str): the words of each text. group (Sequence[int]): the group of
+        each text, from 0.
     groups (int): the number of groups. count (int): the number of terms for each group.
     RETURNS (list of lists of str): fewer for a group with fewer different words.
-    SOURCE: Grootendorst 2022, BERTopic: Neural topic modeling with a class-based TF-IDF procedure, section 3.3; tf
-        divided by |c| as in its software.
+    SOURCE: Grootendorst 2022, BERTopic: Neural topic modeling with a class-based TF-IDF procedure,
+        section 3.3; tf divided by |c| as in its software.
     """
     counts: list[Counter[str]] = [Counter() for _ in range(groups)]
     for tokens, place in zip(words, group, strict=True):
@@ -307,7 +346,8 @@ def class_terms(
     return terms
 
 
-_MISSING = {"None", "nan", "NaT", "<NA>"}  # labels, of Python, NumPy and pandas
+# labels, of Python, NumPy and pandas
+_MISSING = {"None", "nan", "NaT", "<NA>"}
 
 
 def _named(
@@ -315,7 +355,8 @@ def _named(
 ) -> tuple[list[str], list[int]]:
     """Return the names of the distinct labels in order of appearance, and the index of each text's label among them.
 
-    Of more than MOST_LABELS the largest keep their names. terms: see scatter. words: of each text, see words_of.
+    Of more than MOST_LABELS the largest keep their names. terms: see scatter. words: of each text,
+    see words_of.
     """
     if labels is None:
         if terms:
@@ -346,13 +387,13 @@ def _named(
         isinstance(label, Integral) and not isinstance(label, bool) for label in labels
     )
     if terms or (terms is None and are_clusters):
-        are_clusters = are_clusters or all(
-            re.fullmatch(r"-1|\d+", label) for label in counts
-        )  # as read from a table
+        # As read from a table
+        are_clusters = are_clusters or all(re.fullmatch(r"-1|\d+", label) for label in counts)
         described = [
             ", ".join(own) for own in class_terms(words, group, len(names) + 1)[: len(names)]
         ]
-        if are_clusters and "-1" in places:  # the number of texts that are in no cluster
+        # The number of texts that are in no cluster
+        if are_clusters and "-1" in places:
             described[places["-1"]] = "no cluster"
         names = [
             f"{name}: {words}" if words else name

@@ -108,7 +108,9 @@ def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch
 
 
 def test_loaded_pipes(pipeline):
-    """The precision is that of the config unless it is given; without a pipeline it is the default encoder."""
+    """The precision is that of the config unless it is given; without a pipeline it is the default
+    encoder.
+    """
     for given, expected in (
         (None, "float32"),
         ("bfloat16", "bfloat16"),
@@ -177,7 +179,8 @@ def search(tmp_path):
 
 
 def test_encode_index_and_search(make_nlp, search, tmp_path, monkeypatch):
-    monkeypatch.setattr(ivfpq, "_MIN_ROWS", 600)  # FAISS trains on less, and says so
+    # FAISS trains on less, and says so
+    monkeypatch.setattr(ivfpq, "_MIN_ROWS", 600)
     make_nlp().to_disk(tmp_path / "nlp")
     (tmp_path / "texts").mkdir()
     for number in range(2):

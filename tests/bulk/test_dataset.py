@@ -1,4 +1,6 @@
-"""Folders of files to folders of vectors: the bytes of single files, each shard once, and what is refused."""
+"""Folders of files to folders of vectors: the bytes of single files, each shard once, and what is
+refused.
+"""
 
 import sys
 
@@ -90,9 +92,8 @@ def test_second_run(encode, tmp_path):
     (out / "part1.txt.npy.json").unlink()
     (out / "deep" / "part3.txt.npy").write_bytes(b"half")
     manifest = (out / "part5.txt.npy.json").read_text()
-    (out / "part5.txt.npy.json").write_text(
-        manifest.replace('"rows": 5', '"rows": 6')
-    )  # its checksum is wrong
+    # Its checksum is wrong
+    (out / "part5.txt.npy.json").write_text(manifest.replace('"rows": 5', '"rows": 6'))
     report = encode()
     assert (report.done, report.parts, report.rows) == (N_FILES - 3, N_FILES, N_ROWS)
     assert contents(out) == expected
@@ -197,7 +198,8 @@ def test_refused(source, pipeline, tmp_path, monkeypatch):
         (tmp_path / "none", {}, ValueError, "none"),
         (source, {}, ValueError, "README.md"),
         ("nothing://there", {}, ValueError, "nothing://there"),
-        (source, {"dtype": "float8"}, ValueError, "dtype"),  # these before any work
+        # These before any work
+        (source, {"dtype": "float8"}, ValueError, "dtype"),
         (source, {"window": 0}, ValueError, "window"),
         (source, {"colour": "red"}, TypeError, "colour"),
         (source, {"with_text": True}, ValueError, "text"),
@@ -250,7 +252,9 @@ def test_worker(source, pipeline, tmp_path):
     "place", ["texts/vectors", "texts", "texts/sub/../vectors", "link/vectors", "texts/away"]
 )
 def test_a_target_in_the_source_is_refused(tmp_path, place):
-    """Before anything is loaded, through a link, too; its vectors would be read as texts by the next call."""
+    """Before anything is loaded, through a link, too; its vectors would be read as texts by the
+    next call.
+    """
     (tmp_path / "texts" / "sub").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("A man.\n")

@@ -1,4 +1,6 @@
-"""Every row of a file is a text, whatever the format, and a bad one has a place; an array or a table is written."""
+"""Every row of a file is a text, whatever the format, and a bad one has a place; an array or a
+table is written.
+"""
 
 import csv
 import gzip

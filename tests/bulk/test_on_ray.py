@@ -1,4 +1,6 @@
-"""The same folder on Ray: local clusters that lose a node or their driver, and a store that speaks S3."""
+"""The same folder on Ray: local clusters that lose a node or their driver, and a store that speaks
+S3.
+"""
 
 import json
 import os
@@ -101,7 +103,9 @@ def test_killed_node(source, pipeline, expected, tmp_path):
 
 
 def kill_amid_a_part(nodes, scratch, driver):
-    """Kill the processes of a node other than the head when one of its workers has a part in its hands."""
+    """Kill the processes of a node other than the head when one of its workers has a part in its
+    hands.
+    """
     end = time.monotonic() + 300
     while time.monotonic() < end and driver.poll() is None:
         for node in nodes.worker_nodes:
@@ -140,7 +144,8 @@ def test_killed_driver(source, pipeline, expected, tmp_path):
         time.sleep(rng.random())
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        time.sleep(2)  # until its workers have noticed
+        # Until its workers have noticed
+        time.sleep(2)
         now = times(out)
         assert {path: now[path] for path in done} == done
         done = now

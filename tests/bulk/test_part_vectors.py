@@ -1,4 +1,6 @@
-"""The files of a data set read as one array, whatever their format; a file that is not what was written is found."""
+"""The files of a data set read as one array, whatever their format; a file that is not what was
+written is found.
+"""
 
 from shutil import copytree
 
@@ -9,9 +11,8 @@ from spacy_sbert.bulk import PartVectors, encode_dataset
 from spacy_sbert.bulk.dataset_folder import RemoteFolder
 
 pytest.importorskip("pyarrow")
-TEXTS = [
-    [f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)
-]  # of each file
+# Of each file
+TEXTS = [[f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)]
 
 
 @pytest.fixture(scope="module", params=[".npy", ".parquet"])

@@ -134,7 +134,9 @@ def test_resume(sbert, given, unbroken, interrupt, encoded, tmp_path, n_windows)
 
 
 def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch, threads):
-    """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of threads."""
+    """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of
+    threads.
+    """
     shim, budgets, whole = find_transformer("sbert", sbert.model).shim, [], module.encode_windows
 
     def watched(*args, **kwargs):
@@ -262,9 +264,8 @@ def test_full_disk(sbert, given, interrupt, tmp_path, suffix):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     output = tmp_path / f"out{suffix}"
     try:
-        resource.setrlimit(
-            resource.RLIMIT_FSIZE, (2300, hard)
-        )  # a window has less, the output more
+        # A window has less, the output more
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2300, hard))
         with pytest.raises(
             OSError, match=r"Cannot write .*File too large\. What was there before stays"
         ) as raised:

@@ -1,4 +1,6 @@
-"""Stored vectors index as an array of NumPy does, or refuse by name: forms of an index by classes, counted."""
+"""Stored vectors index as an array of NumPy does, or refuse by name: forms of an index by classes,
+counted.
+"""
 
 import hashlib
 import os
@@ -170,7 +172,8 @@ def test_a_file_replaced_by_one_that_is_as_old_is_refused(stored, kind, times, t
                 opened[0]
     finally:
         shutil.move(tmp_path / "before", path)
-    assert vectors[0].any()  # moved, but the same
+    # moved, but the same
+    assert vectors[0].any()
 
 
 def test_a_copied_folder_is_compared_once(stored, tmp_path, monkeypatch):

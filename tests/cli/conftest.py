@@ -55,7 +55,9 @@ def nlp_folder(
 
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with texts, all pairs of them with scores from 0 to 2, and as the STS benchmark has them."""
+    """A folder with texts, all pairs of them with scores from 0 to 2, and as the STS benchmark has
+    them.
+    """
     at = tmp_path_factory.mktemp("tables")
     (at / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     pairs = [(a, b) for a in TEXTS for b in TEXTS if a < b]

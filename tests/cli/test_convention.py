@@ -1,4 +1,6 @@
-"""The convention of the command line, which docs/using.md states: of all commands, and of those that load a pipe."""
+"""The convention of the command line, which docs/using.md states: of all commands, and of those
+that load a pipe.
+"""
 
 import json
 import re
@@ -16,7 +18,8 @@ from invoking import invoke, said
 from spacy_sbert.cli import app
 
 COMMANDS = typer.main.get_command(app).commands
-SHORT = {  # letters with another meaning in one command
+# Letters with another meaning in one command
+SHORT = {
     ("encode", "-g"): "--gpu-ids",
     ("train", "-c"): "--code",
     ("cluster", "-n"): "--n-clusters",
@@ -66,7 +69,8 @@ def test_letter_means_one_option():
 
 
 def test_options_that_all_commands_share():
-    assert set(COMMANDS) - with_option("--quiet") == {"train"}  # it has a log
+    # It has a log
+    assert set(COMMANDS) - with_option("--quiet") == {"train"}
     assert set(COMMANDS) - with_option("--pipe") == {
         *("compare", "convert", "convert-transformer", "index", "init-config", "train")
     }
@@ -81,13 +85,15 @@ def test_options_that_all_commands_share():
         "train",
     }
     assert set(COMMANDS) - with_option("--overwrite") == folders
-    loading = with_option("--pipe") - {"import"}  # which makes a pipe
+    # Which makes a pipe
+    loading = with_option("--pipe") - {"import"}
     assert loading <= with_option("--code") and loading - {
         "card",
         "export",
         "hub-card",
     } <= with_option("--gpu-id")
-    assert with_option("--id-column") == {"cluster", "encode", "mine", "search"}  # which keep rows
+    # Which keep rows
+    assert with_option("--id-column") == {"cluster", "encode", "mine", "search"}
     assert with_option("--name") == {"card", "hub-card"} and with_option("--pipeline") == {"encode"}
 
 
@@ -98,11 +104,13 @@ def test_pipeline_is_the_first_argument():
             for one in command.params
             if one.param_type_name == "argument"
         ]
-        if "pipeline" in arguments and name != "hub-card":  # which begins with the repository
+        # Which begins with the repository
+        if "pipeline" in arguments and name != "hub-card":
             assert arguments[0] == "pipeline", name
 
 
-RUNS = {  # arguments after PIPELINE, and the output
+# Arguments after PIPELINE, and the output
+RUNS = {
     "benchmark": ("data -o {out}.json --any-count --bootstrap 0", "{out}.json"),
     "card": ("--overwrite", "{pipeline}/README.md"),
     "cluster": ("texts.txt {out}.jsonl --method hierarchical --n-clusters 3", "{out}.jsonl"),
@@ -125,7 +133,9 @@ spacy.registry.span_getters("own.spans.v1")(sentence_spans)
 
 @pytest.fixture(scope="module")
 def folder(tiny_bert, tables, tmp_path_factory):
-    """A pipeline of two pipes that needs code, the encoder of the first in the hub's cache, and texts."""
+    """A pipeline of two pipes that needs code, the encoder of the first in the hub's cache, and
+    texts.
+    """
     at = shutil.copytree(tables, tmp_path_factory.mktemp("convention") / "at")
     nlp = spacy.blank("en")
     for name, pooling in (("first", "mean"), ("second", "max")):
@@ -181,17 +191,19 @@ def result(command, output):
 
 
 LONG = ("benchmark", "cluster", "distill-static", "fit-meta", "mine", "visualize")
-LOADING = sorted(
-    with_option("--pipe") - {"hub-card", "import"}
-)  # which needs the hub, and which makes a pipe
+# Which needs the hub, and which makes a pipe
+LOADING = sorted(with_option("--pipe") - {"hub-card", "import"})
 
 
 @pytest.mark.parametrize(
     "command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in LOADING]
 )
 def test_code_pipe_and_name(inside, command):
-    """Code is imported before loading; the results of a pipe are those of its encoder, given by its name."""
-    if command in ("card", "evaluate", "search"):  # all load by one function
+    """Code is imported before loading; the results of a pipe are those of its encoder, given by its
+    name.
+    """
+    # All load by one function
+    if command in ("card", "evaluate", "search"):
         assert "own.spans.v1" in run(command, "own", "without", code=1)
     options = () if command == "fit-meta" else ("--pipe", "first")
     found = run(command, "own", "with", "--code", "code.py", *options)

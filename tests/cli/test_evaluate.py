@@ -81,7 +81,8 @@ def test_benchmark_and_compare(folder):
     shutil.copy("words.json", "again.json")
     done = invoke("compare", "words.json", "again.json", "--quiet")
     assert "one and the same model" in done.stdout and done.stderr == ""
-    shutil.copytree("nlp", "sts/model-best")  # without a name of its own
+    # Without a name of its own
+    shutil.copytree("nlp", "sts/model-best")
     invoke("benchmark", "sts/model-best", "data", "--suite", "sts", *FEW[2:], "-o", "sts.json")
     done = invoke("compare", "sts.json", shutil.copy("sts.json", "again.json"))
     assert "# Comparison of sts/model-best (sts), sts/model-best (again)" in done.stdout
@@ -153,7 +154,8 @@ def test_convert_a_table(folder):
     assert [span.text for span in doc.spans["sbert"]] == ["Two.", "One."]
     assert doc.spans["sbert"].attrs == {"score": 1.0, "label": "x"}
     done = said("convert", SAMPLE / "nli-train.jsonl", "nli.spacy", "--format", "nli")
-    assert "Wrote 360 pairs" in done  # three have no label
+    # Three have no label
+    assert "Wrote 360 pairs" in done
 
 
 def test_distill_static(folder):
@@ -180,9 +182,8 @@ def own_table(folder):
 
 def test_evaluate_a_table(folder, tiny_bert):
     """The same scores as in the layout of the STS benchmark, and as with all options."""
-    said(
-        "evaluate", tiny_bert, own_table(folder), "-o", "before.json"
-    )  # an encoder without training
+    # An encoder without training
+    said("evaluate", tiny_bert, own_table(folder), "-o", "before.json")
     assert json.loads((folder / "before.json").read_text())["pairs"] == 40
     path = own_table(folder)
     done = said("evaluate", "nlp", path, "-o", "found.json")
@@ -215,7 +216,8 @@ def test_convert_a_table_of_found_columns(folder):
     assert scores["spacy"].read_bytes() == scores["csv"].read_bytes()
     said("convert", "own.csv", "pairs.spacy", "-m", "left,right")
     (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("xx"))
-    assert "score" not in doc.reference.spans["sbert"].attrs  # as the options say: texts alone
+    # As the options say: texts alone
+    assert "score" not in doc.reference.spans["sbert"].attrs
 
 
 def test_errors_of_a_table(folder):

@@ -1,4 +1,6 @@
-"""From a table of one's own to a config, to a trained and scored pipeline, without a setting by hand."""
+"""From a table of one's own to a config, to a trained and scored pipeline, without a setting by
+hand.
+"""
 
 import json
 
@@ -12,7 +14,8 @@ from spacy.util import load_config
 from spacy_sbert.readers.infer_schema import find_table
 
 GRADES = [0, 1.5, 2.5, 4, 5, 3]
-TABLES = {  # header, columns, measure
+# header, columns, measure
+TABLES = {
     "graded": (("id", "one", "two", "sim"), (int, text, text, cycle(*GRADES)), "sts_spearman"),
     "binary": (("id", "one", "two", "same"), (int, text, text, cycle(0, 1)), "pair_ap"),
     "labelled": (
@@ -23,7 +26,8 @@ TABLES = {  # header, columns, measure
     "positives": (("one", "two"), (text, text), "pair_ap"),
     "triplets": (("a", "p", "n"), (text, text, text), "triplet_acc"),
 }
-QUICK = ("graded", "positives")  # test_roles trains on labels
+# test_roles trains on labels
+QUICK = ("graded", "positives")
 
 
 def table(path, name):
@@ -81,12 +85,12 @@ def test_config_is_trained_and_scored(tmp_path, name, tiny_bert):
     assert f"--checkpoint-every {config['training']['eval_frequency']}, and then --resume" in said
     assert ("Columns not used: id" in said) == ("id" in header)
     assert config["training"]["eval_frequency"] == max(1, (steps - 1) // 10)
-    assert config["training"]["patience"] == steps  # two epochs at least
+    # Two epochs at least
+    assert config["training"]["patience"] == steps
     train(out, tmp_path / "training", overrides={"training.logger.progress_bar": False})
     nlp = spacy.load(tmp_path / "training/model-best")
-    assert measure in nlp.meta["performance"] and weighted(nlp.config) == {
-        measure: 1.0
-    }  # and no mean with another
+    # And no mean with another
+    assert measure in nlp.meta["performance"] and weighted(nlp.config) == {measure: 1.0}
     assert nlp("the cat").vector.any()
     said = run("evaluate", tmp_path / "training/model-best", paths[1])
     assert "Columns as in its training" in said and "Examples 60" in said.replace("  ", " ")
@@ -116,12 +120,14 @@ def test_decimal_commas_are_not_labels(tmp_path):
     path = graded(tmp_path / "own.csv", ["0,5", "2,0", "4,5"])
     with pytest.raises(ValueError, match=r"line 2: expected a number.*'0,5' \(60 of its 60"):
         find_table(path)
-    codes = ["12", "24a", "12b"]  # of which a third are numbers
+    # Of which a third are numbers
+    codes = ["12", "24a", "12b"]
     assert (
         find_table(graded(tmp_path / "codes.csv", codes, header=("one", "two", "verdict"))).kind
         == "labelled"
     )
-    labels = [1, 2, "none"]  # mostly numbers, under a name that says what they are
+    # Mostly numbers, under a name that says what they are
+    labels = [1, 2, "none"]
     assert (
         find_table(graded(tmp_path / "labels.csv", labels, header=("one", "two", "label"))).kind
         == "labelled"
@@ -191,7 +197,8 @@ def test_many_far_scores_decide_the_range(tmp_path):
     with pytest.raises(ValueError, match="line 33"):
         find_table(one, min_score=0)
     half = graded(tmp_path / "half.csv", [1, 3, 5], {33: 0.5})
-    assert find_table(half).columns.min_score == 0  # 0 to 5, which is little wider
+    # 0 to 5, which is little wider
+    assert find_table(half).columns.min_score == 0
 
 
 def test_wrong_tables_are_refused_before_training(tmp_path):

@@ -57,7 +57,8 @@ def test_cluster_keeps_columns(source, target):
     assert [(int(row["row"]), row["text"], row["note"]) for row in found] == [
         (i, TEXTS[i], f"note {i}, more") for i in kept
     ]
-    assert [int(row["cluster_2"]) for row in found] == [i % 2 for i in kept]  # the name was taken
+    # The name was taken
+    assert [int(row["cluster_2"]) for row in found] == [i % 2 for i in kept]
     tags = ["tags"] if source == "a.jsonl" else []
     assert list(found[0]) == ["cluster", "name", "row", "id", "text", "cluster_2", "note", *tags]
     assert [row["tags"] for row in found if row.get("tags")] == ['["x"]' for _ in tags]
@@ -85,14 +86,14 @@ def test_search_has_ids():
             "--quiet",
             *options,
         )
-        return sorted(
-            (row["row"], row.get("id"), row["text"]) for row in read("f.jsonl")
-        )  # equal texts score the same
+        # Equal texts score the same
+        return sorted((row["row"], row.get("id"), row["text"]) for row in read("f.jsonl"))
 
     expected = found("a.csv", *COLUMNS)
     assert {(1, "t1", "a dog ran"), (5, "t5", "a dog ran")} < set(expected)
     index = ("--index", "index", "--kind", "flat")
-    assert found("a.csv", *COLUMNS, *index) == expected  # builds it
+    # Builds it
+    assert found("a.csv", *COLUMNS, *index) == expected
     assert found("a.csv", *COLUMNS, "--index", "index") == found("index") == expected
     without = [(row, None, text) for row, _, text in expected]
     assert found("a.csv", "--column", "body", "--index", "index") == without
@@ -101,7 +102,8 @@ def test_search_has_ids():
         == found("plain")
         == without
     )
-    assert found("a.csv", *COLUMNS, "--index", "plain") == expected  # the ids are in the file
+    # The ids are in the file
+    assert found("a.csv", *COLUMNS, "--index", "plain") == expected
     assert "--id-column" in said("search", "nlp", "index", "he", "--id-column", "sku", code=1)
     for old, new in (("t5", "t9"), ("a dog ran", "a dog runs")):
         text = Path("a.csv").read_text(encoding="utf8")

@@ -1,4 +1,6 @@
-"""Commands that write: bars or --quiet, what was written, and nothing that exists is replaced without --overwrite."""
+"""Commands that write: bars or --quiet, what was written, and nothing that exists is replaced
+without --overwrite.
+"""
 
 import json
 import re
@@ -12,7 +14,8 @@ from spacy.language import Language
 
 BAR = re.compile(r"\d+%\|")
 HAND = "written by hand\n"
-COMMANDS = {  # the output, and the arguments
+# The output, and the arguments
+COMMANDS = {
     "mine": ("pairs.tsv", "nlp texts.txt pairs.tsv"),
     "cluster": ("c.jsonl", "nlp texts.txt c.jsonl --min-size 2"),
     "search": ("f.tsv", "nlp texts.txt man -o f.tsv"),
@@ -68,18 +71,20 @@ def remove(path):
     "command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in COMMANDS]
 )
 def test_command_that_writes(folder, command, request):
-    """Bars are on standard error, whether or not that is a terminal; the last lines name what was written."""
+    """Bars are on standard error, whether or not that is a terminal; the last lines name what was
+    written.
+    """
     if command == "search --index":
         pytest.importorskip("faiss")
-    if command != "fit-meta":  # which changes what it loads
+    # Which changes what it loads
+    if command != "fit-meta":
         request.getfixturevalue("loaded_once")
     name, saved = COMMANDS[command][0], rf"(Wrote|Saved) (.* to )?{COMMANDS[command][0]}"
     output = folder / name
     if command != "search --index":
         output.write_text(HAND)
-        done = run_command(
-            command, code=int(command != "card")
-        )  # card keeps a README written by hand
+        # Card keeps a README written by hand
+        done = run_command(command, code=int(command != "card"))
         assert output.read_text() == HAND and (command == "card" or output.name in done.output)
     if command in WITHOUT_OVERWRITE and output.exists():
         remove(output)
@@ -88,19 +93,23 @@ def test_command_that_writes(folder, command, request):
     assert output.exists() and re.search(saved, done.stdout)
     assert output.is_dir() or output.read_bytes() != HAND.encode()
     if command == "search --index":
-        assert not re.search(saved, run_command(command).stdout)  # it is used, not saved again
+        # It is used, not saved again
+        assert not re.search(saved, run_command(command).stdout)
     remove(output)
+    # reports, and the record of encode
     for beside in (
         *folder.glob("[rd].[mh]*"),
         *folder.glob("v.npy.json"),
-    ):  # reports, and the record of encode
+    ):
         beside.unlink()
     done = run_command(command, "--quiet")
     assert output.exists() and not BAR.search(done.output) and re.search(saved, done.stdout)
 
 
 def test_folder_with_other_files(folder, monkeypatch):
-    """fit-meta writes a folder: in place of an empty one, or with --overwrite of one that holds a pipeline."""
+    """fit-meta writes a folder: in place of an empty one, or with --overwrite of one that holds a
+    pipeline.
+    """
     out = folder / "new"
     out.mkdir()
     run_command("fit-meta", "--quiet")
@@ -117,9 +126,8 @@ def test_folder_with_other_files(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Language, "to_disk", full)
         assert "No space left" in run_command("fit-meta", "--quiet", "--overwrite", code=1).output
-    assert {
-        path.name: path.stat().st_ino for path in out.iterdir()
-    } == before  # it is whole as it was
+    # It is whole as it was
+    assert {path.name: path.stat().st_ino for path in out.iterdir()} == before
     remove(out)
     out.write_text(HAND)
     run_command("fit-meta", "--quiet", "--overwrite")

@@ -1,4 +1,6 @@
-"""What is wrong with paths and options is said before the encoder's packages are imported, or anything is loaded."""
+"""What is wrong with paths and options is said before the encoder's packages are imported, or
+anything is loaded.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Commands that find out what a table has: what they choose, and what they refuse before anything is encoded."""
+"""Commands that find out what a table has: what they choose, and what they refuse before anything
+is encoded.
+"""
 
 import csv
 import json
@@ -60,7 +62,8 @@ def test_chosen_columns_are_reported(tmp_path, pipeline):
         f"40 pairs with scores of 0 and 1 ({found})" in said
         and "Columns not used: created_at" in said
     )
-    assert "scaled" not in said  # from 0..1 to 0..1
+    # From 0..1 to 0..1
+    assert "scaled" not in said
 
 
 def test_rows_without_gold(tmp_path, pipeline):
@@ -73,7 +76,8 @@ def test_rows_without_gold(tmp_path, pipeline):
         said = run("convert", path, tmp_path / "n.spacy", "--overwrite", *options)
         assert marked in said and "Wrote 30 pairs" in said
         assert {*golds("label", tmp_path / "n.spacy")} == {"0", "1", "2"}
-    said = run("evaluate", pipeline, path, code=1)  # labels without a head
+    # Labels without a head
+    said = run("evaluate", pipeline, path, code=1)
     assert marked in said and "no head for labels" in said
 
 
@@ -140,7 +144,8 @@ def test_constant_gold(tmp_path, pipeline, columns, reason):
     said = run("evaluate", pipeline, path, "-o", tmp_path / "s.json", code=1)
     assert reason in said and not (tmp_path / "s.json").exists()
     assert "const.csv" in run("init-config", path, path, "-o", tmp_path / "x.cfg", code=1)
-    if len(columns) == 3:  # what other files of examples say
+    # What other files of examples say
+    if len(columns) == 3:
         convert(path, tmp_path / "c.spacy", format="table", members=["a", "b"], score="score")
         assert reason in run("evaluate", pipeline, tmp_path / "c.spacy", code=1)
         convert(path, tmp_path / "p.spacy", format="table", members=["a", "b"])
@@ -174,7 +179,8 @@ def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
     assert "pair_ap" in run("train", tmp_path / "b.cfg", "--output", tmp_path / "out", code=1)
     assert not (tmp_path / "out/model-best").exists()
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
-    config["training"]["score_weights"]["sts_spearman"] = 1.0  # one that is defined
+    # One that is defined
+    config["training"]["score_weights"]["sts_spearman"] = 1.0
     config.to_disk(tmp_path / "d.cfg")
     assert "Training ended after step 1" in run(
         "train", tmp_path / "d.cfg", "--output", tmp_path / "out"
@@ -280,10 +286,11 @@ def test_missing_labels_and_range_of_each_file(tmp_path, pipeline, scored_as):
     scored_as(write(tmp_path / "dev.csv", header, text, text, cycle("x", "y", "z")))
     for mark in ("-", "-1"):
         path = write(tmp_path / "own.csv", header, text, text, cycle("x", "y", "z", mark))
-        said = run("evaluate", pipeline, path, code=1)  # as it has no head for labels
+        # As it has no head for labels
+        said = run("evaluate", pipeline, path, code=1)
         assert (
-            f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are skipped"
-            in said
+            f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are "
+            "skipped" in said
         )
     path = write(tmp_path / "dev.csv", ("one", "two", "mine"), text, text, lambda i: i % 11 / 2)
     scored_as(path, score="mine")
@@ -299,7 +306,9 @@ def test_missing_labels_and_range_of_each_file(tmp_path, pipeline, scored_as):
 
 
 def test_columns_without_names_or_with_commas(tmp_path, pipeline, scored_as):
-    """Columns without names are those of the options: those of another table may mean something else."""
+    """Columns without names are those of the options: those of another table may mean something
+    else.
+    """
     rows = [(text(), text(), i % 7 / 2) for i in range(30)]
     scored_as(write_rows(tmp_path / "dev.csv", rows[0], rows[1:]), header=False)
     path = write_rows(tmp_path / "same.csv", rows[0], rows[1:20])

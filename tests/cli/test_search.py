@@ -82,7 +82,9 @@ def test_advice_where_most_texts_are_in_no_cluster(threshold, advice):
 
 
 def test_bad_input(folder, make_nlp):
-    """Messages name the argument that is wrong: the pipeline, the vectors or the query, not the file of texts."""
+    """Messages name the argument that is wrong: the pipeline, the vectors or the query, not the
+    file of texts.
+    """
     (folder / "latin.txt").write_bytes(b"one\nM\xfcnchen\n")
     (folder / "empty.txt").write_text("\n  \n")
     (folder / "empty.npy").write_bytes(b"")
@@ -140,7 +142,8 @@ def test_output_of_search(folder):
 
 def test_mine_all_pairs(folder):
     (folder / "many.txt").write_text("".join(f"text {number}\n" for number in range(2830)))
-    assert "pairs" in said("mine", "nlp", "many.txt", "all.tsv", "-k", 0, code=1)  # too many
+    # Too many
+    assert "pairs" in said("mine", "nlp", "many.txt", "all.tsv", "-k", 0, code=1)
     output = said("mine", "nlp", "corpus.txt", "pairs.jsonl", "-k", 0)
     found = rows("pairs.jsonl")
     assert "Wrote 15 rows" in output and "There may be more pairs" not in output

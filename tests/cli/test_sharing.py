@@ -1,4 +1,6 @@
-"""spaCy's own commands over an `sbert_transformer` that three of its components and an `sbert` pipe listen to."""
+"""spaCy's own commands over an `sbert_transformer` that three of its components and an `sbert` pipe
+listen to.
+"""
 
 import json
 
@@ -129,9 +131,8 @@ def test_config(config):
         "pooling": {"@layers": "reduce_mean.v1"},
     }
     assert "Config is valid" in typed("debug", "config", config)
-    told = (
-        CliRunner().invoke(app, ["debug", "data", str(config)]).output
-    )  # which finds so little data an error
+    # Which finds so little data an error
+    told = CliRunner().invoke(app, ["debug", "data", str(config)]).output
     assert (
         "Pipeline can be initialized with data" in told
         and "Training pipeline: transformer, tagger" in told
@@ -183,7 +184,8 @@ def test_assemble(config):
     assert all(numpy.array_equal(found[key], expected[key]) for key in expected)
 
 
-FROZEN = {  # the settings, and what moves
+# The settings, and what moves
+FROZEN = {
     "listeners": (["sbert", "textcat"], [], {"transformer", "tagger", "ner"}),
     "annotating listener": (
         ["textcat"],
@@ -210,7 +212,9 @@ def test_frozen_components_of_a_trained_pipeline(config, name):
 
 
 def test_frozen_from_the_beginning(config):
-    """Neither trained nor loaded: those that listen are left out when spaCy initializes the others, and evaluated."""
+    """Neither trained nor loaded: those that listen are left out when spaCy initializes the others,
+    and evaluated.
+    """
     nlp = train("--training.frozen_components", '["sbert"]')
     assert nlp(TEXTS[0]).has_vector
 

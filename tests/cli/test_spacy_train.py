@@ -36,7 +36,9 @@ def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
 
 @pytest.mark.slow
 def test_one_epoch_on_stsb(tmp_path):
-    """Reaches what sentence-transformers reaches with the same recipe: 89.32 on STSb dev; about ten minutes."""
+    """Reaches what sentence-transformers reaches with the same recipe: 89.32 on STSb dev; about ten
+    minutes.
+    """
 
     def run(*arguments):
         subprocess.run(
@@ -54,7 +56,8 @@ def test_one_epoch_on_stsb(tmp_path):
             count,
         )
     paths = ["--paths.train", tmp_path / "train.spacy", "--paths.dev", tmp_path / "dev.spacy"]
-    every = ["--training.eval_frequency", 359]  # of 360 steps
+    # Of 360 steps
+    every = ["--training.eval_frequency", 359]
     run("train", ROOT / "configs" / "sts.cfg", "--output", tmp_path / "training", *paths, *every)
     meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
     assert 100 * meta["performance"]["sts_spearman"] >= 89.1

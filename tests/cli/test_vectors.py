@@ -1,4 +1,6 @@
-"""Texts are encoded once: `search`, `mine`, `cluster` and `visualize` take the vectors that `encode` wrote."""
+"""Texts are encoded once: `search`, `mine`, `cluster` and `visualize` take the vectors that
+`encode` wrote.
+"""
 
 import re
 from pathlib import Path
@@ -109,7 +111,9 @@ def test_visualize_vectors(style, monkeypatch):
     ],
 )
 def test_visualize_clusters(folder, encoded, method, table, monkeypatch):
-    """Encoded once: the table that `cluster` writes has the same texts in the same order, without the blank lines."""
+    """Encoded once: the table that `cluster` writes has the same texts in the same order, without
+    the blank lines.
+    """
     vectors, drawn = encode(), ("--style", "map", "--labels", "cluster", "--terms")
     said("cluster", "nlp", "texts.txt", table, "--vectors", vectors, *method)
     said("visualize", "nlp", table, "expected.html", *drawn)

@@ -25,9 +25,8 @@ from spacy_sbert.training.gold import is_untrained
 from spacy_sbert.training.quickstart_config import check_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
-STOPS = {
-    "training.before_update": {"@callbacks": "tests.stop.v1"}
-}  # in step STOP[0], as Ctrl-C does
+# In step STOP[0], as Ctrl-C does
+STOPS = {"training.before_update": {"@callbacks": "tests.stop.v1"}}
 STOP = [-1]
 EPOCHS = {
     "training.max_epochs": 2,
@@ -41,9 +40,8 @@ STREAM = EPOCHS | {
     "corpora.train.shuffle_buffer": 30,
 }
 DROPOUT = {f"components.{HOLDER[TRAINED]}.model.transformer_config": {"hidden_dropout_prob": 0.2}}
-SECOND = (
-    22 if TRAINED == "own" else 38
-)  # the event while the second checkpoint is written, by the number of pipes
+# The event while the second checkpoint is written, by the number of pipes
+SECOND = 22 if TRAINED == "own" else 38
 
 
 @registry.callbacks("tests.stop.v1")
@@ -56,7 +54,9 @@ def make_stop():
 
 
 def arguments_of(encoder, folder, name, **settings):
-    """Return a shipped config for an encoder, and settings, with paths that do not depend on the working directory."""
+    """Return a shipped config for an encoder, and settings, with paths that do not depend on the
+    working directory.
+    """
     config = shipped_config(name, encoder)
     for part in ("train", "dev"):
         config["paths"][part] = str(ROOT / config["paths"][part])
@@ -116,15 +116,18 @@ def files_of(folder):
 def check_same(first, second):
     for name in ("model-last", "model-best"):
         assert files_of(first / name) == files_of(second / name), name
+    # No checkpoint is left
     assert sorted(path.name for path in second.iterdir()) == [
         "model-best",
         "model-last",
-    ]  # no checkpoint is left
+    ]
 
 
 @pytest.fixture(scope="module")
 def killed_training(tiny_bert, tmp_path_factory):
-    """The arguments, whose corpus is a copy, and the folder of a training that was killed in its second checkpoint."""
+    """The arguments, whose corpus is a copy, and the folder of a training that was killed in its
+    second checkpoint.
+    """
     folder = tmp_path_factory.mktemp("killed")
     shutil.copy(ROOT / "assets" / "pairs-train.csv", folder / "train.csv")
     arguments = [
@@ -170,12 +173,14 @@ def test_killed_and_resumed(broken, killed_training, tmp_path):
         )
     )
     check_same(tmp_path / "straight", output)
-    rest = [line for line in whole if line["step"] >= 4]  # with the loss since the last evaluation
+    # With the loss since the last evaluation
+    rest = [line for line in whole if line["step"] >= 4]
     assert logged(killed_training[1]) == rest
 
 
 KINDS = {
-    "late": ("sts", EPOCHS | DROPOUT | {"training.max_epochs": 3}, 6),  # in the second epoch
+    # In the second epoch
+    "late": ("sts", EPOCHS | DROPOUT | {"training.max_epochs": 3}, 6),
     "stream": ("sts", STREAM, 4),
     "averages": ("sts", EPOCHS | {"training.optimizer.use_averages": True}, 4),
     "head": ("nli", EPOCHS, 4),
@@ -183,7 +188,8 @@ KINDS = {
     "patience": ("sts", EPOCHS | {"training.max_epochs": 30, "training.patience": 9}, 4),
     "tokens": ("word_average", EPOCHS, 4),
 }
-SLOW = {"late", "parts", "averages", "patience", "tokens"}  # which add the least
+# Which add the least
+SLOW = {"late", "parts", "averages", "patience", "tokens"}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +211,8 @@ def test_resumed_equals_uninterrupted(config_of, tmp_path, kind):
 
 
 def test_loop_equals_spacy_train(config_of, tmp_path):
-    arguments = config_of("sts", **EPOCHS)  # of whose 10 steps spaCy scores the last, too
+    # Of whose 10 steps spaCy scores the last, too
+    arguments = config_of("sts", **EPOCHS)
     train(arguments, tmp_path / "ours", "--checkpoint-every", 2)
     spacy_train(arguments[0], tmp_path / "spacy", overrides=EPOCHS)
     check_same(tmp_path / "spacy", tmp_path / "ours")
@@ -217,7 +224,8 @@ SMALL = {
     "training.max_epochs": 1,
     "training.eval_frequency": 2,
 }
-FLAT = {"training.optimizer.learn_rate": 1e-30}  # so that no score is better than the first
+# So that no score is better than the first
+FLAT = {"training.optimizer.learn_rate": 1e-30}
 
 
 @pytest.mark.parametrize(
@@ -333,7 +341,9 @@ def test_training_that_diverges(config_of, tmp_path, rate):
 
 
 def test_spacy_train_stops_where_it_diverges(config_of, tmp_path):
-    """At the first score that is not finite; spaCy saves model-last all the same, and loading says what it is."""
+    """At the first score that is not finite; spaCy saves model-last all the same, and loading says
+    what it is.
+    """
     with pytest.raises(DivergedError, match="training diverged"):
         spacy_train(config_of("sts")[0], tmp_path / "out", overrides=SMALL | DIVERGING)
     with pytest.raises(DivergedError, match="Training had diverged before this was saved"):
@@ -462,7 +472,8 @@ def test_without_a_checkpoint_training_begins_and_foreign_files_stay(config_of, 
 
 def test_random_states_survive():
     random.seed(3), numpy.random.seed(4), torch.manual_seed(5)
-    random.gauss(0, 1), numpy.random.normal()  # which keep a number for the next call
+    # Which keep a number for the next call
+    random.gauss(0, 1), numpy.random.normal()
     states = _random_states()
 
     def draw():

@@ -1,4 +1,6 @@
-"""Two ranks learn what one does from the whole batch: gradients, weights and losses of every objective."""
+"""Two ranks learn what one does from the whole batch: gradients, weights and losses of every
+objective.
+"""
 
 import os
 import pickle
@@ -35,7 +37,8 @@ CASES += [
     for one in ("tokens", "listening", "static")
     for loss in (IN_BATCH[0], "SoftmaxLoss")
 ]
-# Of the loss of a whole batch, of heads, of several objectives, and of each encoder: the others are of a kind.
+# Of the loss of a whole batch, of heads, of several objectives, and of each encoder: the others are
+# of a kind.
 QUICK = {("own", loss) for loss in (IN_BATCH[0], "SoftmaxLoss", "MultiTaskLoss")}
 QUICK |= {
     ("shared", "MultiTaskLoss"),
@@ -90,7 +93,8 @@ def test_two_processes_learn_what_one_does(make_nlp, tmp_path):
         check_equal(path, loss, *(dict(numpy.load(path / f"rank{rank}.npz")) for rank in (0, 1)))
 
 
-# What ranks cannot train together is refused by all of them; what they find out by themselves is told to all
+# What ranks cannot train together is refused by all of them; what they find out by themselves is
+# told to all
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
 
@@ -139,7 +143,8 @@ def test_what_ranks_cannot_train(make_nlp, tiny_bert):
     nlp.initialize(lambda: examples(nlp))
     with joined(nlp):
         assert isinstance(nlp.get_pipe("sbert").peers, Pair)
-        assert pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers)) is None  # a copy is alone
+        # A copy is alone
+        assert pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers)) is None
     assert nlp.get_pipe("sbert").peers is None
     nlp.config["training"]["frozen_components"] = ["tagger", "sbert", "transformer"]
     with pytest.raises(ValueError, match=r"cannot train nothing together: .* transformer, sbert"):
@@ -162,7 +167,9 @@ def test_one_rank_takes_everything(make_nlp, monkeypatch):
 
 
 def test_batches_and_weights_are_checked(make_nlp):
-    """A batch of one, and one whose others have no members; different batches, and different weights."""
+    """A batch of one, and one whose others have no members; different batches, and different
+    weights.
+    """
     nlp, ranks = ready(make_nlp), Pair()
     others = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS[:2]]
     with joined(nlp, ranks) as joint:
@@ -181,7 +188,8 @@ def test_first_rank_evaluates(make_nlp):
     expected = nlp.evaluate(examples(nlp))
 
     def read():
-        random.random()  # as a reader that shuffles
+        # As a reader that shuffles
+        random.random()
         yield from examples(nlp)
 
     first, second = Pair(), Pair(rank=1)
@@ -209,7 +217,8 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
     n = len(sizes)
     theirs = torch.zeros(n + 1 + sum(sizes))
     theirs[0] = theirs[n] = (
-        1.0  # the other rank has a gradient for the first alone, which has overflowed
+        # The other rank has a gradient for the first alone, which has overflowed
+        1.0
     )
     theirs[n + 1 : n + 1 + sizes[0]] = 0.5
     seen = []
@@ -257,7 +266,8 @@ def test_order_of_gathered_rows():
     assert in_threads(gather, size=3) == [(True, True)] * 3
 
 
-# `spacy sbert train` as torchrun starts it: one folder and one log, ended by Ctrl-C and by the death of a rank
+# `spacy sbert train` as torchrun starts it: one folder and one log, ended by Ctrl-C and by the
+# death of a rank
 
 FEW = ["--corpora.train.limit", "70", "--corpora.dev.limit", "20", "--training.max_epochs", "0"]
 TWO_STEPS = [*FEW, "--training.max_steps", "2", "--training.eval_frequency", "1"]

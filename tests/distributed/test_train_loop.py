@@ -1,4 +1,6 @@
-"""`spacy train` as a user runs it: every shipped config, beside other components, from a trained pipeline."""
+"""`spacy train` as a user runs it: every shipped config, beside other components, from a trained
+pipeline.
+"""
 
 import io
 import json
@@ -74,7 +76,8 @@ def test_every_shipped_config_trains(fit, make_nlp, tmp_path, name, encoder):
         0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted
     )
     assert performance["sbert_loss"] > 0
-    if name == "joint":  # the losses are of one scale
+    # The losses are of one scale
+    if name == "joint":
         assert 0.02 < performance["sbert_loss"] / performance["ner_loss"] < 50
     fresh = make_nlp(encoder)
     fresh.initialize()
@@ -89,13 +92,16 @@ def test_every_shipped_config_trains(fit, make_nlp, tmp_path, name, encoder):
 
 
 BARS = {"infersent": 0.6, "paraphrase_average": 0.65, "word_average": 0.45}
-BARS |= {"distillation_static": 0.57, "distillation_tok2vec": 0.42}  # of 300 sentences
+# Of 300 sentences
+BARS |= {"distillation_static": 0.57, "distillation_tok2vec": 0.42}
 
 
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [*TOKENS, *FROM_TEACHERS])
 def test_configs_without_a_transformer_train(fit, make_nlp, request, tmp_path, name, is_whole):
-    """As their comments say; all-MiniLM-L6-v2 stands for training/sts/model-best, and no setting but paths differs."""
+    """As their comments say; all-MiniLM-L6-v2 stands for training/sts/model-best, and no setting
+    but paths differs.
+    """
     overrides, text = {}, "A man is eating."
     if name in FROM_TEACHERS:
         here = {"lang": "en", "model": {"normalize": True}}
@@ -196,7 +202,9 @@ COUNTED = {"training.max_epochs": 1, "training.max_steps": 0}
 
 
 def test_an_epoch_is_all_pairs_of_a_file(fit, tmp_path):
-    """Whatever file --paths.train names: the steps are counted, and the rate falls to its end with them."""
+    """Whatever file --paths.train names: the steps are counted, and the rate falls to its end with
+    them.
+    """
     pairs = (
         (ROOT / "assets" / "pairs-train.csv").read_text(encoding="utf8").splitlines(keepends=True)
     )
@@ -209,13 +217,14 @@ def test_an_epoch_is_all_pairs_of_a_file(fit, tmp_path):
     assert [line["step"] for line in logged(tmp_path)] == [0, 1, 2, 3]
     config = nlp.config.interpolate()["training"]
     rates = spacy.registry.resolve({"rates": config["optimizer"]["learn_rate"]})["rates"]
-    assert [next(rates) for _ in range(5)] == pytest.approx(
-        [2e-5, 1.5e-5, 1e-5, 5e-6, 0]
-    )  # no warm-up of 0.4 steps
+    # No warm-up of 0.4 steps
+    assert [next(rates) for _ in range(5)] == pytest.approx([2e-5, 1.5e-5, 1e-5, 5e-6, 0])
 
 
 def test_filled_config_trains(tiny_bert, tmp_path, monkeypatch):
-    """The block that names the corpus survives `init fill-config` and to_disk; resume_training needs no corpus."""
+    """The block that names the corpus survives `init fill-config` and to_disk; resume_training
+    needs no corpus.
+    """
     monkeypatch.chdir(ROOT)
     fill_config(tmp_path / "full.cfg", ROOT / "configs" / "sts.cfg", silent=True)
     assert "corpus = ${corpora.train}" in (tmp_path / "full.cfg").read_text(encoding="utf8")

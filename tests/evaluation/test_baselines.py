@@ -1,4 +1,6 @@
-"""Baselines: hand-computed values, parity with scikit-learn, what each needs, and suites through the command line."""
+"""Baselines: hand-computed values, parity with scikit-learn, what each needs, and suites through
+the command line.
+"""
 
 import hashlib
 import json
@@ -18,7 +20,8 @@ from spacy_sbert.evaluation.encoders import _BASELINES, VectorStore, _word_signs
 from spacy_sbert.files.text_lines import read_counts
 
 VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}
-BOUND = 2**0.5  # of the deviation of inner products of unit vectors, times the root of the width
+# Of the deviation of inner products of unit vectors, times the root of the width
+BOUND = 2**0.5
 CORPUS = ["cat dog", "a cat, a dog and a dog", "the dog", "Cat and cat", "", "zebra"]
 
 
@@ -88,25 +91,30 @@ def test_averages_and_power_means_of_static_vectors(nlp):
 
 
 def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
-    """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no first component.
+    """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no
+    first component.
 
     A vector is that of the token as it is written, a count that of its lower-cased form.
     """
-    monkeypatch.setattr(encoders, "SMOOTHING", 0.1)  # a
+    # A
+    monkeypatch.setattr(encoders, "SMOOTHING", 0.1)
     source = make_baseline("sif", nlp=nlp, counts=counts)
-    nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))  # has no count
+    # Has no count
+    nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))
     cat, dog, emu, upper = (
         numpy.array([1, 0, 2]),
         numpy.array([3, -4, 0]),
         numpy.ones(3),
         numpy.array([0, 8, 0]),
     )
-    texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]  # "Emu" has no vector
+    # "Emu" has no vector
+    texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]
     before = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2, upper / 3])
+    # All but what is across the dog's
     for corpus, u in (
         (texts, linalg.svd(before)[2][0]),
         (["dog"], dog / 5),
-    ):  # all but what is across the dog's
+    ):
         expected = before - before @ numpy.outer(u, u)
         assert numpy.allclose(source.encode(texts, corpus), expected, atol=1e-6)
     assert numpy.allclose(source.encode(texts, ["zebra"]), before, atol=1e-6), (

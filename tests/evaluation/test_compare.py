@@ -166,9 +166,8 @@ def test_figures_are_of_a_variant_that_all_models_have():
     assert found["figures"] == [0.8, 0.8] and found["tests"] == [
         {"reason": "no predictions were kept"}
     ]
-    assert (
-        models[0]["tasks"]["MR"]["variants"][0]["normalization"] == "zscore"
-    )  # what was given is as it was
+    # What was given is as it was
+    assert models[0]["tasks"]["MR"]["variants"][0]["normalization"] == "zscore"
 
 
 def test_spearman_of_resamples_is_that_of_scipy():
@@ -194,7 +193,8 @@ def test_the_seed_decides_and_blocks_do_not(monkeypatch):
     whole = resample(mean_of(SCORES), 300, 50, 3)
     assert numpy.array_equal(whole, resample(mean_of(SCORES), 300, 50, 3))
     assert not numpy.array_equal(whole, resample(mean_of(SCORES), 300, 50, 4))
-    monkeypatch.setattr("spacy_sbert.evaluation.results._BLOCK", 700)  # two resamples at once
+    # Two resamples at once
+    monkeypatch.setattr("spacy_sbert.evaluation.results._BLOCK", 700)
     assert numpy.array_equal(whole, resample(mean_of(SCORES), 300, 50, 3))
 
 

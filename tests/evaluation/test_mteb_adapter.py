@@ -108,9 +108,8 @@ def test_mteb_runs_made_up_tasks(encoder):
     scores, results = evaluated(encoder, AbsTaskSTS, "STS", columns)
     predicted = cosine(encoder.encode([{"text": FIRST}]), encoder.encode([{"text": SECOND}]))
     assert scores["cosine_spearman"] == pytest.approx(spearman(predicted, GOLD), abs=1e-6)
-    assert scores["pearson"] == pytest.approx(
-        pearson(predicted, GOLD), abs=1e-5
-    )  # by our similarity_pairwise
+    # By our similarity_pairwise
+    assert scores["pearson"] == pytest.approx(pearson(predicted, GOLD), abs=1e-5)
     assert (
         results.model_name == "spacy/en_pipeline"
         and results.model_revision == encoder.source.digest[:40]

@@ -72,7 +72,8 @@ def test_undefined_is_said():
     assert "nan" not in text.lower().replace("normalisation", "") and "None" not in text
     page = html(results({"STS13": graded(None, subsets={"FNWN": None, "OnWN": 0.4})}))
     assert "Spearman x 100: undefined" in page
-    assert ">undefined</text>" in page  # in place of the bar
+    # In place of the bar
+    assert ">undefined</text>" in page
 
 
 def test_notes_stand_beside_scores_and_their_average():
@@ -248,7 +249,8 @@ def test_page_is_balanced_and_refers_to_nothing_outside():
     page.encode("utf8")
     elements = read(page).elements
     tags = [tag for tag, _ in elements]
-    assert tags.count("svg") == 3  # points, and bars of both suites
+    # points, and bars of both suites
+    assert tags.count("svg") == 3
     assert not {"script", "img", "link", "iframe", "object"} & set(tags)
     assert not any(key.startswith("on") for _, attributes in elements for key in attributes)
     loading = ("src", "href", "xlink:href", "srcset", "action")

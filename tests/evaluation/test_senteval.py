@@ -1,4 +1,6 @@
-"""Transfer tasks are scikit-learn on the vectors, with SentEval's splits; their files are as published."""
+"""Transfer tasks are scikit-learn on the vectors, with SentEval's splits; their files are as
+published.
+"""
 
 import sys
 from pathlib import Path

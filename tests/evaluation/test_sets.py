@@ -46,7 +46,8 @@ REFERENCE = {
 
 
 def by_order_of_equal_pairs(predictions, subset):
-    """The least and the greatest Spearman x 100 of a sub-set that some order of its pairs of equal vectors gives.
+    """The least and the greatest Spearman x 100 of a sub-set that some order of its pairs of equal
+    vectors gives.
 
     The cosine of equal vectors is 1 up to the last bit, so that only rounding orders these pairs.
     """
@@ -61,7 +62,9 @@ def by_order_of_equal_pairs(predictions, subset):
 
 @pytest.mark.slow
 def test_the_reference_table(minilm, tmp_path):
-    """Every cell to 0.02, but one, which the order of equal pairs decides: docs/evaluation.md; about a minute."""
+    """Every cell to 0.02, but one, which the order of equal pairs decides: docs/evaluation.md;
+    about a minute.
+    """
     source = PipelineSource(minilm)
     results = evaluate_suites(
         source, real_data(), ["sts"], settings=Settings(bootstrap=0), cache=tmp_path
@@ -128,7 +131,8 @@ def test_triplets_by_three_distances(tmp_path):
     )
     file.write_text(text)
     found = evaluate(tmp_path, "triplets", Placed())["tasks"]["wikisec"]
-    # Euclidean 2 < 2.12, 3 > 2.83, 1 < 4; Manhattan 2 < 3, 3 < 4, 1 < 4; cosine 0 = 0, 0 = 0, 0.71 < 1
+    # Euclidean 2 < 2.12, 3 > 2.83, 1 < 4; Manhattan 2 < 3, 3 < 4, 1 < 4; cosine 0 = 0, 0 = 0, 0.71
+    # < 1
     scores = {name: score["accuracy"] for name, score in found["variants"][0]["scores"].items()}
     assert scores == {"euclidean": pytest.approx(2 / 3), "cosine": 0.0, "manhattan": 1.0}
     assert found["predictions"] == {"right": "101"} and found["primary"] == "euclidean.accuracy"

@@ -32,7 +32,8 @@ def clock(monkeypatch):
 
     def time_(source, texts, way):
         seen.append((way, list(texts)))
-        return 2.0 ** (len(seen) - 4)  # after three that warm up
+        # After three that warm up
+        return 2.0 ** (len(seen) - 4)
 
     monkeypatch.setattr(speed, "_time", time_)
     return seen
@@ -74,7 +75,9 @@ def test_speeds_are_medians_of_runs_in_turn(root, make_nlp, clock, encoder):
 
 @pytest.mark.parametrize("encoder", ["own", "shared"])
 def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkeypatch, encoder):
-    """Naive and smart give the model whole batches, as wide as their longest text; the own way is packed."""
+    """Naive and smart give the model whole batches, as wide as their longest text; the own way is
+    packed.
+    """
     monkeypatch.setattr(speed, "_BATCH_SIZE", 3)
     nlp = make_nlp(encoder)
     source = PipelineSource(nlp, batch_size=3)
@@ -129,8 +132,10 @@ def test_the_clock_runs_while_vectors_are_made(root, make_nlp):
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 def test_wordpieces_that_are_cut_do_not_count(make_nlp):
-    text = "cat " * 100  # one wordpiece each
-    assert speed._count_wordpieces(make_nlp(), [text]) == 22  # of 24, two are special
+    # One wordpiece each
+    text = "cat " * 100
+    # Of 24, two are special
+    assert speed._count_wordpieces(make_nlp(), [text]) == 22
     assert speed._count_wordpieces(make_nlp(model={"overflow": "windows"}), [text]) == 100
     assert speed._count_wordpieces(make_nlp(unit="sent"), ["A cat. A dog.", ""]) == 6
 

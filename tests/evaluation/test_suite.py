@@ -1,4 +1,6 @@
-"""Tasks run, are kept, are noticed to have changed; what is missing or broken does not stop the others."""
+"""Tasks run, are kept, are noticed to have changed; what is missing or broken does not stop the
+others.
+"""
 
 import json
 import re
@@ -64,7 +66,8 @@ def test_scores_are_those_of_scipy_under_their_own_names(tmp_path):
         u @ v / (u @ u * (v @ v)) ** 0.5
         for u, v in zip(u.astype("float64"), v.astype("float64"), strict=True)
     ]
-    assert result["predictions"]["predicted"] == pytest.approx(exact, abs=5e-7)  # taken in float32
+    # Taken in float32
+    assert result["predictions"]["predicted"] == pytest.approx(exact, abs=5e-7)
 
 
 def test_the_weighted_mean_weighs_by_pairs(tmp_path):
@@ -99,7 +102,8 @@ def test_a_second_run_encodes_nothing_and_a_change_is_noticed(tmp_path):
     assert changed["tasks"]["STSb-dev"]["data"] != first["tasks"]["STSb-dev"]["data"]
 
     _, reused, seen = again(Settings(any_count=True, bootstrap=50, seeds=(2,)))
-    assert not any(reused.values()) and seen == 0  # the vectors are the same
+    # The vectors are the same
+    assert not any(reused.values()) and seen == 0
     _, reused, seen = again(name="another model")
     assert not any(reused.values()) and seen == 52
 
@@ -230,7 +234,9 @@ def test_a_constant_prediction_is_undefined(tmp_path):
 
 
 def test_tasks_of_ones_own(tmp_path):
-    """A registered task is scored as those of the package are, and one of the same name takes its place."""
+    """A registered task is scored as those of the package are, and one of the same name takes its
+    place.
+    """
     file = tmp_path / "own.csv"
     file.write_text("one", encoding="utf8")
 

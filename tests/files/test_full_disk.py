@@ -45,7 +45,8 @@ def nlp(make_nlp):
     return made
 
 
-PIPES = {  # a component to save by itself
+# A component to save by itself
+PIPES = {
     "sbert": lambda make_nlp, bert: make_nlp().get_pipe("sbert"),
     "static": lambda make_nlp, bert: make_nlp("static").get_pipe("sbert"),
     "sbert_meta": lambda make_nlp, bert: _meta(make_nlp, bert).get_pipe("sbert_meta"),
@@ -78,7 +79,8 @@ def _write_dataset(nlp, path):
     if not pipeline.exists():
         nlp.to_disk(pipeline)
     report = encode_dataset(_texts(path.parent, "a.txt"), path / "out", pipeline=pipeline)
-    for message in report.failed.values():  # which is told for each file
+    # Which is told for each file
+    for message in report.failed.values():
         raise OSError(27, message)
 
 
@@ -139,9 +141,8 @@ def _check_named(act, folder):
         (folder / f"limited{number}").mkdir()
         error = _limited(act, folder / f"limited{number}", size - 1)
         assert str(folder) in str(error) and "File too large" in str(error), error
-        assert re.search(
-            "Cannot (write|load)", str(error)
-        )  # a pipeline is loaded through files of its own
+        # A pipeline is loaded through files of its own
+        assert re.search("Cannot (write|load)", str(error))
 
 
 @pytest.mark.parametrize("writer", WRITERS)

@@ -1,4 +1,6 @@
-"""What writes refuses a path without a name, before any work, and writes nothing into the current folder."""
+"""What writes refuses a path without a name, before any work, and writes nothing into the current
+folder.
+"""
 
 import os
 import re
@@ -81,7 +83,8 @@ def test_functions(make_nlp, texts, name):
 )
 def test_commands(texts, command, name):
     arguments = [name if part == "{}" else part for part in command.split()]
-    is_own = command.split()[0] == "encode"  # whose arguments have several meanings
+    # Whose arguments have several meanings
+    is_own = command.split()[0] == "encode"
     expected = (
         "(expected (a path|a name that ends in)|is no folder|no file)"
         if is_own

@@ -63,6 +63,7 @@ def test_prompts_come_back(make_nlp, tmp_path):
     assert prompts_of(again(loaded, tmp_path / "other again")) == {**prompts, "q": "the dog: "}
 
 
+# Names that a config reads otherwise
 LOST = [
     "",
     "a\nb",
@@ -74,7 +75,7 @@ LOST = [
     " a",
     "a ",
     "a$",
-]  # names that a config reads otherwise
+]
 
 
 def test_what_no_config_can_hold(make_nlp, tiny_bert):

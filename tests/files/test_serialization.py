@@ -1,4 +1,6 @@
-"""Digests of files and of what results depend on, JSON with one, and saved states with the one behind them."""
+"""Digests of files and of what results depend on, JSON with one, and saved states with the one
+behind them.
+"""
 
 import hashlib
 import json
@@ -23,7 +25,8 @@ STATE = srsly.msgpack_dumps({"nodes": [1, 2]})
 
 
 def test_file_digest(tmp_path):
-    data = bytes(range(256)) * 10_000  # more than is read at once
+    # More than is read at once
+    data = bytes(range(256)) * 10_000
     (tmp_path / "a").write_bytes(data)
     assert file_digest(tmp_path / "a") == hashlib.sha256(data).hexdigest()
     with pytest.raises(ValueError, match="is a folder: expected a file"):
@@ -82,7 +85,8 @@ def test_every_flip_and_every_cut():
             with pytest.raises(_CorruptedState):
                 verify_checksum(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
         with pytest.raises(_CorruptedState):
-            verify_checksum(sealed[:at])  # also of nothing
+            # Also of nothing
+            verify_checksum(sealed[:at])
 
 
 def test_weights_in_another_pipe(make_nlp):

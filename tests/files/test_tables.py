@@ -1,4 +1,6 @@
-"""Texts and tables: whoever reads a file gets the same of it, as it was meant, or an error that names the line."""
+"""Texts and tables: whoever reads a file gets the same of it, as it was meant, or an error that
+names the line.
+"""
 
 import csv
 import gzip
@@ -23,7 +25,8 @@ from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.formats import Columns
 from spacy_sbert.search.corpus_search import read_corpus
 
-LONG = "x" * 200_000  # characters: csv by itself reads 131,072
+# characters: csv by itself reads 131,072
+LONG = "x" * 200_000
 TEXTS = [LONG, 'the "cat", sat', "on\u2028the\x85mat", "a dog"]
 
 
@@ -42,7 +45,8 @@ def test_all_commands_take_the_same_texts(tmp_path, name):
     assert read_corpus(table).texts == TEXTS
     if table.suffix == ".tsv":
         assert read_corpus(table, "1", header=False).texts == ["text", *TEXTS]
-    assert csv.field_size_limit() == 131_072  # a setting of the process
+    # A setting of the process
+    assert csv.field_size_limit() == 131_072
 
 
 def test_columns_of_text_files(tmp_path):
@@ -79,7 +83,8 @@ def test_blank_lines(tmp_path):
         )
 
 
-BLANK = {  # rows with a blank line before, among and behind them
+# Rows with a blank line before, among and behind them
+BLANK = {
     ".csv": "\ntext,label\n\na b,x\n \nc d,y\n\n",
     ".tsv": "\ntext\tlabel\n\na b\tx\n \nc d\ty\n\n",
     ".jsonl": '\n{"text": "a b", "label": "x"}\n \n{"text": "c d", "label": "y"}\n\n',
@@ -91,15 +96,14 @@ def test_blank_lines_are_passed_over_by_every_reader(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     path.write_text(BLANK[suffix])
     expected = ["a b", "c d"]
-    assert [
-        text for text, _ in read_text_rows(path, TextColumns())
-    ] == expected  # encode, search, mine, cluster
+    # encode, search, mine, cluster
+    assert [text for text, _ in read_text_rows(path, TextColumns())] == expected
     assert read_corpus(path, others=True).rows == [0, 1]
     assert [row["text"] for row in read_columns(path)] == expected
-    assert [
-        row.members[0] for row in Columns(("text",), label="label").rows(path)
-    ] == expected  # training, evaluate
-    assert read_texts(path) == (expected, None)  # visualize
+    # training, evaluate
+    assert [row.members[0] for row in Columns(("text",), label="label").rows(path)] == expected
+    # Visualize
+    assert read_texts(path) == (expected, None)
 
 
 @pytest.mark.parametrize("suffix", BLANK)
@@ -252,7 +256,8 @@ def test_a_long_value_is_shown_short(write):
         ("a.csv", "id,text\n1,a | b\n2,---\n", ["a | b", "---"]),
         ("a.csv", 'id,text\n1,"| a | b |\n|---|---|"\n', ["| a | b |\n|---|---|"]),
         ("a.jsonl", '{"text": "one"}\n\n \n', ["one"]),
-        ("a.csv", "text,x,x,\na,1,2,3\n", ["a"]),  # what is not asked for may be named as it likes
+        # What is not asked for may be named as it likes
+        ("a.csv", "text,x,x,\na,1,2,3\n", ["a"]),
         ("a.csv", "text,id\n", []),
         ("a.tsv", "", []),
     ],

@@ -58,9 +58,8 @@ def test_error_names_the_file_once(tmp_path):
         full()
     assert str(raised.value).count("Cannot write") == 1 and raised.value.errno == 28
     with pytest.raises(FileNotFoundError, match=r"none\.txt'$"), atomic_write(path):
-        (
-            tmp_path / "none.txt"
-        ).read_text()  # another file, which the message must not call page.html
+        # Another file, which the message must not call page.html
+        (tmp_path / "none.txt").read_text()
     assert os.listdir(tmp_path) == []
 
 

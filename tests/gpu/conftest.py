@@ -1,4 +1,6 @@
-"""The GPU of these tests. What they compare with is made on the CPU before; where there is no GPU they end there."""
+"""The GPU of these tests. What they compare with is made on the CPU before; where there is no GPU
+they end there.
+"""
 
 import re
 import subprocess
@@ -46,7 +48,9 @@ def use_gpu(gpu_id: int) -> Iterator[Callable[[], None]]:
 
 @pytest.fixture
 def spacy_command() -> Callable[..., str]:
-    """What `python -m spacy ...` says. In a process that is not forked: CUDA does not survive a fork."""
+    """What `python -m spacy ...` says. In a process that is not forked: CUDA does not survive a
+    fork.
+    """
 
     def run(*arguments: object, folder: Path) -> str:
         command = [sys.executable, "-m", "spacy", *map(str, arguments)]

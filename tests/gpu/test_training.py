@@ -1,4 +1,6 @@
-"""Training on a GPU: every objective as on the CPU, every shipped config, beside ner, and in float16."""
+"""Training on a GPU: every objective as on the CPU, every shipped config, beside ner, and in
+float16.
+"""
 
 import json
 
@@ -73,7 +75,9 @@ def test_every_shipped_config_trains(
 def test_joint_training_of_a_shared_transformer(
     make_nlp, tiny_bert, use_gpu, gpu_id, tmp_path, monkeypatch
 ):
-    """Entities and pairs, of the transformer that both hear: pairs are learned, and entities do not diverge."""
+    """Entities and pairs, of the transformer that both hear: pairs are learned, and entities do not
+    diverge.
+    """
     monkeypatch.chdir(ROOT)
     file, overrides = prepared("joint", make_nlp, tiny_bert, tmp_path)
     log = tmp_path / "log.jsonl"
@@ -96,7 +100,9 @@ def test_joint_training_of_a_shared_transformer(
     "settings", [{"precision": "float16"}, {"mixed_precision": True}, {"precision": "bfloat16"}]
 )
 def test_half_precision_learns(make_nlp, examples, use_gpu, gpu_id, settings, mini_batch_size):
-    """Three pairs by heart; float16 from a scale that is too large at first, so that steps are skipped."""
+    """Three pairs by heart; float16 from a scale that is too large at first, so that steps are
+    skipped.
+    """
     examples(make_nlp())
     use_gpu()
     if gpu_id < 0 and settings.get("precision") == "float16":

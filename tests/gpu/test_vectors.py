@@ -1,4 +1,6 @@
-"""Vectors of a GPU: those of the CPU, in every precision and pooling, by Docs, without, and on several GPUs."""
+"""Vectors of a GPU: those of the CPU, in every precision and pooling, by Docs, without, and on
+several GPUs.
+"""
 
 import numpy
 import pytest
@@ -16,7 +18,8 @@ TEXTS = [
     "He cannot go. The dog ran fast. " * 20,
 ]
 TEXTS += ["A man is eating food."]
-FLOAT32 = 2e-5  # between two vectors of about unit length, in any number
+# Between two vectors of about unit length, in any number
+FLOAT32 = 2e-5
 
 
 def cosines(given, expected):

@@ -1,4 +1,6 @@
-"""What the tests here share: the same work on NumPy's arrays and on strict ones, and what came of it."""
+"""What the tests here share: the same work on NumPy's arrays and on strict ones, and what came of
+it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +12,8 @@ from gpu_rehearsal.strict_ops import strict_device
 from thinc.util import to_numpy
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-CLOSE = {"rtol": 2e-4, "atol": 2e-5}  # float32, added up in another order
+# float32, added up in another order
+CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 
 
 def both_ways(work: Callable[[], Any]) -> tuple[Any, Any]:

@@ -1,9 +1,11 @@
-"""Doubles of CuPy's ndarray and module, on NumPy: what CuPy refuses is refused, and each look at the host counts.
+"""Doubles of CuPy's ndarray and module, on NumPy: what CuPy refuses is refused, and each look at
+the host counts.
 
-The rules are those of cupy/_core/core.pyx, _routines_indexing.pyx and _kernel.pyx, CuPy 14: no implicit conversion to
-NumPy; NumPy's arrays enter by array and asarray, as an index, or as what an index of integers is assigned; NumPy's
-scalars enter everywhere; elements and reductions are arrays of no dimension. What needs to know a value on the host, or
-how many elements of a mask are true, waits for the device: that is counted.
+The rules are those of cupy/_core/core.pyx, _routines_indexing.pyx and _kernel.pyx, CuPy 14: no
+implicit conversion to NumPy; NumPy's arrays enter by array and asarray, as an index, or as what an
+index of integers is assigned; NumPy's scalars enter everywhere; elements and reductions are arrays
+of no dimension. What needs to know a value on the host, or how many elements of a mask are true,
+waits for the device: that is counted.
 """
 
 import sys
@@ -20,7 +22,9 @@ _LINES = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf8").s
 _WORDS = {word for line in _LINES if not line.startswith("#") for word in line.split()}
 NAMES = {word for word in _WORDS if not word.startswith(".")}
 NDARRAY_NAMES = {word[1:] for word in _WORDS if word.startswith(".")}
-FROM_HOST = {"array", "asarray", "asanyarray"}  # take what NumPy has
+# Take what NumPy has
+FROM_HOST = {"array", "asarray", "asanyarray"}
+# Second argument: may be NumPy's
 TAKE_INDICES = {
     "split",
     "array_split",
@@ -28,7 +32,8 @@ TAKE_INDICES = {
     "hsplit",
     "take",
     "repeat",
-}  # second argument: may be NumPy's
+}
+# Take numbers of the host alone
 BY_SHAPE = {
     "zeros",
     "ones",
@@ -37,9 +42,11 @@ BY_SHAPE = {
     "identity",
     "arange",
     "linspace",
-}  # take numbers of the host alone
-ELEMENTWISE = {"where", "clip", "dot", "matmul"}  # beside the ufuncs
+}
+# Beside the ufuncs
+ELEMENTWISE = {"where", "clip", "dot", "matmul"}
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+# Size depends on values
 LOOK = {
     "flatnonzero",
     "nonzero",
@@ -48,7 +55,8 @@ LOOK = {
     "bincount",
     "extract",
     "compress",
-}  # size depends on values
+}
+# Answer without an array
 PLAIN = {
     "can_cast",
     "isscalar",
@@ -57,8 +65,11 @@ PLAIN = {
     "size",
     "result_type",
     "promote_types",
-}  # answer without an array
-IMPLICIT = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array."
+}
+IMPLICIT = (
+    "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a "
+    "NumPy array."
+)
 
 
 class Look(NamedTuple):
@@ -83,7 +94,9 @@ HERE = {__name__, "thinc.util", "numpy", "copy"}
 
 
 def look(how: str) -> None:
-    """Count one, under the first caller outside the double that asked for itself, as thinc.util.to_numpy does not."""
+    """Count one, under the first caller outside the double that asked for itself, as
+    thinc.util.to_numpy does not.
+    """
     frame: Any = sys._getframe(1)
     while frame.f_globals["__name__"] in HERE:
         frame = frame.f_back
@@ -139,7 +152,8 @@ class StrictArray(NDArrayOperatorsMixin):
     # What the host waits for
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None) -> numpy.ndarray:
-        if self._array.size:  # else there is nothing to wait for
+        # Else there is nothing to wait for
+        if self._array.size:
             look("get")
         return self._array.copy(order=order)
 
@@ -200,17 +214,21 @@ class StrictArray(NDArrayOperatorsMixin):
         ):
             if value.dtype != self._array.dtype or value.shape != self._array.shape:
                 raise ValueError(
-                    "copying a numpy.ndarray to a cupy.ndarray by empty slice assignment must ensure ..."
+                    "copying a numpy.ndarray to a cupy.ndarray by empty slice assignment must "
+                    "ensure ..."
                 )
             self._array[...] = value
         elif is_plain:
             self[slices].fill(value)
-        else:  # indices bring what is assigned along
+        else:
+            # Indices bring what is assigned along
             self._array[index] = _bare(value, from_host=True)
 
 
 class StrictModule(ModuleType):
-    """A double of the module cupy: it has the functions that CuPy has, and they take what CuPy's take."""
+    """A double of the module cupy: it has the functions that CuPy has, and they take what CuPy's
+    take.
+    """
 
     ndarray = StrictArray
 
@@ -231,7 +249,8 @@ class StrictModule(ModuleType):
 
 
 def _call(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    if name in COMPARISONS:  # which take an array of no dimension from the host
+    # Which take an array of no dimension from the host
+    if name in COMPARISONS:
         args = tuple(
             each.item() if isinstance(each, numpy.ndarray) and not each.ndim else each
             for each in args
@@ -256,11 +275,11 @@ def _call(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) ->
     ]
     bare = [_bare(given, from_host=host) for given, host in zip(args, hosts, strict=True)]
     if name in FROM_HOST and isinstance(args[0], numpy.ndarray):
-        bare[0] = args[
-            0
-        ].copy()  # NumPy's asarray copies nothing, and what is on a device is a copy
+        # NumPy's asarray copies nothing, and what is on a device is a copy
+        bare[0] = args[0].copy()
     found = _quiet(function, *bare, **_bare_values(kwargs))
-    return _strict(numpy.asarray(found) if isinstance(found, bool) else found)  # as of allclose
+    # As of allclose
+    return _strict(numpy.asarray(found) if isinstance(found, bool) else found)
 
 
 def _quiet(function: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -294,7 +313,9 @@ def _strict(found: Any) -> Any:
 
 
 def _index(slices: Any) -> tuple[tuple, bool]:
-    """What NumPy indexes with, never down to a scalar, and whether it is of slices and numbers alone."""
+    """What NumPy indexes with, never down to a scalar, and whether it is of slices and numbers
+    alone.
+    """
     given = slices if isinstance(slices, tuple) else (slices,)
     index = [
         _bare(_slice(each) if isinstance(each, slice) else each, from_host=True) for each in given
@@ -306,7 +327,8 @@ def _index(slices: Any) -> tuple[tuple, bool]:
     ]
     for mask in arrays:
         if mask.dtype == bool and mask.size:
-            look("mask")  # how many are true
+            # How many are true
+            look("mask")
     if not any(each is Ellipsis for each in index):
         index.append(Ellipsis)
     return tuple(index), not arrays

@@ -1,6 +1,8 @@
-"""A GPU that is not there: PyTorch's meta device, which refuses what CUDA refuses, or would wait for.
+"""A GPU that is not there: PyTorch's meta device, which refuses what CUDA refuses, or would wait
+for.
 
-Meta tensors have shape, dtype and device, and no numbers. PyTorch itself lets them be indexed with tensors on the CPU.
+Meta tensors have shape, dtype and device, and no numbers. PyTorch itself lets them be indexed with
+tensors on the CPU.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 META = torch.device("meta")
-# Each copies to the host and waits until the GPU is done: what it gives, or the shape of that, depends on the numbers.
+# Each copies to the host and waits until the GPU is done: what it gives, or the shape of that,
+# depends on the numbers.
 WAITING = {
     "_local_scalar_dense",
     "is_nonzero",
@@ -44,9 +47,9 @@ class Refused(RuntimeError):
 class StrictMeta(TorchDispatchMode):
     """In a with block: meta tensors stand for those on a GPU.
 
-    Refused are operators on tensors of both devices, but for a CPU scalar in arithmetic, every copy to the host, and
-    kernels that CUDA does not have for the dtypes given. uploads counts the copies from the host; called holds the
-    operators on meta tensors, by name.
+    Refused are operators on tensors of both devices, but for a CPU scalar in arithmetic, every copy
+    to the host, and kernels that CUDA does not have for the dtypes given. uploads counts the copies
+    from the host; called holds the operators on meta tensors, by name.
     """
 
     def __init__(self) -> None:
@@ -63,7 +66,8 @@ class StrictMeta(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
-            with self:  # in inference mode they come whole
+            # In inference mode they come whole
+            with self:
                 return func.decompose(*args, **kwargs)
         name = func.overloadpacket.__name__
         given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
@@ -113,9 +117,11 @@ class StrictMeta(TorchDispatchMode):
 
 
 class StrictCalls(TorchFunctionMode):
-    """In a with block: what autocast does to meta tensors as it does to those on a GPU, in a precision.
+    """In a with block: what autocast does to meta tensors as it does to those on a GPU, in a
+    precision.
 
-    dtype: that of autocast; None for none. The dtype of an attention mask is checked, which the fused kernels want.
+    dtype: that of autocast; None for none. The dtype of an attention mask is checked, which the
+        fused kernels want.
     SOURCE: https://docs.pytorch.org/docs/stable/amp.html, the operators of CUDA.
     """
 

@@ -29,7 +29,8 @@ class StrictOps(CupyOps):
 
 
 NUMPY = NumpyOps()
-KERNELS = {  # by name: from what a kernel is given behind the arrays that it fills to what it fills them with
+# By name: from what a kernel is given behind the arrays that it fills to what it fills them with
+KERNELS = {
     "reduce_sum": lambda X, lengths, *sizes: NUMPY.reduce_sum(X, lengths),
     "reduce_max": lambda X, lengths, *sizes: NUMPY.reduce_max(X, lengths),
     "backprop_reduce_sum": lambda d_sums, lengths, *sizes: NUMPY.backprop_reduce_sum(
@@ -56,9 +57,8 @@ KERNELS = {  # by name: from what a kernel is given behind the arrays that it fi
 
 def kernel(name: str) -> Callable:
     """A kernel takes arrays for contiguous: of a view it would read what it is a view of."""
-    n_filled = (
-        2 if name in ("reduce_max", "maxout") else 1
-    )  # with what is largest, and where that stands
+    # With what is largest, and where that stands
+    n_filled = 2 if name in ("reduce_max", "maxout") else 1
 
     def launch(grid: tuple, block: tuple, given: tuple) -> None:
         for each in given:
@@ -96,7 +96,8 @@ def from_dlpack(capsule: Any) -> StrictArray:
 
 @contextmanager
 def strict_device() -> Iterator[Looks]:
-    """Meanwhile Thinc works on a device whose arrays are strict, and every tensor of PyTorch lies on it.
+    """Meanwhile Thinc works on a device whose arrays are strict, and every tensor of PyTorch lies
+    on it.
 
     RETURNS (Looks): what the host has waited for.
     """
@@ -109,19 +110,18 @@ def strict_device() -> Iterator[Looks]:
         patch.setattr(thinc.util, "cupy_from_dlpack", from_dlpack)
         for module in (thinc.util, cupy_ops):
             patch.setattr(module, "is_torch_cuda_array", torch.is_tensor)
-        patch.setattr(thinc.backends, "CupyOps", StrictOps)  # of get_array_ops
-        patch.setattr(
-            cupy_ops, "CupyOps", type("Nobody", (), {})
-        )  # its tensors would be sought on CUDA
+        # Of get_array_ops
+        patch.setattr(thinc.backends, "CupyOps", StrictOps)
+        # Its tensors would be sought on CUDA
+        patch.setattr(cupy_ops, "CupyOps", type("Nobody", (), {}))
         patch.setattr(cupy_ops, "cublas", SimpleNamespace(nrm2=frobenius_norm))
         patch.setattr(cupy_ops, "adam_kernel", adam_kernel)
         patch.setattr(_custom_kernels, "_values_within_range", within_range)
         for name in KERNELS:
             for dtype in [""] if name == "hash_data" else ["_float", "_double"]:
                 patch.setattr(_custom_kernels, f"{name}_kernel{dtype}", kernel(name))
-        patch.setattr(
-            spacy_sbert.models.engine.training, "can_fuse", lambda *args: False
-        )  # it is for a CPU
+        # It is for a CPU
+        patch.setattr(spacy_sbert.models.engine.training, "can_fuse", lambda *args: False)
         set_current_ops(StrictOps())
         LOOKS.clear()
         try:

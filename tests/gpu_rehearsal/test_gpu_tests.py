@@ -1,4 +1,6 @@
-"""The tests marked gpu, where there is no GPU: each comes as far as the GPU, and ends there, and nowhere before."""
+"""The tests marked gpu, where there is no GPU: each comes as far as the GPU, and ends there, and
+nowhere before.
+"""
 
 import runpy
 from collections import Counter
@@ -12,7 +14,8 @@ from workflows import CONFIGS
 
 from spacy_sbert.models.private_attributes import is_installed
 
-SLOW = {  # most of these start processes of their own
+# Most of these start processes of their own
+SLOW = {
     "test_workflows_of_the_project",
     "test_the_command_that_encodes",
     "test_joint_training_of_a_shared_transformer",
@@ -23,7 +26,9 @@ pytestmark = pytest.mark.skipif(has_gpu, reason="about machines without a GPU")
 
 
 class GpuTests:
-    """Run tests/gpu in this process, and keep what was collected, and the outcomes; quick: one case of each test."""
+    """Run tests/gpu in this process, and keep what was collected, and the outcomes; quick: one case
+    of each test.
+    """
 
     def __init__(self, folder, *options, quick=False):
         self.collected, self.reports, self.quick = [], [], quick
@@ -71,9 +76,8 @@ def test_each_ends_at_the_gpu(tmp_path, quick):
 def test_they_pass_on_a_cpu_in_place_of_the_gpu(tmp_path):
     """That they are right themselves: what they compare is then the CPU with itself."""
     found = GpuTests(tmp_path / "gpu", "--gpu-id=-1")
-    expected = (
-        {"passed"} if is_installed() else {"passed", "skipped"}
-    )  # those of spacy-transformers
+    # Those of spacy-transformers
+    expected = {"passed"} if is_installed() else {"passed", "skipped"}
     assert found.code == 0 and {report.outcome for report in found.reports} == expected
 
 

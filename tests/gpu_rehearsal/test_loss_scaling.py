@@ -1,4 +1,6 @@
-"""Loss scaling: steps are those of float64 on gradients that were never scaled, and an overflow is no step at all."""
+"""Loss scaling: steps are those of float64 on gradients that were never scaled, and an overflow is
+no step at all.
+"""
 
 from copy import deepcopy
 from itertools import cycle
@@ -15,13 +17,14 @@ from spacy_sbert.models.engine import training as forward
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
 
+# An eps by which the length of a gradient shows
 RATE, EPS, B1, B2, MAX_NORM = (
     0.01,
     0.01,
     0.9,
     0.999,
     0.25,
-)  # an eps by which the length of a gradient shows
+)
 
 
 class OneByOne(Optimizer):
@@ -70,10 +73,11 @@ def spoil(monkeypatch, shim, name, value):
 
 
 class Reference:
-    """The same in float64, without a scale: a step for the sum of the losses of batches, clipped, by Adam.
+    """The same in float64, without a scale: a step for the sum of the losses of batches, clipped,
+    by Adam.
 
-    SOURCE: Kingma and Ba 2015, Adam: A Method for Stochastic Optimization, the last lines of section 2, with the eps of
-        Thinc beside the root of v.
+    SOURCE: Kingma and Ba 2015, Adam: A Method for Stochastic Optimization, the last lines of
+        section 2, with the eps of Thinc beside the root of v.
     """
 
     def __init__(self, folder, network):
@@ -126,7 +130,9 @@ class Reference:
 
 @pytest.mark.parametrize(("encoder", "kind"), [("own", Optimizer), ("shared", OneByOne)])
 def test_ordinary_steps(make_nlp, examples, tiny_bert, encoder, kind):
-    """Clipped where float64 is: the norm is that of the gradient without its scale. Then in parts, which add up."""
+    """Clipped where float64 is: the norm is that of the gradient without its scale. Then in parts,
+    which add up.
+    """
     nlp, shim, batch, optimizer = make(
         make_nlp, examples, encoder, kind, **scaled(init_scale=2.0**16)
     )
@@ -214,7 +220,9 @@ def test_default_scaling_on_a_gpu(monkeypatch, settings, precision, is_scaled):
 
 @pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_float16_finds_its_scale_and_learns(make_nlp, examples, float16_on_a_cpu, encoder):
-    """From a scale that is too large by far: steps are skipped until it fits, without a NaN in the weights."""
+    """From a scale that is too large by far: steps are skipped until it fits, without a NaN in the
+    weights.
+    """
     fix_random_seed(0)
     settings = {"precision": "float16", **scaled(init_scale=2.0**40)}
     nlp, shim, batch, optimizer = make(make_nlp, examples, encoder, OneByOne, **settings)

@@ -1,4 +1,6 @@
-"""The encoder, in use and in training, as on a GPU: nothing mixes devices, nothing waits, every dtype has a kernel."""
+"""The encoder, in use and in training, as on a GPU: nothing mixes devices, nothing waits, every
+dtype has a kernel.
+"""
 
 from functools import partial
 from types import SimpleNamespace
@@ -25,8 +27,10 @@ if is_installed():
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9]
 N = sum(LENGTHS)
-LAYOUT, PLACES = 4, 1  # uploads: ids, columns, types and windows; places of the states
-BUCKETS = {"mpnet": 1}  # of distances, which Hugging Face computes on the CPU as well
+# uploads: ids, columns, types and windows; places of the states
+LAYOUT, PLACES = 4, 1
+# Of distances, which Hugging Face computes on the CPU as well
+BUCKETS = {"mpnet": 1}
 
 
 @pytest.fixture(params=TRAINED)
@@ -36,7 +40,9 @@ def kind(request):
 
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
-    """Arrays stay what they are, where CuPy would share their memory; autocast is that of StrictCalls."""
+    """Arrays stay what they are, where CuPy would share their memory; autocast is that of
+    StrictCalls.
+    """
     for module in (training, backends):
         monkeypatch.setattr(module, "torch2xp", lambda tensor: tensor)
     if is_installed():
@@ -58,7 +64,8 @@ def make_model(kind):
 
 
 def make_wordpieces(with_types=False):
-    ids = numpy.random.default_rng(4).integers(0, 50, N)  # padding is spelled, too
+    # Padding is spelled, too
+    ids = numpy.random.default_rng(4).integers(0, 50, N)
     return batch_of(LENGTHS, ids, numpy.arange(N) % 2 if with_types else None)
 
 
@@ -80,11 +87,14 @@ def test_a_pass(kind, precision, with_types):
 
 
 def test_a_run(kind, monkeypatch):
-    """In passes of the size that suits a GPU, one after another, and with nothing that is done for a CPU."""
+    """In passes of the size that suits a GPU, one after another, and with nothing that is done for
+    a CPU.
+    """
     engine, wordpieces, budgets = PackedBert(make_model(kind), torch.float16), make_wordpieces(), []
     stock = engine.passes
     engine.passes = lambda *given: budgets.append(given[2]) or stock(*given)
-    monkeypatch.setattr(backends, "parallel_map", None)  # would be noticed
+    # Would be noticed
+    monkeypatch.setattr(backends, "parallel_map", None)
     with strict_gpu() as gpu:
         found = list(backends.run(engine, wordpieces))
     assert budgets == [backends.GPU_BUDGET]
@@ -101,7 +111,8 @@ def test_a_run(kind, monkeypatch):
 def test_training(kind, precision, mini_batch_size, monkeypatch):
     """With dropout, forwards and backwards; gradients are float32, as the weights are."""
     for name in ("_Linear", "_kept"):
-        monkeypatch.setattr(training, name, None)  # would be noticed
+        # Would be noticed
+        monkeypatch.setattr(training, name, None)
     model, wordpieces = make_model(kind), make_wordpieces()
     encode = (
         partial(cached_forward, mini_batch_size=mini_batch_size)
@@ -122,7 +133,8 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
     n_passes = 6 if mini_batch_size else 1
     assert gpu.uploads == n_passes * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
     assert "bernoulli_" in gpu.called, "of dropout"
-    with strict_gpu() as gpu:  # Thinc's own Adam works on the arrays of a GPU
+    # Thinc's own Adam works on the arrays of a GPU
+    with strict_gpu() as gpu:
         assert not training.can_fuse(
             Adam(0.01, use_averages=False), {(1, name): p for name, p in learning.items()}
         )
@@ -143,9 +155,8 @@ def test_padded_states():
         )
     with strict_gpu() as gpu:
         states, backprop = spacy_transformers._pad_states(wordpieces, parts, 16, META)
-        d_values = backprop(
-            torch.ones(3, 4, 16)
-        )  # as spacy-transformers makes it in another thread
+        # As spacy-transformers makes it in another thread
+        d_values = backprop(torch.ones(3, 4, 16))
     assert (states.shape, states.dtype, states.device) == ((3, 4, 16), torch.float32, META)
     assert [(each.shape, each.device) for each in d_values] == [((7, 16), META), ((2, 16), META)]
     assert gpu.uploads == 3

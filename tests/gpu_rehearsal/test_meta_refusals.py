@@ -34,7 +34,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("inference", [False, True])
 def test_refused_and_allowed(inference):
-    """Allowed are a scalar of the CPU in arithmetic, work on either side, and copies to the GPU, which count."""
+    """Allowed are a scalar of the CPU in arithmetic, work on either side, and copies to the GPU,
+    which count.
+    """
     for work, message in REFUSED.values():
         with strict_gpu(), torch.inference_mode(inference), pytest.raises(Refused, match=message):
             work()

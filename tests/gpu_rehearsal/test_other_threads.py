@@ -1,4 +1,6 @@
-"""Threads that do not know of the GPU: Thinc's ops, and with them its default device, are those of a thread alone."""
+"""Threads that do not know of the GPU: Thinc's ops, and with them its default device, are those of
+a thread alone.
+"""
 
 import numpy
 import pytest
@@ -30,7 +32,8 @@ def test_encoders(make_nlp, examples, in_another_thread, encoder):
     before, first = nlp(PAIRS[0][0]).vector, nlp.update(batch, sgd=False)["sbert"]
     in_another_thread()
     assert numpy.array_equal(nlp(PAIRS[0][0]).vector, before)
-    if encoder == "spacy-transformers":  # which returns its gradient, see test_meta_encoder.py
+    # Which returns its gradient, see test_meta_encoder.py
+    if encoder == "spacy-transformers":
         return
     once = gradients(nlp, HOLDER[encoder])
     assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(first)

@@ -1,4 +1,6 @@
-"""The double refuses what CuPy refuses, and counts what waits for a device: else no other test here could fail."""
+"""The double refuses what CuPy refuses, and counts what waits for a device: else no other test here
+could fail.
+"""
 
 import numpy
 import pytest
@@ -49,7 +51,8 @@ def test_no_mixing_with_numpy():
             mix(xp.asarray(HOST))
     x = xp.zeros((2, 3), dtype="float32")
     x[:] = HOST
-    x[[1, 0]] = HOST  # indices bring it along
+    # Indices bring it along
+    x[[1, 0]] = HOST
     assert (x.get() == HOST[::-1]).all()
     for places, given in [
         (slice(0, 1), HOST[:1]),
@@ -101,7 +104,8 @@ def test_thinc_sees_a_device_array(strict):
     assert Model("any", lambda *args: args).ops.name == "strict"
     tensor = xp2torch(x, requires_grad=True)
     found = torch2xp(tensor.detach())
-    found += 1  # on the same memory
+    # On the same memory
+    found += 1
     assert strict == [] and (x.get() == HOST + 1).all() and tensor.tolist() == (HOST + 1).tolist()
     assert type(get_current_ops().asarray2f(torch.ones(2, 2))) is StrictArray
 
@@ -112,7 +116,8 @@ def test_kernels_check_their_input(strict, name):
     wide = ops.asarray2f(numpy.arange(24, dtype="float32").reshape(4, 6))
     lengths = ops.asarray1i([3, 1])
     getattr(ops, name)(xp.ascontiguousarray(wide[:, :3]), lengths)
-    assert strict.of_package == [] and strict  # Thinc looks at them
+    # Thinc looks at them
+    assert strict.of_package == [] and strict
     with pytest.raises(ValueError, match="not contiguous"):
         getattr(ops, name)(wide[:, :3], lengths)
     with pytest.raises(IndexError):

@@ -1,4 +1,6 @@
-"""`sbert` in use on strict arrays: vectors are those of NumPy, and a batch waits for its states and its vectors."""
+"""`sbert` in use on strict arrays: vectors are those of NumPy, and a batch waits for its states and
+its vectors.
+"""
 
 import numpy
 import pytest
@@ -19,10 +21,11 @@ TEXTS = [
     "dog",
 ]
 PIECES = ("spacy_sbert.models.pooling", "pool_rows")
+# Its package leaves the lengths of wordpieces on the device
 LENGTHS = (
     "spacy_sbert.models.listener",
     "read_pieces",
-)  # its package leaves the lengths of wordpieces on the device
+)
 VECTORS = ("spacy_sbert.pipeline.records", "_vectors_on_cpu")
 WEIGHTS = ("spacy_sbert.models.fingerprint", "_samples")
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}
@@ -56,7 +59,9 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("encoder", "config"), SETTINGS)
 def test_docs_spans_and_tokens(make_nlp, encoder, config):
-    """They get the same vectors, which are NumPy's. Each pooling, and other layers, are in test_strict_layers.py."""
+    """They get the same vectors, which are NumPy's. Each pooling, and other layers, are in
+    test_strict_layers.py.
+    """
 
     def work():
         nlp = make_nlp(encoder, **config)
@@ -86,7 +91,8 @@ def test_saved_and_loaded(make_nlp, tmp_path):
     expected, found = both_ways(work)
     check_same(expected, found)
     assert (found[0][0] == found[1][0]).all()
-    here = spacy.load(tmp_path)("A dog ran.").vector  # saved there
+    # Saved there
+    here = spacy.load(tmp_path)("A dog ran.").vector
     with strict_device():
         assert numpy.allclose(spacy.load(tmp_path)("A dog ran.").vector, here, atol=1e-6)
 
@@ -104,9 +110,8 @@ def test_a_batch_waits_twice(strict, make_nlp, encoder, token_vectors):
         in_predict
         == [("get", *LENGTHS)] * (encoder == "curated") + [("get", *PIECES)] * token_vectors
     )
-    trained_elsewhere = [("get", *WEIGHTS)] * (
-        encoder == "listening"
-    )  # by a component that changes them in place
+    # By a component that changes them in place
+    trained_elsewhere = [("get", *WEIGHTS)] * (encoder == "listening")
     assert looks_of(lambda: pipe.set_annotations(docs, scores)) == [
         *trained_elsewhere,
         ("get", *VECTORS),

@@ -1,4 +1,6 @@
-"""Layers on strict arrays, there and back: the values are those of NumPy, and nothing waits for the device."""
+"""Layers on strict arrays, there and back: the values are those of NumPy, and nothing waits for the
+device.
+"""
 
 from functools import partial
 
@@ -20,10 +22,10 @@ from spacy_sbert.similarity import cosine, euclidean, manhattan
 
 RNG = numpy.random.default_rng(3)
 ROWS, D_ROWS = (RNG.normal(size=(4, 6)).astype("float32") for _ in range(2))
-ODD = ROWS * numpy.array(
-    [[1e30], [1e-30], [0], [1]], dtype="float32"
-)  # whose squares overflow, or vanish
-LENGTHS = numpy.array([3, 40, 1, 17])  # sums are made of stretches of 16
+# Whose squares overflow, or vanish
+ODD = ROWS * numpy.array([[1e30], [1e-30], [0], [1]], dtype="float32")
+# Sums are made of stretches of 16
+LENGTHS = numpy.array([3, 40, 1, 17])
 STATES = RNG.normal(size=(61, 6)).astype("float32")
 NAMES = [*POOLING, "cls+mean", "mean+max+weightedmean"]
 

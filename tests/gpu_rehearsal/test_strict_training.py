@@ -1,4 +1,6 @@
-"""Every registered loss on strict arrays: results are those of NumPy, and a step waits only for its loss."""
+"""Every registered loss on strict arrays: results are those of NumPy, and a step waits only for its
+loss.
+"""
 
 import numpy
 import pytest
@@ -20,8 +22,10 @@ from thinc.api import SGD, Adam, RAdam, get_current_ops
 
 from spacy_sbert.training.batchers import batch_by_objective
 
-REPORTED = {"MatryoshkaLoss": 2, "MultiTaskLoss": 3}  # losses, where it is more than one
-LOSSES = [*OBJECTIVES, "MultiTaskLoss"]  # all, see tests/losses/test_every_encoder.py
+# losses, where it is more than one
+REPORTED = {"MatryoshkaLoss": 2, "MultiTaskLoss": 3}
+# all, see tests/losses/test_every_encoder.py
+LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 
 
 def learn(nlp, batch, optimizer, n_steps=2):
@@ -38,11 +42,11 @@ AGAIN = {
     "CachedMultipleNegativesRankingLoss",
     "ContrastiveLoss",
 }
-AGAIN |= {"DistillationLoss of translations"}  # arrays as of the loss that stands for them
+# Arrays as of the loss that stands for them
+AGAIN |= {"DistillationLoss of translations"}
 CASES = [("own", name) for name in LOSSES if name not in AGAIN]
-CASES += [
-    (encoder, "CosineSimilarityLoss") for encoder in ("shared", *OTHERS)
-]  # of others the own weights are Thinc's
+# Of others the own weights are Thinc's
+CASES += [(encoder, "CosineSimilarityLoss") for encoder in ("shared", *OTHERS)]
 SLOW = [("own", name) for name in AGAIN] + [
     ("shared", name) for name in LOSSES if name != "CosineSimilarityLoss"
 ]
@@ -56,20 +60,19 @@ def test_steps_as_on_numpy(make_nlp, encoder, name):
 
     def steps():
         nlp, batch = make(make_nlp, encoder, name)
-        optimizer = Adam(
-            0.01, eps=0.1
-        )  # a large eps: what has no gradient but for rounding shall not move
+        # A large eps: what has no gradient but for rounding shall not move
+        optimizer = Adam(0.01, eps=0.1)
         losses = learn(nlp, batch, optimizer, 1)
         looks[:] = looks_of(lambda: losses.extend(learn(nlp, batch, optimizer, 1)))
         return losses, parameters_of(nlp)
 
     check_same(*both_ways(steps))
     expected = ["float"] * REPORTED.get(name.split()[0], 1)
-    if encoder == "shared":  # which reports one of its own, as a Tok2Vec does
+    # Which reports one of its own, as a Tok2Vec does
+    if encoder == "shared":
         expected.append("float")
-    if (
-        encoder == "curated"
-    ):  # whose package leaves lengths on the device, and reports a loss of its own
+    # Whose package leaves lengths on the device, and reports a loss of its own
+    if encoder == "curated":
         expected = ["get", *expected]
     assert [how for how, *_ in looks] == expected, looks
 

@@ -1,4 +1,6 @@
-"""Model cards: values of a made meta.json, names that would break Markdown or YAML, and what is left alone."""
+"""Model cards: values of a made meta.json, names that would break Markdown or YAML, and what is
+left alone.
+"""
 
 import math
 import re
@@ -102,7 +104,8 @@ def test_package_card(make_nlp, tiny_bert):
     assert table["ents_f"] == ["ents_f", "50.00"]
     assert "on pairs-dev.csv" in card and 'spacy.load("en_pipeline")' in card
     assert not re.search(r"\b(nan|None|null)\b", card)
-    assert str(tiny_bert.parent) not in card and str(ASSETS) not in card  # nobody's folders
+    # nobody's folders
+    assert str(tiny_bert.parent) not in card and str(ASSETS) not in card
 
 
 def test_several_encoders_and_a_pipe_without_a_model(make_nlp, tiny_bert):
@@ -236,7 +239,8 @@ def test_sentence_transformers_card(make_nlp):
     nlp.add_pipe(
         "sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"]}
     )
-    assert describe(nlp).n_parameters == alone  # the transformer counts once
+    # The transformer counts once
+    assert describe(nlp).n_parameters == alone
     scores = {
         "sts_spearman": 0.5,
         "sbert_sts_spearman": 0.25,

@@ -142,12 +142,10 @@ def test_annotates_as_before(tiny_bert, tmp_path, case):
 @pytest.mark.parametrize("getter", ["doc", "strided"])
 def test_minilm_is_normalized_as_before(tmp_path, getter):
     converted = check_same(make(resolve(MINILM), getter), tmp_path)
-    assert converted("a man is eating").vector_norm == pytest.approx(
-        1
-    )  # normalize = "auto" of its folder
-    assert (
-        converted.get_pipe("sbert").max_length == 512
-    )  # of the tokenizer: spacy-transformers reads no other file
+    # Normalize = "auto" of its folder
+    assert converted("a man is eating").vector_norm == pytest.approx(1)
+    # Of the tokenizer: spacy-transformers reads no other file
+    assert converted.get_pipe("sbert").max_length == 512
 
 
 def test_last_space_is_not_read(tmp_path):
@@ -169,7 +167,8 @@ def test_cut_at_the_limit_of_the_tokenizer(tiny_bert, tmp_path, fast):
             == "cut"
         )
         return
-    nlp.to_disk(tmp_path / "old")  # its [UNK]s are no text in spacy-transformers
+    # Its [UNK]s are no text in spacy-transformers
+    nlp.to_disk(tmp_path / "old")
     with pytest.raises(ValueError, match=r"gives other vectors of 'sbert' for the text '日本語"):
         convert_transformer(tmp_path / "old", tmp_path / "new")
 
@@ -253,9 +252,8 @@ def test_listeners_of_every_component(tiny_bert, tmp_path):
     converted = check_same(nlp, tmp_path)
     assert converted.disabled == ["spancat"] and converted.meta["requirements"] == ["other"]
     listeners = converted.get_pipe("trf").listeners
-    assert {node.grad_factor for node in listeners} == {0.5} and len(
-        listeners
-    ) >= 5  # one is disabled
+    # One is disabled
+    assert {node.grad_factor for node in listeners} == {0.5} and len(listeners) >= 5
     before = converted("a man").tensor.copy()
     sgd = converted.resume_training()
     sgd.learn_rate = 0.01

@@ -42,8 +42,10 @@ WORDS = [
 WORDS += ["zebra", "ox"]
 TEXTS = [" ".join(words) for words in numpy.random.default_rng(0).choice(WORDS, size=(60, 5))]
 TEXTS[7] = ""
-TEXTS += ["one horse", "A Horse.", "horse", "the horse"]  # a word that is seen four times
-WHOLE = ["ox", "zebra"]  # the words that the teacher cuts, and that are seen five times
+# A word that is seen four times
+TEXTS += ["one horse", "A Horse.", "horse", "the horse"]
+# The words that the teacher cuts, and that are seen five times
+WHOLE = ["ox", "zebra"]
 
 
 def table_of(nlp):
@@ -55,7 +57,9 @@ def projection_of(nlp):
 
 
 def expected_table(folder, targets, axes):
-    """The formula, written out: v from the network itself, ids word by word, and the fit by a pseudo-inverse."""
+    """The formula, written out: v from the network itself, ids word by word, and the fit by a
+    pseudo-inverse.
+    """
     network, tokenizer = (
         BertModel.from_pretrained(folder).eval(),
         AutoTokenizer.from_pretrained(folder),
@@ -97,7 +101,8 @@ def test_the_table_is_that_of_the_formula(make_nlp, tiny_bert, encoder, size):
     axes = projection_of(nlp)
     expected = expected_table(tiny_bert, targets, axes.astype("float64"))
     assert table_of(nlp).shape == (len(AutoTokenizer.from_pretrained(tiny_bert)) + len(WHOLE), size)
-    # Means of texts have directions of 2e-4 of their size, along which the rounding of the network's float32 grows.
+    # Means of texts have directions of 2e-4 of their size, along which the rounding of the
+    # network's float32 grows.
     assert abs(table_of(nlp) - expected).max() < 1e-3 * abs(expected).max()
     if size == 16:
         assert numpy.array_equal(axes, numpy.eye(16))
@@ -231,7 +236,9 @@ def test_words_stay_whole_and_all_else_is_as_before(make_nlp, tokenizer):
 
 
 def test_no_other_map_is_nearer():
-    """The gradient of the error is zero; with fewer texts than numbers, the map is the one of least norm."""
+    """The gradient of the error is zero; with fewer texts than numbers, the map is the one of least
+    norm.
+    """
     rng = numpy.random.default_rng(3)
     table, counts, targets = (
         rng.normal(size=(30, 8)),
@@ -276,7 +283,9 @@ def test_refused(make_nlp, encoder, texts, settings, message):
 
 @pytest.mark.slow
 def test_all_minilm(minilm):
-    """On 3,000 sentences, none of STSb: 83.2 on its dev set (the teacher has 86.7), 30 to 90 times as fast."""
+    """On 3,000 sentences, none of STSb: 83.2 on its dev set (the teacher has 86.7), 30 to 90 times
+    as fast.
+    """
     folder = real_data() / "sts" / "STSBenchmark"
     pairs, others = (list(read_sts(folder / f"sts-{part}.csv")) for part in ("dev", "train"))
     known = {text for *texts, _ in [*pairs, *others] for text in texts}

@@ -1,4 +1,6 @@
-"""Each key of a sentence-transformers folder, with the values that it may have: equal vectors, or the key is named."""
+"""Each key of a sentence-transformers folder, with the values that it may have: equal vectors, or
+the key is named.
+"""
 
 import inspect
 import json
@@ -165,7 +167,8 @@ SHARED, LIMITS, MODULES = (
     "sentence_bert_config.json",
     "modules.json",
 )
-# In the folder of an encoder with the modules of MODULE_KEYS, except Dense, which comes with an import alone.
+# In the folder of an encoder with the modules of MODULE_KEYS, except Dense, which comes with an
+# import alone.
 FILES = {
     MODULES: (LISTED_KEYS, LISTED_VALUES),
     SHARED: (MODEL_KEYS[SENTENCE_TRANSFORMER], MODEL_VALUES),
@@ -224,7 +227,8 @@ def theirs(folder):
     """The vectors of sentence-transformers; None if it refuses the folder, too."""
     try:
         return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, show_progress_bar=False)
-    except Exception:  # of any type
+    except Exception:
+        # Of any type
         return None
 
 
@@ -238,7 +242,8 @@ def judge(way, folder, expected, key, caplog):
         try:
             given = way(folder)
             said = " ".join(str(one.message) for one in caught) + caplog.text
-        except Exception as error:  # of any type
+        except Exception as error:
+            # Of any type
             given, said = None, str(error)
     if (
         given is not None
@@ -405,7 +410,8 @@ def test_a_key_of_a_cross_encoder(file, key, cross_encoder, tmp_path, caplog):
             expected = CrossEncoder(str(folder), device="cpu").predict(
                 PAIRS, show_progress_bar=False
             )
-        except Exception:  # of any type
+        except Exception:
+            # Of any type
             expected = None
         assert judge(scores, folder, expected, key, caplog) != "silent", value
         shutil.rmtree(folder)

@@ -31,7 +31,8 @@ CASES = {
     "weightedmean": ("weightedmean", [], False),
     "lasttoken": ("lasttoken", [], False),
     "cls+max+mean": (["cls", "max", "mean"], [], False),
-    "mean+cls": (["mean", "cls"], [], False),  # not in the order of the flags
+    # Not in the order of the flags
+    "mean+cls": (["mean", "cls"], [], False),
     "Dense": ("mean", [8], False),
     "Normalize": ("mean", [], True),
     "all": (["cls", "mean"], [24, 8], True),
@@ -40,7 +41,9 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def base(tiny_bert, tmp_path_factory):
-    """A BERT with the tiny one's words, but with the width and small weights of real ones: rounding stays small."""
+    """A BERT with the tiny one's words, but with the width and small weights of real ones: rounding
+    stays small.
+    """
     folder = tmp_path_factory.mktemp("base") / "bert"
     shutil.copytree(tiny_bert, folder)
     with torch.random.fork_rng():
@@ -101,7 +104,8 @@ def largest_difference(ours, theirs):
     return float(numpy.abs(ours - theirs).max())
 
 
-@pytest.mark.parametrize("case", ["cls", "mean+cls", "all"])  # all of them with the real model
+# All of them with the real model
+@pytest.mark.parametrize("case", ["cls", "mean+cls", "all"])
 def test_both_ways(case, base, tmp_path):
     texts = sentences()
     theirs = encode(make(base, tmp_path / "in", case), texts)
@@ -141,7 +145,8 @@ def test_both_ways_with_the_real_model(case, tmp_path):
     nlp = import_folder(str(tmp_path / "in"))
     ours = numpy.stack([doc.vector for doc in nlp.pipe(texts)])
     assert largest_difference(ours, theirs) < 1e-6
-    if case in ("max", "cls", "lasttoken"):  # nothing is added up after the encoder
+    # Nothing is added up after the encoder
+    if case in ("max", "cls", "lasttoken"):
         assert numpy.array_equal(ours, theirs)
     assert largest_difference(nlp(texts[0]).vector, encode(tmp_path / "in", texts[0])) < 1e-6
     export_folder(nlp, tmp_path / "out")
@@ -188,9 +193,8 @@ def test_prompts_that_are_not_pooled(case, base, made, tmp_path):
     texts = ["a man is eating food", "cat"]
     make(base, tmp_path / "in", case, include_prompt=False, prompts={"query": "the dog: "})
     nlp = import_folder(str(tmp_path / "in"))
-    by_name = one_pipe(tmp_path / "in", pooling=case).get_pipe(
-        "sbert"
-    )  # the folder decides what is pooled
+    # The folder decides what is pooled
+    by_name = one_pipe(tmp_path / "in", pooling=case).get_pipe("sbert")
     expected = nlp.get_pipe("sbert").encode(texts, prompt_name="query")
     assert largest_difference(by_name.encode(texts, prompt_name="query"), expected) < 1e-5
     export_folder(nlp, tmp_path / "out")
@@ -210,7 +214,9 @@ def test_prompts_that_are_not_pooled(case, base, made, tmp_path):
 
 
 def test_limits_of_older_folders(base, tmp_path):
-    """max_seq_length and do_lower_case in sentence_bert_config.json, flags of Pooling, the encoder in its own part."""
+    """max_seq_length and do_lower_case in sentence_bert_config.json, flags of Pooling, the encoder
+    in its own part.
+    """
     folder = tmp_path / "old"
     shutil.copytree(base, folder / "0_BERT")
     (folder / "0_BERT" / "sentence_bert_config.json").write_text(
@@ -230,9 +236,8 @@ def test_limits_of_older_folders(base, tmp_path):
     with pytest.warns(UserWarning, match="limit of 7"):
         given = nlp(text).vector
     assert largest_difference(given, nlp(text.lower()[:18]).vector) > 0
-    assert numpy.allclose(
-        given, nlp("a man is eating food").vector, atol=1e-6
-    )  # five words and two special tokens
+    # Five words and two special tokens
+    assert numpy.allclose(given, nlp("a man is eating food").vector, atol=1e-6)
     export_folder(nlp, tmp_path / "out")
     limits = json.loads((tmp_path / "out" / "sentence_bert_config.json").read_text())
     assert limits == {"max_seq_length": 7, "do_lower_case": True}
@@ -420,7 +425,8 @@ def test_links_of_the_cache_are_followed(made, tmp_path):
 
 
 LINEAR = "2_Dense/config.json"
-WRONG = [  # file, where in it, and value; None for the whole content
+# file, where in it, and value; None for the whole content
+WRONG = [
     (
         "modules.json",
         (4, "type"),
@@ -483,7 +489,8 @@ def test_pickled_code_in_dense_weights_is_not_run(made, tmp_path):
     weights = {"linear.weight": torch.zeros(8, 64), "linear.bias": torch.zeros(8)}
     (folder / "model.safetensors").unlink()
     torch.save(weights, folder / "pytorch_model.bin")
-    assert not import_folder(str(tmp_path / "in"))("a man").vector.any()  # tanh(0)
+    # tanh(0)
+    assert not import_folder(str(tmp_path / "in"))("a man").vector.any()
     torch.save({**weights, "evil": Evil()}, folder / "pytorch_model.bin")
     with pytest.raises(ValueError, match="damaged or not whole"):
         import_folder(str(tmp_path / "in"))

@@ -1,4 +1,6 @@
-"""What pip installs: an sdist, the wheel built of it, and an environment that has the required packages alone."""
+"""What pip installs: an sdist, the wheel built of it, and an environment that has the required
+packages alone.
+"""
 
 import json
 import os
@@ -17,7 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-pytestmark = pytest.mark.slow  # it builds packages, and makes an environment
+# It builds packages, and makes an environment
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_sbert"
 BUILT_FROM = (
@@ -77,7 +80,8 @@ def test_wheel_has_the_whole_package(built):
         given.optionxform = str
         given.read_string(archive.read(info).decode())
     package = {name for name in names if ".dist-info/" not in name}
-    assert package == sources()  # no tests, nothing left behind by a build
+    # No tests, nothing left behind by a build
+    assert package == sources()
     assert {Path(name).suffix for name in package} >= {".py", ".html", ".css", ".js", ".typed"}
     points = setup()["options.entry_points"]
     assert set(given.sections()) == set(points)
@@ -108,7 +112,8 @@ def required():
         found[name] = found.get(name, set()) | wanted
         try:
             theirs = distribution(name).requires or []
-        except PackageNotFoundError:  # of another system
+        except PackageNotFoundError:
+            # Of another system
             continue
         waiting += [(Requirement(line), extra) for line in theirs for extra in wanted]
     return set(found)

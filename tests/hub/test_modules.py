@@ -1,4 +1,6 @@
-"""Modules of sentence-transformers without a counterpart here: each is refused by name, with what to do instead."""
+"""Modules of sentence-transformers without a counterpart here: each is refused by name, with what
+to do instead.
+"""
 
 import json
 import shutil
@@ -76,7 +78,8 @@ def test_import_refuses_by_name(case, tiny_bert, tmp_path):
     assert str(raised.value).endswith(
         f"The folder {folder} has the module {given}, which is unknown here: it is {kind}. {remedy}"
     )
-    if case in ("CNN", "LayerNorm"):  # behind a Transformer, whose config.json would do without it
+    # Behind a Transformer, whose config.json would do without it
+    if case in ("CNN", "LayerNorm"):
         with pytest.raises(ValueError, match=f"sentence encoder with {case}, and normalize = "):
             vector(folder)
         assert numpy.allclose(

@@ -44,7 +44,9 @@ IMPORTS = {
 
 
 def texts():
-    """Sentences, and texts that are long, have characters that are unknown, special tokens, or nothing to pool."""
+    """Sentences, and texts that are long, have characters that are unknown, special tokens, or
+    nothing to pool.
+    """
     lines = (ASSETS / "texts-train.txt").read_text(encoding="utf8").splitlines()[::10]
     strange = [
         "the \u1234 cat \N{SNOWMAN}",
@@ -251,7 +253,8 @@ def quantise(folder):
     save_file(tensors, folder / "model.safetensors")
 
 
-DAMAGES = {  # beside those of models/test_wordpiece_table.py, which reads tables
+# Beside those of models/test_wordpiece_table.py, which reads tables
+DAMAGES = {
     "pickled": (
         to_pickle,
         r"has no model\.safetensors: download it again, or save it with safetensors",

@@ -1,4 +1,6 @@
-"""The gradient of losses over encoders without a transformer of this package is that of the loss that is reported."""
+"""The gradient of losses over encoders without a transformer of this package is that of the loss
+that is reported.
+"""
 
 from functools import partial
 from importlib.metadata import distribution
@@ -78,7 +80,9 @@ def blank():
 
 
 def build(nlp, bert, models, add_upstream, way, loss):
-    """The pipeline of one case, initialized, and three examples, of which no two texts are the same."""
+    """The pipeline of one case, initialized, and three examples, of which no two texts are the
+    same.
+    """
     for name in nlp.pipe_names:
         nlp.remove_pipe(name)
     fix_random_seed(0)
@@ -92,7 +96,9 @@ def build(nlp, bert, models, add_upstream, way, loss):
 
 
 def parameters(nlp):
-    """All that learns in encoder and loss, of Thinc and PyTorch: what reads it, its gradient, what replaces it."""
+    """All that learns in encoder and loss, of Thinc and PyTorch: what reads it, its gradient, what
+    replaces it.
+    """
     for node in (node for _, pipe in nlp.pipeline for node in pipe.model.walk()):
         for name in node.param_names:
             yield (
@@ -123,10 +129,12 @@ def norm(arrays):
 
 
 def check_gradient(nlp, batch):
-    """By central differences along the gradient, and along random directions, which see a part that is left out.
+    """By central differences along the gradient, and along random directions, which see a part that
+    is left out.
 
-    With weights in float64 all of the way forward is; gradients are summed up in float32, whose rounding is 6e-8. Per
-    step of 1e-5 the differences round by 1e-11. 1e-4 of what a direction has of the gradient is far above both.
+    With weights in float64 all of the way forward is; gradients are summed up in float32, whose
+    rounding is 6e-8. Per step of 1e-5 the differences round by 1e-11. 1e-4 of what a direction has
+    of the gradient is far above both.
     """
     learned = list(parameters(nlp))
     start = [read().astype("float64") for read, *_ in learned]
@@ -154,5 +162,6 @@ def check_gradient(nlp, batch):
 
 @pytest.mark.parametrize(("kind", "way", "loss"), CASES)
 def test_the_gradient_is_that_of_the_reported_loss(blank, tiny_bert, monkeypatch, kind, way, loss):
-    monkeypatch.setattr(NumpyOps, "gemm", Ops.gemm)  # the one step of Thinc's that refuses float64
+    # The one step of Thinc's that refuses float64
+    monkeypatch.setattr(NumpyOps, "gemm", Ops.gemm)
     check_gradient(blank, build(blank, tiny_bert, *KINDS[kind], way, loss))

@@ -1,4 +1,6 @@
-"""Losses of pairs, triplets and labelled texts: values by hand, gradients, parity with sentence-transformers, edges."""
+"""Losses of pairs, triplets and labelled texts: values by hand, gradients, parity with
+sentence-transformers, edges.
+"""
 
 from functools import partial
 
@@ -24,20 +26,23 @@ RNG = numpy.random.default_rng(4)
 U = RNG.normal(size=(10, 4))
 V = U + RNG.normal(size=(10, 4)) * RNG.uniform(0.2, 2, size=(10, 1))
 MEMBERS = [RNG.normal(size=(10, 4)) for _ in range(3)]
-SCORES = numpy.array([0.1, 0.9, 0.5, 0.5, 0.0, 1.0, 0.3, 0.9, 0.2, 0.7])  # two ties
+# Two ties
+SCORES = numpy.array([0.1, 0.9, 0.5, 0.5, 0.0, 1.0, 0.3, 0.9, 0.2, 0.7])
 ALIKE = numpy.array([1.0, 0, 1, 1, 0, 0, 1, 0, 1, 0])
 CLASSES = ["a", "b", "a", "c", "b", "a", "c", "b", "a", "c"]
 TEACHER = RNG.normal(size=(10, 4))
 TEXTS = [list("abcdefghij"), list("klmnopqrst")]
+# Equal anchors, equal positives, and a positive that is an anchor
 REPEATED = [
     list("abadefghij"),
     list("klkiomqrst"),
-]  # equal anchors, equal positives, and a positive that is an anchor
+]
+# Which some pairs keep and others do not
 MARGINS = {
     "euclidean": 3.0,
     "cosine": 0.5,
     "manhattan": 6.0,
-}  # which some pairs keep and others do not
+}
 
 
 def projected(teacher):
@@ -58,7 +63,8 @@ def cases():
         metric = getattr(
             st_losses.SiameseDistanceMetric, "COSINE_DISTANCE" if distance == "cosine" else name
         )
-        tolerance = 1e-12 if distance == "cosine" else 1e-4  # PyTorch adds 1e-6 to each difference
+        # PyTorch adds 1e-6 to each difference
+        tolerance = 1e-12 if distance == "cosine" else 1e-4
         for build in (ContrastiveLoss, OnlineContrastiveLoss):
             theirs = getattr(st_losses, build.__name__)(Embedder(4), metric, margin=margin)
             yield (
@@ -147,7 +153,8 @@ def test_gradients(name):
 @pytest.mark.parametrize("name", REFERENCES)
 def test_parity_with_sentence_transformers(name):
     build, members, gold, theirs, tolerance = CASES[name]
-    theirs = getattr(theirs, "compute_loss_from_embeddings", theirs)  # ours are functions
+    # Ours are functions
+    theirs = getattr(theirs, "compute_loss_from_embeddings", theirs)
     targets = torch.tensor(gold) if isinstance(gold, numpy.ndarray) else gold
     targets = [targets] * len(members) if "Distillation" in name else targets
     check_parity(build(), members, gold, lambda tensors: theirs(tensors, targets), tolerance)
@@ -184,10 +191,11 @@ POSITIVE, NEGATIVE = (
     numpy.array([[0.0, 2.0], [0, 1.5], [6, 8]]),
 )
 FAR = numpy.array([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 9.0]])
+# Cosines 1 and 0
 EAST, BOTH = (
     numpy.array([[1.0, 0.0], [1.0, 0.0]]),
     numpy.array([[1.0, 0.0], [0.0, 1.0]]),
-)  # cosines 1 and 0
+)
 ROOT = 0.5**0.5
 ANCHORS = numpy.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])
 ANSWERS = numpy.array([[2.0, 0.0], [1.0, 1.0], [4.0, 3.0]])
@@ -234,14 +242,15 @@ def test_values_by_hand(loss, members, gold, expected):
 
 
 def test_angle_by_hand():
-    similarity, _ = _paired_angle(
-        numpy.array([[1.0, 2.0]]), numpy.array([[3.0, -1.0]])
-    )  # (1 + 2i) (3 + i) = 1 + 7i
+    # (1 + 2i) (3 + i) = 1 + 7i
+    similarity, _ = _paired_angle(numpy.array([[1.0, 2.0]]), numpy.array([[3.0, -1.0]]))
     assert similarity == pytest.approx(8 / 50**0.5)
 
 
 def test_what_is_right_too_is_no_negative():
-    """The nearest other positive has the text of the own one, of the anchor, or belongs to an anchor of its text."""
+    """The nearest other positive has the text of the own one, of the anchor, or belongs to an
+    anchor of its text.
+    """
     anchors = numpy.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     positives = numpy.array([[1.0, 0.1], [-1.0, 0.0], [1.0, 0.0]])
     for texts in (

@@ -1,4 +1,6 @@
-"""A loss of the user's own: its gradient is checked, what it returns is checked, and only training needs its code."""
+"""A loss of the user's own: its gradient is checked, what it returns is checked, and only training
+needs its code.
+"""
 
 from functools import partial
 
@@ -181,7 +183,8 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(
     ):
         found.update(examples, sgd=False)
     assert numpy.array_equal(reloaded(found, tmp_path / "second")(TEXT).vector, expected)
-    for name, function in FUNCTIONS.items():  # with its code it is trained again
+    # With its code it is trained again
+    for name, function in FUNCTIONS.items():
         registry.layers(name, func=function)
     found = spacy.load(tmp_path / "second")
     assert found.update(examples, sgd=False) == pytest.approx(kept[0])
@@ -198,9 +201,8 @@ def test_weights_of_a_loss_need_its_code(make_nlp, registered, tmp_path):
     nlp = make_nlp(loss={"@layers": "weight.v1"})
     nlp.initialize(lambda: scored_pairs(nlp))
     assert nlp.config["components"]["sbert"]["loss"]["@layers"] == "weight.v1"
-    assert (
-        nlp.get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0
-    )  # initialize has made it
+    # Initialize has made it
+    assert nlp.get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0
     assert reloaded(nlp, tmp_path).get_pipe("sbert").model.get_ref("loss").get_param("s") == 2.0
     registered()
     with pytest.raises(catalogue.RegistryError, match=r"Could not find function 'weight\.v1'"):

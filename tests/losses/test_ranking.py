@@ -13,7 +13,8 @@ RNG = numpy.random.default_rng(8)
 N = 7
 MEMBERS = [RNG.normal(size=(N, 4)) for _ in range(3)]
 DISTINCT = [[f"{kind}{i}" for i in range(N)] for kind in "apn"]
-# Equal anchors, equal positives, a positive that is another's anchor, hard negatives that are positives and anchors.
+# Equal anchors, equal positives, a positive that is another's anchor, hard negatives that are
+# positives and anchors.
 REPEATED = [
     ["a0", "a1", "a0", "a3", "a4", "a5", "a6"],
     ["p0", "p1", "p2", "p1", "a5", "p5", "a6"],

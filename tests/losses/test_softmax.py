@@ -87,7 +87,8 @@ def test_head_survives_saving_and_a_copy_is_independent():
     loss = initialized(learn_rate_factor=5.0)
     loaded = SoftmaxLoss(learn_rate_factor=2.0).from_bytes(loss.to_bytes())
     assert loaded.attrs == loss.attrs and loaded.get_dim("nO") == 3 and loaded.get_dim("nI") == 9
-    assert loaded.learn_rate_factor == 2.0  # the config's
+    # The config's
+    assert loaded.learn_rate_factor == 2.0
     assert loaded(([U, V], LABELS), True)[0] == loss(([U, V], LABELS), True)[0]
     again = SoftmaxLoss().from_bytes(SoftmaxLoss().to_bytes())
     assert again.has_param("W") is None
@@ -101,7 +102,8 @@ def test_head_survives_saving_and_a_copy_is_independent():
 
 def test_initialized_again():
     loss = initialized()
-    loss.initialize()  # as spaCy does where it has no examples to show
+    # As spaCy does where it has no examples to show
+    loss.initialize()
     assert loss(([U, V], LABELS), True)[0] > 0
     loss.initialize(X=([U, V], LABELS))
     with pytest.raises(

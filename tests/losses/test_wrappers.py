@@ -1,4 +1,6 @@
-"""Losses that are made of others: their values and gradients are those of the parts, and saving keeps the heads."""
+"""Losses that are made of others: their values and gradients are those of the parts, and saving
+keeps the heads.
+"""
 
 import numpy
 import pytest
@@ -64,7 +66,8 @@ def test_each_width_has_its_head_and_they_survive_saving():
     loaded = MatryoshkaLoss(SoftmaxLoss(), DIMS).from_bytes(loss.to_bytes())
     assert loaded(NLI, True)[0] == loss(NLI, True)[0] == loaded.initialize()(NLI, True)[0]
     weightless = MatryoshkaLoss(SoftmaxLoss(), DIMS, [0.0, 0.0, 0.0]).from_bytes(loss.to_bytes())
-    assert weightless(NLI, True)[0] == 0.0  # weights are the config's
+    # Weights are the config's
+    assert weightless(NLI, True)[0] == 0.0
 
 
 def build(weights=None, **objectives):
@@ -91,7 +94,8 @@ def test_saved_objectives():
     loaded = fresh.from_bytes(loss.to_bytes())
     inputs = {"nli": NLI, "wide": NLI, "sts": STS}
     values, expected = loaded(inputs, True)[0], loss(inputs, True)[0]
-    assert values == {**expected, "nli": 2 * expected["nli"]}  # the weights are the config's
+    # The weights are the config's
+    assert values == {**expected, "nli": 2 * expected["nli"]}
     other = MultiTaskLoss({"sts": CosineSimilarityLoss(), "snli": SoftmaxLoss()})
     other.from_bytes(build().to_bytes())
     with pytest.raises(

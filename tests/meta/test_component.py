@@ -1,4 +1,6 @@
-"""The `sbert_meta` pipe: members side by side, one vector out, through fitting, saving and bad input."""
+"""The `sbert_meta` pipe: members side by side, one vector out, through fitting, saving and bad
+input.
+"""
 
 import logging
 import pickle
@@ -213,9 +215,8 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     assert fit() == (shapes, first)
     (damaged.parent / "vectors.json").write_text('{"key": ', encoding="utf8")
     assert fit() == (shapes, first)
-    assert (
-        fit(corpus[:20])[1] != first and len(list(tmp_path.rglob("*.f32"))) == 4
-    )  # another corpus
+    # Another corpus
+    assert fit(corpus[:20])[1] != first and len(list(tmp_path.rglob("*.f32"))) == 4
 
 
 CODE = """
@@ -382,7 +383,8 @@ def remap(vectors):
 
 
 ONES = numpy.ones(5, dtype="f4")
-CHANGES = {  # of static vectors, or of what a function has learned
+# Of static vectors, or of what a function has learned
+CHANGES = {
     "a word": lambda nlp: nlp.vocab.set_vector(WORDS[1], ONES),
     "a word, in place": lambda nlp: change_in_place(
         nlp.vocab.vectors[nlp.vocab.strings[WORDS[1]]], lambda row: 2 * row
@@ -473,7 +475,8 @@ def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
         ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"
     ):
         spacy.load(tmp_path, disable=["sbert_max"])(TEXT)
-    for settings, message in (  # than it was fitted with
+    # Than it was fitted with
+    for settings, message in (
         (
             {"size": 6, "pipes": ["sbert_max", "sbert"]},
             r"members \('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)",
@@ -542,7 +545,8 @@ def test_fewer_directions_than_the_widest_member_are_logged(
 def test_members_that_stayed_are_not_warned_of(svd, saved, make_meta):
     spacy.load(saved)(TEXT)
     svd.get_pipe("sbert_meta").encode([TEXT])
-    for method in ("conc", "avg"):  # which learn nothing
+    # Which learn nothing
+    for method in ("conc", "avg"):
         made = make_meta(method=method)
         made(TEXT)
         made.get_pipe("sbert").model.get_ref("pooling").normalize = True

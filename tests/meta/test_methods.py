@@ -1,4 +1,6 @@
-"""The methods: values by hand, identities, parity with scikit-learn, classical CCA, least squares and PyTorch."""
+"""The methods: values by hand, identities, parity with scikit-learn, classical CCA, least squares
+and PyTorch.
+"""
 
 import numpy
 import pytest
@@ -219,7 +221,8 @@ def deficient():
         .astype("f4")
         .astype("f8")
     )
-    views[0][:, 4:] = views[0][:, :3]  # exactly, whatever the rounding
+    # exactly, whatever the rounding
+    views[0][:, 4:] = views[0][:, :3]
     return views
 
 
@@ -237,9 +240,8 @@ def test_the_default_is_what_there_is_and_is_saved():
         assert again.width == 7 and again.size is None
         assert numpy.array_equal(again.transform(views), fitted.transform(views))
     for kind in (SVD, GCCA):
-        assert (
-            kind().fit([view[:4] for view in make_views()]).width == 3
-        )  # of 4 sentences, about their mean
+        # Of 4 sentences, about their mean
+        assert kind().fit([view[:4] for view in make_views()]).width == 3
     assert CrossViewAutoencoder(epochs=1).fit([view[:4] for view in make_views()]).width == 7
 
 
@@ -263,9 +265,8 @@ def test_the_remedies_of_messages_work():
 def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
     views = [rows[:, :width] for rows, width in zip(make_views(widths=(7, 7)), (7, 4), strict=True)]
     whole = GCCA(size=11, normalize=normalize).fit(views)
-    assert whole.values_ == pytest.approx(
-        -whole.values_[::-1], abs=1e-12
-    )  # 4 pairs of canonical correlations
+    # 4 pairs of canonical correlations
+    assert whole.values_ == pytest.approx(-whole.values_[::-1], abs=1e-12)
     assert (whole.values_[:4] > 1e-4).all() and whole.values_[4:7] == pytest.approx(
         numpy.zeros(3), abs=1e-12
     )
@@ -312,7 +313,8 @@ def two_views(n):
 def test_gradients(loss, hidden_layers):
     torch.manual_seed(3)
     network, views = _CrossViewNetwork([4, 3], 3, hidden_layers).double(), two_views(6)
-    parameters = tuple(network.parameters())  # which are changed in their places
+    # Which are changed in their places
+    parameters = tuple(network.parameters())
     assert torch.autograd.gradcheck(
         lambda *_: network.loss(views, loss), parameters, eps=1e-5, rtol=1e-6, atol=1e-8
     )
@@ -366,7 +368,9 @@ def test_a_seed_decides_everything_and_nobody_elses_numbers_change():
 
 
 def test_a_linear_autoencoder_finds_what_the_views_share():
-    """Without hidden layers and with enough directions, each view is predicted as well as by least squares."""
+    """Without hidden layers and with enough directions, each view is predicted as well as by least
+    squares.
+    """
     views = make_views(n=200)
     settings = {
         "size": 16,

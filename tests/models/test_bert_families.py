@@ -1,4 +1,6 @@
-"""Weights that are read without the classes of Hugging Face: what they are, and when the classes are needed."""
+"""Weights that are read without the classes of Hugging Face: what they are, and when the classes
+are needed.
+"""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -117,9 +119,8 @@ OTHERS = {
 @pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
 def test_the_class_reads_all_others(change, tmp_path, tiny_bert):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    change_json(
-        folder / "config.json", architectures=["BertForMaskedLM"]
-    )  # as folders say whose head is gone
+    # As folders say whose head is gone
+    change_json(folder / "config.json", architectures=["BertForMaskedLM"])
     assert read(folder) is not None
     change(folder)
     assert read(folder) is None

@@ -1,4 +1,6 @@
-"""Threads that encode go on together, one that trains is alone, and nobody waits for ever, nor does a fork."""
+"""Threads that encode go on together, one that trains is alone, and nobody waits for ever, nor does
+a fork.
+"""
 
 import contextlib
 import copy
@@ -75,7 +77,8 @@ def test_others_may_not_train_until_the_gradient_has_come(way):
     error = elsewhere(all_ways(use)[way])
     with pytest.raises(RuntimeError, match=REFUSED):
         raise error
-    all_ways(use)["changing"]()  # not this thread
+    # Not this thread
+    all_ways(use)["changing"]()
     enter(use.changing())
     for harmless in ("encoding", "alone"):
         assert elsewhere(all_ways(use)[harmless]) is None
@@ -113,9 +116,11 @@ def test_training_waits_for_those_who_encode_and_refuses_those_who_come():
     with pytest.raises(ZeroDivisionError), use.encoding():
         training = start(lambda: enter(use.changing()))
         assert waits(training)
-        enter(use.encoding())  # the same thread goes on
+        # The same thread goes on
+        enter(use.encoding())
         assert elsewhere(lambda: enter(use.encoding())) is not None
-        raise ZeroDivisionError  # an error lets go
+        # An error lets go
+        raise ZeroDivisionError
     assert ends(training)
     with pytest.raises(ZeroDivisionError), use.changing():
         raise ZeroDivisionError
@@ -137,7 +142,8 @@ def test_one_of_two_that_begin_at_once():
                 barrier.wait()
                 with contextlib.suppress(RuntimeError):
                     step = use.begin_step()
-                    barrier.wait()  # both live until both have tried
+                    # Both live until both have tried
+                    barrier.wait()
                     return step
                 barrier.wait()
                 return None

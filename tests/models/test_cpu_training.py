@@ -1,4 +1,6 @@
-"""Layers of training on a CPU: values and gradients of PyTorch's, and dropout of the probability asked for."""
+"""Layers of training on a CPU: values and gradients of PyTorch's, and dropout of the probability
+asked for.
+"""
 
 import numpy
 import pytest
@@ -40,7 +42,8 @@ def assert_equal(found, expected):
 def make_linear(weight, bias=None):
     module = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     del module.weight
-    module.weight = weight  # a tensor in place of a parameter: its gradient is looked at
+    # A tensor in place of a parameter: its gradient is looked at
+    module.weight = weight
     if bias is not None:
         del module.bias
         module.bias = bias
@@ -140,7 +143,9 @@ def test_dropped_numbers_are_independent():
 
 
 def test_attention(draw, monkeypatch):
-    """With dropout's draws given: softmax(q k' / √d + mask) dropped out, times v, and its gradients."""
+    """With dropout's draws given: softmax(q k' / √d + mask) dropped out, times v, and its
+    gradients.
+    """
     kept = (torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(3)) > 0.3).double() / 0.7
     monkeypatch.setattr(cpu_training, "_kept", lambda like, p: kept.to(like.dtype))
     added = draw(2, 1, 4, 5)

@@ -56,7 +56,9 @@ def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
 
 
 def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
-    """The same states for the same wordpieces, alone and beside a ner; unit length as the folder says."""
+    """The same states for the same wordpieces, alone and beside a ner; unit length as the folder
+    says.
+    """
     texts = ["It isn't U.S.-made (e.g. 3,141.59)!", "Ångström's \n café", "?", "word " * 60]
     nlp = spacy.blank("xx")
     add_curated(nlp, find_local(MINILM), window=128)
@@ -69,9 +71,8 @@ def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
             ner.initialize(lambda: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp)
         for text in texts:
             doc = nlp(text)
-            own = minilm(
-                " ".join(token.text for token in doc if not token.is_space)
-            )  # cut at the same places
+            # Cut at the same places
+            own = minilm(" ".join(token.text for token in doc if not token.is_space))
             states, given = (find(one)[0].data["states"] for one in (own, doc))
             assert given.shape == states.shape and numpy.abs(given - states).max() < 1e-5
             mean = states.mean(axis=0)
@@ -226,10 +227,11 @@ def test_nothing_to_listen_to(make_nlp, tiny_bert, examples):
     add_curated(nlp, tiny_bert)
     batch = examples(add(nlp, **tokens))
     nlp.initialize(lambda: batch)
+    # What listeners of its package do not hear
     frozen = {
         "exclude": ["transformer"],
         "annotates": ["transformer"],
-    }  # what listeners of its package do not hear
+    }
     message = r"set frozen = true in its own block, \[components\.transformer\]"
     refused(message, lambda: nlp.update(batch, sgd=False, **frozen))
 

@@ -1,4 +1,6 @@
-"""Encoder classes of Transformers, tiny and random: the vectors of sentence-transformers, or refused with a remedy."""
+"""Encoder classes of Transformers, tiny and random: the vectors of sentence-transformers, or
+refused with a remedy.
+"""
 
 import warnings
 from dataclasses import dataclass, field
@@ -32,7 +34,8 @@ SIZES = {
 }
 SIZES |= {"max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
 MASKED, TYPED = ("input_ids", "attention_mask"), ("input_ids", "token_type_ids", "attention_mask")
-# What becomes of a class: the vectors of sentence-transformers; where padding changes them, those of a text by itself.
+# What becomes of a class: the vectors of sentence-transformers; where padding changes them, those
+# of a text by itself.
 EQUAL, ALONE = "equal", "equal alone"
 OTHER_INPUT = "has no embeddings of wordpieces.* Use an encoder of plain text"
 UNABLE = r"cannot encode a text by itself \({}.* Use an encoder of plain text"
@@ -43,7 +46,9 @@ DECODER = (
 
 @dataclass(frozen=True)
 class Case:
-    """A class: the outcome, what its config has beside SIZES, those of SIZES that it does not take, its inputs."""
+    """A class: the outcome, what its config has beside SIZES, those of SIZES that it does not take,
+    its inputs.
+    """
 
     outcome: str = EQUAL
     config: dict = field(default_factory=dict)
@@ -83,8 +88,9 @@ FUNNEL = {
 GROUPS = ("q_groups", "k_groups", "v_groups", "intermediate_groups", "output_groups")
 VISION = {"vision": 1, "cross_encoder": 1, "language": 1}
 
-# By the model_type of config.json; a class that the installed version of Transformers does not have is skipped.
-FIRST = {  # one of each kind
+# By the model_type of config.json; a class that the installed version of Transformers does not have
+# is skipped. One of each kind
+FIRST = {
     "bert": _typed(),
     "distilbert": _plain(dim=32, hidden_dim=48, n_layers=2, n_heads=2),
     "convbert": _typed(ALONE, embedding_size=32),
@@ -207,7 +213,9 @@ CASES = FIRST | OTHERS
 
 @pytest.fixture
 def make_folder(tiny_bert, tmp_path):
-    """Write a random encoder of a model_type in the layout of sentence-transformers, with mean pooling."""
+    """Write a random encoder of a model_type in the layout of sentence-transformers, with mean
+    pooling.
+    """
 
     def make(kind, max_length=None, **changes):
         if kind not in MODEL_MAPPING_NAMES:
@@ -272,15 +280,15 @@ def test_as_sentence_transformers_or_refused(make_folder, kind):
     told = [text for text in told if "tokens-without-embedding" not in text]
     assert [("padding" in text or "sparse" in text) for text in told] == [True] * (outcome == ALONE)
     long, cut = ours.encode([LONG])[0], theirs.max_seq_length != ours.text_encoder().max_length
-    if not cut:  # RoBERTa and its like have fewer positions than sentence-transformers believes, and fail there
+    # RoBERTa and its like have fewer positions than sentence-transformers believes, and fail there
+    if not cut:
         assert numpy.allclose(long, theirs.encode([LONG])[0], atol=2e-6 * abs(long).max())
     assert numpy.isfinite(long).all() and ours.text_encoder().max_length >= 120
     alone = numpy.stack([theirs.encode([text])[0] for text in TEXTS])
     size = max(1.0, float(abs(alone).max()))
     assert abs(ours.encode(TEXTS) - alone).max() < 5e-6 * size
-    expected = (
-        theirs.encode(TEXTS) if "attention_mask" in inputs else alone
-    )  # without a mask it would pool padding
+    # Without a mask it would pool padding
+    expected = theirs.encode(TEXTS) if "attention_mask" in inputs else alone
     assert abs(_import(folder, precision="reference").encode(TEXTS) - expected).max() < 1e-6 * size
 
 

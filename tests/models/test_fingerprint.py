@@ -1,4 +1,6 @@
-"""The fingerprint in each record: who has the same, what changes it, and comparisons across encoders; and digests."""
+"""The fingerprint in each record: who has the same, what changes it, and comparisons across
+encoders; and digests.
+"""
 
 import dataclasses
 import pickle
@@ -74,9 +76,8 @@ def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
     assert [of(doc) for doc in nlp.pipe([TEXT, "a dog"])] == [first] * 2
     assert find_sbert(nlp).fingerprint() == first
     loaded, same = reloaded(nlp, tmp_path), make_nlp(encoder, unit="doc+sent")
-    copies = (
-        [] if encoder == "curated" else [pickle.loads(pickle.dumps(nlp))]
-    )  # which spaCy cannot pickle
+    # Which spaCy cannot pickle
+    copies = [] if encoder == "curated" else [pickle.loads(pickle.dumps(nlp))]
     for one in (loaded, same, *copies):
         assert one in copies or find_sbert(one).fingerprint() == first
         assert caught(lambda one=one: one(TEXT).similarity(nlp(TEXT)))[1] == []
@@ -130,21 +131,24 @@ def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path)
 
 @pytest.mark.parametrize("encoder", quick("own", "listening", "static"))
 def test_a_step_of_training_changes_it(make_nlp, examples, encoder):
+    # Few rows of a table change
     nlp, optimizer = (
         make_nlp(encoder),
         SGD if encoder == "static" else Adam,
-    )  # few rows of a table change
+    )
     pairs = examples(nlp)
     nlp.initialize(lambda: pairs) if encoder != "curated" else find_sbert(nlp).initialize(
         lambda: pairs, nlp=nlp
     )
     before = nlp(TEXT)
-    for _ in range(2):  # a component that is shared learns by the second
+    # A component that is shared learns by the second
+    for _ in range(2):
         nlp.update(pairs, sgd=optimizer(0.01))
     after = nlp(TEXT)
     assert of(before) != of(after) == find_sbert(nlp).fingerprint()
     assert len(caught(lambda: before.similarity(after))[1]) == 1
-    if encoder == "own":  # with averaged weights, too, for a while
+    # With averaged weights, too, for a while
+    if encoder == "own":
         shim = shim_of(nlp)
         state = shim.network.state_dict()
         with nlp.use_params(
@@ -212,9 +216,8 @@ def test_comparison_across_encoders_warns_once(make_nlp, other_bert):
     again = [lambda: theirs.similarity(doc), lambda: doc[0:2].similarity(theirs[1])]
     assert [caught(do)[1] for do in again] == [[], []]
     _, (same_name,) = caught(lambda: doc[1].similarity(third(TEXT)[1]))
-    assert of(doc) in str(same_name.message) and of(third(TEXT)) in str(
-        same_name.message
-    )  # what tells them apart
+    # What tells them apart
+    assert of(doc) in str(same_name.message) and of(third(TEXT)) in str(same_name.message)
     for do in (
         lambda: doc[1:3].similarity(theirs[1:3]),
         lambda: doc._.sbert_similarity(theirs),
@@ -262,9 +265,8 @@ def test_a_meta_embedding_has_one_of_its_members(make_nlp, tiny_bert, other_bert
         return nlp
 
     nlp, same = make(tiny_bert), make(tiny_bert)
-    assert (
-        same.get_pipe("sbert_meta").fingerprint() == nlp.get_pipe("sbert_meta").fingerprint()
-    )  # before its first use
+    # Before its first use
+    assert same.get_pipe("sbert_meta").fingerprint() == nlp.get_pipe("sbert_meta").fingerprint()
     docs = [one(TEXT) for one in (nlp, same, make(other_bert), make(tiny_bert, method="avg"))]
     found = [of(doc, "sbert_meta") for doc in docs]
     assert found[0] == found[1] == nlp.get_pipe("sbert_meta").fingerprint() and len(set(found)) == 3
@@ -276,7 +278,8 @@ def test_a_meta_embedding_has_one_of_its_members(make_nlp, tiny_bert, other_bert
     )
 
 
-# Digests of pipelines, by which evaluations know them, and of encoders, by which resumed runs and indexes do
+# Digests of pipelines, by which evaluations know them, and of encoders, by which resumed runs and
+# indexes do
 
 
 def digests(nlp):
@@ -307,7 +310,9 @@ def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
 
 @pytest.mark.parametrize("encoder", quick("tokens", of=OTHERS))
 def test_pooling_tokens_and_training_change_the_identity(make_nlp, examples, encoder):
-    """Of encoders without a transformer of this package; for the others see tests/search/test_encoder.py."""
+    """Of encoders without a transformer of this package; for the others see
+    tests/search/test_encoder.py.
+    """
     nlp = make_nlp(encoder)
     first = identify(find_sbert(nlp))
     changed = [

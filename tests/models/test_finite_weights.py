@@ -37,7 +37,8 @@ def test_encoders(make_nlp, tmp_path, encoder, value):
     assert weights_not_finite(model) is None
     spoil(model, value)
     assert weights_not_finite(model) is not None
-    if encoder in ("listening", "curated"):  # a component of another package
+    # A component of another package
+    if encoder in ("listening", "curated"):
         return
     with pytest.warns(
         UserWarning, match=r"\[sbert-diverged\] .* is not finite: training has diverged"

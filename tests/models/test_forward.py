@@ -1,4 +1,6 @@
-"""The forward pass of training, packed or not: states, gradients and places of dropout are Hugging Face's."""
+"""The forward pass of training, packed or not: states, gradients and places of dropout are Hugging
+Face's.
+"""
 
 import numpy
 import pytest
@@ -21,10 +23,10 @@ DROPOUT = {
     "attention_dropout": 0.5,
 }
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9, 150, 12]
-ALONE = [64] * 4  # each fills a row
-SHORT = torch.randint(
-    2, 20, (64,), generator=torch.Generator().manual_seed(3)
-).tolist()  # for the tiny BERT
+# Each fills a row
+ALONE = [64] * 4
+# For the tiny BERT
+SHORT = torch.randint(2, 20, (64,), generator=torch.Generator().manual_seed(3)).tolist()
 
 
 @pytest.fixture(params=TRAINED)
@@ -58,7 +60,9 @@ def gradients_of(model):
 
 
 def of_hugging_face(model, lengths):
-    """The states of all windows, one after another, and the gradients of the sum of each by its weight."""
+    """The states of all windows, one after another, and the gradients of the sum of each by its
+    weight.
+    """
     wordpieces = make_wordpieces(lengths)
     held = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
     ids = torch.full(held.shape, model.config.pad_token_id).masked_scatter(
@@ -183,7 +187,9 @@ def test_mini_batches_have_the_gradient_of_the_whole_batch(model, size):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_second_pass_drops_out_what_the_first_did(model, monkeypatch, packed):
-    """With the same parts plain and cached forward draw the same dropout; the generator goes on as if nothing was."""
+    """With the same parts plain and cached forward draw the same dropout; the generator goes on as
+    if nothing was.
+    """
     lengths = SHORT[:21]
     if not packed:
         monkeypatch.setattr(training, "is_packable", lambda model: False)
@@ -212,7 +218,8 @@ def test_memory_savers_do_not_change_the_gradient(make_nlp, examples, encoder, s
 def test_mini_batches_hold_less(model):
     found = []
     for forward, settings in ((plain_forward, {}), (cached_forward, {"mini_batch_size": 4})):
-        held = [0]  # bytes of the tensors that a graph saves, as they come and go
+        # Bytes of the tensors that a graph saves, as they come and go
+        held = [0]
 
         def pack(tensor, held=held):
             held.append(held[-1] + tensor.nbytes)

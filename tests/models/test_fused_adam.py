@@ -1,4 +1,6 @@
-"""The fused update is Thinc's own: the same weights, moments and steps, and one may take over from the other."""
+"""The fused update is Thinc's own: the same weights, moments and steps, and one may take over from
+the other.
+"""
 
 import numpy
 import pytest
@@ -11,7 +13,8 @@ from spacy_sbert.models.engine.training import can_fuse, update_fused
 N_STEPS = 10
 SETTINGS = {
     "plain": {"grad_clip": 0.0},
-    "clipped": {"grad_clip": 3.0},  # the matrix is, the others are not
+    # The matrix is, the others are not
+    "clipped": {"grad_clip": 3.0},
     "decay": {"L2": 0.1},
     "penalty": {"L2": 0.1, "L2_is_weight_decay": False, "grad_clip": 3.0},
     "betas": {"beta1": 0.8, "beta2": 0.98, "eps": 0.01, "grad_clip": 0.0},
@@ -80,7 +83,9 @@ ORDERS = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_the_update_is_that_of_thinc(settings, order):
-    """Weights are about 1 and move by 0.05: they agree to float32 rounding, also if one takes over from the other."""
+    """Weights are about 1 and move by 0.05: they agree to float32 rounding, also if one takes over
+    from the other.
+    """
     alone, fused = make_adam(**settings), make_adam(**settings)
     expected, given = train(alone, [update_one_by_one] * N_STEPS), train(fused, order)
     assert_alike(given, expected, atol=2e-7)
@@ -99,7 +104,9 @@ def test_the_update_is_that_of_thinc(settings, order):
 
 
 def test_the_first_step_by_hand():
-    """m = 0.1 g and v = 0.001 g², so that the correction makes a step of lr * g / (|g| + eps / √0.001)."""
+    """m = 0.1 g and v = 0.001 g², so that the correction makes a step of lr * g / (|g| + eps /
+    √0.001).
+    """
     parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     parameter.grad = torch.tensor([0.5, -0.25])
     optimizer = Adam(0.1, eps=0.01, L2=0.5, grad_clip=0.0, use_averages=False)
@@ -108,9 +115,8 @@ def test_the_first_step_by_hand():
     stepped = numpy.array([1 - 0.1 * 0.5 / (0.5 + eps), 2 + 0.1 * 0.25 / (0.25 + eps)])
     assert parameter.detach().numpy() == pytest.approx(stepped * (1 - 0.1 * 0.5), rel=1e-5)
     assert optimizer.mom1[1, "w"] == pytest.approx(numpy.array([0.05, -0.025]), rel=1e-5)
-    assert optimizer.mom2[1, "w"] == pytest.approx(
-        numpy.array([0.00025, 0.0000625]), rel=1e-4
-    )  # 1 - 0.999 in float32
+    # 1 - 0.999 in float32
+    assert optimizer.mom2[1, "w"] == pytest.approx(numpy.array([0.00025, 0.0000625]), rel=1e-4)
 
 
 def test_other_optimizers_and_parameters_are_left_alone():
@@ -148,8 +154,7 @@ def test_pipelines_learn_the_same(make_nlp, examples, encoder):
     (fused, n_fused), (alone, n_alone) = found
     assert n_fused == n_alone > 30
     for key in fused:
-        if "pooler" not in key and not key.endswith(
-            "key.bias"
-        ):  # no gradient, or rounding alone: softmax ignores it
+        # No gradient, or rounding alone: softmax ignores it
+        if "pooler" not in key and not key.endswith("key.bias"):
             assert abs(fused[key] - before[key]).max() > 0.01, key
             assert abs(fused[key] - alone[key]).max() < 1e-5, key

@@ -1,4 +1,6 @@
-"""Layers after pooling: dense, unit length, truncation and the sigmoid, by hand and by finite differences."""
+"""Layers after pooling: dense, unit length, truncation and the sigmoid, by hand and by finite
+differences.
+"""
 
 import numpy
 import pytest
@@ -110,7 +112,8 @@ def test_huge_and_tiny_rows(dtype):
 def test_ordinary_rows_are_divided_by_their_norms():
     X = RNG.normal(size=(400, 37)).astype("float32")
     X[7] = 0
-    X[9] *= 1e30  # and do not change beside odd ones
+    # And do not change beside odd ones
+    X[9] *= 1e30
     plain = numpy.delete(X, 9, axis=0)
     norms = numpy.sqrt((plain * plain).sum(axis=1, keepdims=True))
     inverse = numpy.where(norms > 0, 1 / numpy.where(norms > 0, norms, 1), 0).astype("float32")

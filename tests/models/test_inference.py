@@ -32,10 +32,11 @@ from spacy_sbert.models.private_attributes import has_bfloat16_arithmetic
 
 TEXT = "A man is eating food."
 SLOW = pytest.param("shared", "reference", marks=pytest.mark.slow)
+# Which is not packed
 MODELS = {
     "packed": make_model("bert"),
     "padded": make_model("distilbert", activation="silu"),
-}  # which is not packed
+}
 
 
 @pytest.fixture(params=MODELS)
@@ -128,7 +129,9 @@ def is_vector(vector, expected, precision="float32"):
 
 
 def train(nlp, examples, encoder, optimizer):
-    """A step; a shared encoder has its gradient when all pipes have run, and is updated then, as `spacy train` does."""
+    """A step; a shared encoder has its gradient when all pipes have run, and is updated then, as
+    `spacy train` does.
+    """
     nlp.update(examples(nlp), sgd=optimizer if encoder == "own" else False)
     if encoder == "shared":
         finish_update(nlp, optimizer)
@@ -181,9 +184,8 @@ def test_other_weights_from_bytes_and_for_a_while(
     keys = {
         name: f"pytorch_{shim.id}_{name}" if "layer" in name else (shim.id, name) for name in others
     }
-    with nlp.use_params(
-        {keys[name]: value for name, value in others.items()}
-    ):  # as Thinc has it, and as averages
+    # As Thinc has it, and as averages
+    with nlp.use_params({keys[name]: value for name, value in others.items()}):
         inside = nlp(TEXT).vector
         assert is_vector(inside, plain_vector(tiny_bert, others), precision)
     assert abs(inside - before).max() > 0.1
@@ -220,10 +222,11 @@ def test_auto_on_a_cpu(monkeypatch, make_nlp, avx512, amx, expected):
     assert {resolve_precision("float16", device) for device in ("cpu", "cuda", "mps")} == {
         "float16"
     }
+    # Turing and older emulate bfloat16
     for native, on_gpu in (
         (False, "float16"),
         (True, "bfloat16"),
-    ):  # Turing and older emulate bfloat16
+    ):
         supported = lambda including_emulation=True, native=native: including_emulation or native  # noqa: E731
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
         assert resolve_precision("auto", "cuda") == on_gpu

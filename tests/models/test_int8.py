@@ -1,4 +1,6 @@
-"""precision = "int8": how ranges are found and kept, what is rounded by them, and where it is something else."""
+"""precision = "int8": how ranges are found and kept, what is rounded by them, and where it is
+something else.
+"""
 
 from dataclasses import replace
 
@@ -89,7 +91,9 @@ def lowest_cosine(engine, exact):
 
 @pytest.fixture
 def outlying():
-    """A model of which one number that is narrowed in the last layer is far greater than all others."""
+    """A model of which one number that is narrowed in the last layer is far greater than all
+    others.
+    """
     model = make_model("bert")
     last = layers_of(model)[-1]
     with torch.no_grad():
@@ -116,7 +120,9 @@ def test_products_that_do_not_bear_it_are_left_out(outlying):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["bert", "mpnet", "distilbert"])
 def test_near_the_model(name, dtype):
-    """Weights are drawn at random here, and layers have 16 numbers, so that roundings do not cancel out."""
+    """Weights are drawn at random here, and layers have 16 numbers, so that roundings do not cancel
+    out.
+    """
     model = make_model(name)
     encoder = int8_bert(model, calibrate(model, windows_of([20] * 40, seed=1)), dtype)
     assert lowest_cosine(encoder, PackedBert(model, torch.float32)) > 0.97
@@ -176,19 +182,23 @@ def test_ranges_are_saved_with_the_pipeline(make_pipe, tmp_path, encoder):
 def test_training_forgets_them(make_pipe, examples):
     nlp, sbert = make_pipe()
     sbert.calibrate(TEXTS)
-    with nlp.use_params({}):  # as `spacy train` evaluates without averages
+    # As `spacy train` evaluates without averages
+    with nlp.use_params({}):
         assert shim_of(sbert).calibration is not None
     nlp.update(examples(nlp), sgd=Adam(0.02))
     assert shim_of(sbert).calibration is None
     sbert.calibrate(TEXTS)
     with torch.no_grad():
-        shim_of(sbert).network.pooler.dense.weight.add_(1)  # behind its back
+        # Behind its back
+        shim_of(sbert).network.pooler.dense.weight.add_(1)
     assert shim_of(sbert).calibration is None
 
 
 @needs_int8
 def test_other_vectors_are_not_mixed(make_pipe, tmp_path):
-    """Files that are gone on with must have been made by the same ranges, and processes must not have their own."""
+    """Files that are gone on with must have been made by the same ranges, and processes must not
+    have their own.
+    """
     _, sbert = make_pipe()
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf8")
     given = tmp_path / "texts.txt", tmp_path / "vectors.npy"

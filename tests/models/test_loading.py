@@ -98,6 +98,7 @@ def test_a_shared_pooler_without_weights_is_taken_off(without_pooler):
     assert "pooler_output" not in again(TEXT)._.trf_data.model_output
 
 
+# Transformers 4; 5 itself
 WRONG = [
     ("modules.json", [{"type": 1, "path": ""}], "a list of objects"),
     ("sentence_bert_config.json", {"do_lower_case": "no"}, "true or false"),
@@ -113,7 +114,7 @@ WRONG = [
         "config.json",
         {"layer_norm_eps": None},
         "a float, such as|field 'layer_norm_eps'",
-    ),  # transformers 4; 5 itself
+    ),
     ("config.json", {"hidden_act": "x"}, "do not make an encoder"),
     ("tokenizer_config.json", {"model_max_length": "24"}, "a whole number above 0"),
     ("special_tokens_map.json", 5, "a JSON object"),
@@ -150,7 +151,8 @@ def of_sentencepiece(folder):
     change_json(folder / "tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer")
 
 
-VALID_ELSEWHERE = {  # folders of which no file is damaged
+# Folders of which no file is damaged
+VALID_ELSEWHERE = {
     "a tokenizer of SentencePiece": (
         of_sentencepiece,
         r"sentencepiece\.bpe\.model.*pip install .*protobuf",
@@ -262,7 +264,8 @@ def test_settings_that_change_no_vector(folder):
 
 def test_nothing_is_said_of_the_real_model(minilm, tmp_path, caplog, capfd):
     folder = shutil.copytree(resolve(MINILM), tmp_path / "minilm")
-    change_json(folder / "config.json", torch_dtype="float32")  # as version 4 writes it
+    # As version 4 writes it
+    change_json(folder / "config.json", torch_dtype="float32")
     Logger.warning_once.cache_clear()
     for name in (MINILM, str(folder)):
         TransformerShim(name, TransformerConfig()).load()

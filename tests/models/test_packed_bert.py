@@ -1,4 +1,6 @@
-"""Packed rows: the states of Hugging Face's model, window by window, whatever stands beside a window."""
+"""Packed rows: the states of Hugging Face's model, window by window, whatever stands beside a
+window.
+"""
 
 from functools import partial
 from operator import attrgetter
@@ -67,7 +69,8 @@ def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
     model, rows = make_model(name), make_rows()
     fused = by_window(PackedBert(model, dtype), rows)
     monkeypatch.setattr(private_torch, "_has_packed_linear", lambda weight: False)
-    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", None)  # would be noticed
+    # Would be noticed
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", None)
     plain = by_window(PackedBert(model, dtype), rows)
     if dtype == torch.float32:
         assert (
@@ -124,7 +127,8 @@ def with_pruned_heads(name):
     layers, parts, *_ = bert_families.FAMILIES[bert_families._class_of(model)]
     attention, _, n_heads = parts["n_heads"].rpartition(".")
     for layer in attrgetter(layers)(model):
-        setattr(attrgetter(attention)(layer), n_heads, 1)  # as version 4 of transformers left it
+        # As version 4 of transformers left it
+        setattr(attrgetter(attention)(layer), n_heads, 1)
     return model
 
 

@@ -73,9 +73,12 @@ def test_sentences_leave_little_empty():
 
 
 WIDTHS = [
-    (25, 1000, [128] * 200),  # 5 of them leave 3 places, 2 in a row of 64 leave 14
-    (25, 2, [64]),  # but these need no more
-    (32, 1000, [64] * 500),  # both widths are filled: the narrow one attends to less
+    # 5 of them leave 3 places, 2 in a row of 64 leave 14
+    (25, 1000, [128] * 200),
+    # But these need no more
+    (25, 2, [64]),
+    # Both widths are filled: the narrow one attends to less
+    (32, 1000, [64] * 500),
     (21, 6, [64] * 2),
     (40, 3, [128]),
 ]

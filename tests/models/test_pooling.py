@@ -1,4 +1,6 @@
-"""Pooling: wordpieces to windows, windows to rows, by hand and by finite differences; empty rows, half precision."""
+"""Pooling: wordpieces to windows, windows to rows, by hand and by finite differences; empty rows,
+half precision.
+"""
 
 import numpy
 import pytest
@@ -53,7 +55,8 @@ def test_pooling_by_hand(name):
 @pytest.mark.parametrize("name", BY_HAND)
 def test_pooling_gradient(name):
     states, upstream = RNG.normal(size=(44, 4)), RNG.normal(size=(3, 4 * len(name.split("+"))))
-    lengths = numpy.array([3, 40, 1], dtype="i")  # sums are made of stretches of 16
+    # Sums are made of stretches of 16
+    lengths = numpy.array([3, 40, 1], dtype="i")
     layer = _make_pooling(name)
     _, backprop = layer.begin_update(Ragged(states, lengths))
     expected = finite_differences(
@@ -62,7 +65,8 @@ def test_pooling_gradient(name):
     given = backprop(upstream)
     assert relative_error(given.dataXd, expected) < 1e-6
     assert given.lengths.tolist() == lengths.tolist()
-    if name == "max":  # of equal ones the first gets it
+    # Of equal ones the first gets it
+    if name == "max":
         _, backprop = layer.begin_update(
             Ragged(numpy.array([[1.0], [2.0], [2.0]]), numpy.array([3], dtype="i"))
         )
@@ -81,7 +85,8 @@ def test_sums_have_the_bits_of_a_padded_batch_of_pytorch(lengths):
     padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     sums = _row_sums(OPS, states, numpy.array(lengths, dtype="int32"))
     assert numpy.array_equal(sums, padded.sum(dim=1).numpy())
-    if not all(lengths):  # a row of nothing is zero
+    # A row of nothing is zero
+    if not all(lengths):
         for name in ("mean", "mean_sqrt_len", "weightedmean"):
             pooled = _make_pooling(name).predict(
                 Ragged(states, numpy.array(lengths, dtype="int32"))
@@ -107,14 +112,15 @@ def test_leading_wordpieces_are_left_out():
         states[4].tolist(),
         states[6].tolist(),
     ]
-    assert lengths.tolist() == [2, 1, 1]  # never none
+    # Never none
+    assert lengths.tolist() == [2, 1, 1]
     assert backprop(numpy.ones((4, 2)))[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 1]
 
 
-ROW_OF = numpy.array([0, 0, 0, 1, 2, 3, 3, 4])  # three windows, one, one, two, one
-WEIGHTS = numpy.array(
-    [22, 22, 6, 3, 0, 5, 0, 1]
-)  # the third row has no text, nor has the last window of the fourth
+# Three windows, one, one, two, one
+ROW_OF = numpy.array([0, 0, 0, 1, 2, 3, 3, 4])
+# The third row has no text, nor has the last window of the fourth
+WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])
 
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
@@ -154,7 +160,9 @@ def test_gradient_of_windows(n_rows, normalize):
 
 
 def test_rows_through_layers():
-    """Windows averaged, two dense layers, truncation; a row without text stays zero in spite of the bias."""
+    """Windows averaged, two dense layers, truncation; a row without text stays zero in spite of the
+    bias.
+    """
     layers = [chain(Dense(3, 4), Dense(4, 4, activation="identity")), truncation(2)]
     layers[0].initialize()
     for node in layers[0].walk():
@@ -181,8 +189,10 @@ def test_rows_through_layers():
 MASK = numpy.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
 ROWS = SpanBatch(
     spans=numpy.array([[0, 3], [3, 5], [5, 6]]),
-    row_of=numpy.array([0, 0, 1, 2]),  # the first Span has two windows
-    window_weights=numpy.array([2, 1, 1, 0]),  # the last row has special tokens alone
+    # The first Span has two windows
+    row_of=numpy.array([0, 0, 1, 2]),
+    # The last row has special tokens alone
+    window_weights=numpy.array([2, 1, 1, 0]),
     n_cut=numpy.zeros(3, dtype="int64"),
     settings=SentenceTransformersConfig("x"),
     characters=numpy.zeros((3, 2), dtype="int64"),
@@ -215,7 +225,8 @@ def test_gradient_of_states(pooling, normalize):
     def value(x):
         return float((layer.begin_update([data(x)])[0][0].vectors * upstream).sum())
 
-    (given,) = backprop([upstream, numpy.zeros((0, 3))])  # none for the empty Doc
+    # None for the empty Doc
+    (given,) = backprop([upstream, numpy.zeros((0, 3))])
     gradient = given.model_output["last_hidden_state"]
     assert relative_error(gradient, finite_differences(value, states)) < 1e-6
     assert not gradient[3].any(), "a row without text learns nothing"

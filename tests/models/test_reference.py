@@ -51,7 +51,8 @@ def test_the_same_bits(make_nlp, theirs, encoder):
     piped = numpy.stack([doc.vector for doc in nlp.pipe(texts)])
     if encoder == "own":
         assert numpy.array_equal(piped, expected)
-    else:  # a `transformer` makes batches of its own from those of `nlp.pipe`
+    else:
+        # A `transformer` makes batches of its own from those of `nlp.pipe`
         assert numpy.allclose(piped, expected, atol=3e-6)
     assert numpy.array_equal(nlp.get_pipe("sbert").encode(texts), expected)
     one = nlp(texts[5]).vector

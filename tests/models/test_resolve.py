@@ -1,4 +1,6 @@
-"""Where encoders are looked for, in which order, and what is said when they are not found, or cannot be."""
+"""Where encoders are looked for, in which order, and what is said when they are not found, or
+cannot be.
+"""
 
 import importlib.util
 import shutil
@@ -233,9 +235,8 @@ def test_names_that_may_be_found(tiny_bert, monkeypatch):
 
 def test_a_name_is_suggested_if_it_can_be_found(tiny_bert, cache, monkeypatch):
     """Never the name that was refused; what can be installed is named with what installs it."""
-    (cache / "models--sentence-transformers--all-MiniLM-L6-v1" / "refs").mkdir(
-        parents=True
-    )  # of which no file came
+    # Of which no file came
+    (cache / "models--sentence-transformers--all-MiniLM-L6-v1" / "refs").mkdir(parents=True)
     short = MINILM.rpartition("/")[2]
     assert module.suggestion("all-MiniLM-L6-v3") == f"Did you mean '{MINILM}'? "
     assert module.suggestion(MINILM) == module.suggestion(short) == ""

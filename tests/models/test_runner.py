@@ -84,7 +84,8 @@ def test_each_window_has_the_states_it_has_alone(name, budget):
     model, engine = make_engine(name)
     windows = make_windows(LENGTHS)
     if "bert" not in name or "roberta" in name:
-        # The tokenizers of RoBERTa and MPNet know "<pad>" in a text, and their positions leave that out.
+        # The tokenizers of RoBERTa and MPNet know "<pad>" in a text, and their positions leave that
+        # out.
         windows += [[0, 7, 1, 9, 10, 2], [0, 8, 9, 2]]
     types = (
         [[i % 2 for i in range(len(window))] for window in windows]
@@ -107,12 +108,14 @@ def test_several_threads(name, threads):
     assert largest_difference(states_of(engine, wordpieces_of(windows), 100), expected) < 1e-5
     parts = run(engine, wordpieces_of(windows), budget=100)
     assert len(next(parts).windows) > 0
-    parts.close()  # who takes some parts alone is not kept waiting
+    # Who takes some parts alone is not kept waiting
+    parts.close()
     assert torch.get_num_threads() == 3
 
 
 def test_each_pass_of_several_runs_on_one_thread(threads):
-    threads(5)  # as many as no other test has: these threads are new
+    # As many as no other test has: these threads are new
+    threads(5)
     assert list(parallel_map(lambda task: torch.get_num_threads(), range(10))) == [1] * 10
     assert torch.get_num_threads() == 5
 
@@ -176,6 +179,7 @@ def test_what_an_encoder_keeps_is_not_that_of_another_thread_and_can_be_trained_
             largest_difference(states_of(HFBackend(model), wordpieces_of(windows), 8), expected)
             < 1e-5
         )
-    states_of(HFBackend(model), wordpieces_of(windows[:1]))  # it keeps those of this width
+    # It keeps those of this width
+    states_of(HFBackend(model), wordpieces_of(windows[:1]))
     model.train()(input_ids=torch.tensor(windows[:1])).last_hidden_state[..., 0].sum().backward()
     assert model.encoder.layer[0].attention.self.query.weight.grad.any()

@@ -70,7 +70,8 @@ def test_what_is_set_on_a_doc_is_what_sentence_encoders_read(make_nlp):
     output["last_hidden_state"] = output["last_hidden_state"] * 0 + numpy.arange(
         16, dtype="float32"
     )
-    for data in (doc._.trf_data, nlp(TEXTS[0])._.trf_data):  # read before, and not
+    # Read before, and not
+    for data in (doc._.trf_data, nlp(TEXTS[0])._.trf_data):
         data.model_output = output
         doc._.trf_data = data
         (encoded,) = nlp.get_pipe("sbert").predict([doc])

@@ -1,4 +1,6 @@
-"""Loading, encoding and training are the same whatever the program around has set, or refused by its name."""
+"""Loading, encoding and training are the same whatever the program around has set, or refused by
+its name.
+"""
 
 import os
 import random
@@ -30,7 +32,8 @@ from spacy_sbert.models.surroundings import is_from_around, unmasked
 
 try:
     from transformers.initialization import no_init_weights
-except ImportError:  # version 4
+except ImportError:
+    # Version 4
     from transformers.modeling_utils import no_init_weights
 
 TEXTS = ["A man is eating food.", "", "the cat sat on the mat", "he cannot go"]
@@ -176,7 +179,8 @@ SAME = {
         partial(numpy.errstate, all="raise"),
     ),
 }
-ROUNDED = {  # which kernels the program chooses
+# Which kernels the program chooses
+ROUNDED = {
     "attention by products": partial(sdpa_kernel, [SDPBackend.MATH]),
     "attention without a kernel": partial(sdpa_kernel, [SDPBackend.EFFICIENT_ATTENTION]),
     "matrix products": partial(
@@ -246,7 +250,9 @@ def settings():
 
 @pytest.fixture(scope="module")
 def build(make_nlp, tiny_bert, tmp_path_factory):
-    """Build a pipeline with an encoder of a kind; its weights are those of a folder, or drawn by a seed."""
+    """Build a pipeline with an encoder of a kind; its weights are those of a folder, or drawn by a
+    seed.
+    """
     albert = tmp_path_factory.mktemp("albert")
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     tokenizer.save_pretrained(albert)
@@ -338,7 +344,8 @@ def check_alike(found, expected, state, atol=1e-5):
     assert [array.dtype for array in found] == [array.dtype for array in expected]
     for array, other in zip(found, expected, strict=True):
         assert array.shape == other.shape
-        if state in ROUNDED:  # in training roundings add up, as they do between machines
+        # In training roundings add up, as they do between machines
+        if state in ROUNDED:
             assert numpy.allclose(array, other, atol=atol)
         else:
             assert numpy.array_equal(array, other)
@@ -398,18 +405,18 @@ def drew(nlp):
 @pytest.mark.parametrize(("encoder", "state"), CASES)
 def test_trained_inside(build, expected, encoder, state):
     _, losses, last = expected(encoder)
-    atol = (
-        2e-2 if encoder == "bfloat16" else 1e-5
-    )  # another kernel of attention rounds to other numbers of 8 bits
+    # Another kernel of attention rounds to other numbers of 8 bits
+    atol = 2e-2 if encoder == "bfloat16" else 1e-5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nlp = build(encoder)
         optimizer = initialized(nlp)
+        # Which learn without PyTorch
         if state in no_gradients and encoder not in (
             "static",
             "tokens",
             "meta",
-        ):  # which learn without PyTorch
+        ):
             before = encoded(nlp)
             with (
                 inside(STATES[state]),
@@ -447,7 +454,8 @@ def test_tensors_that_are_none_are_refused(build, encoder, state):
     make, message = REFUSED[state]
     with make(), pytest.raises(RuntimeError, match=message):
         encoded(build(encoder))
-    encoded(build(encoder))  # as before
+    # As before
+    encoded(build(encoder))
 
 
 def test_a_head_that_is_not_drawn_is_refused(build):
@@ -492,7 +500,9 @@ def test_within_a_function_of_torch_func(build, expected, tmp_path, transform):
 @pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["own", "albert"])
 def test_called_by_a_compiled_function(build, expected, encoder):
-    """PyTorch compiles NumPy's functions, too, where they are called: similarities are rounded otherwise."""
+    """PyTorch compiles NumPy's functions, too, where they are called: similarities are rounded
+    otherwise.
+    """
     first, losses, last = expected(encoder)
     nlp = build(encoder)
 
@@ -584,15 +594,18 @@ def test_threads_share_the_settings_of_the_process():
         assert entered.wait(60)
         with surroundings.undisturbed():
             assert torch.get_default_dtype() == torch.float32
-        assert torch.get_default_dtype() == torch.float32  # of the other thread
+        # Of the other thread
+        assert torch.get_default_dtype() == torch.float32
         leave.set()
         thread.join()
         assert torch.get_default_dtype() == torch.float64
 
 
-IN_PROCESSES = {  # what is set before Python starts, or cannot be undone: code and environment
+# What is set before Python starts, or cannot be undone: code and environment
+IN_PROCESSES = {
     "hash seed": ("", {"PYTHONHASHSEED": "7"}),
-    "optimized": ("", {"PYTHONOPTIMIZE": "1"}),  # without docstrings transformers 5 is not imported
+    # Without docstrings transformers 5 is not imported
+    "optimized": ("", {"PYTHONOPTIMIZE": "1"}),
     "plain locale": ("", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
     "offline": (
         "",
@@ -672,7 +685,9 @@ def test_a_forked_process_does_not_wait_for_threads_of_tokenizers(tiny_bert, mon
     "encoder", ["own", "bilstm", *slow("reference", "bfloat16", "albert", "shared", "reranker")]
 )
 def test_weights_in_shared_memory_are_not_trained(build, expected, encoder):
-    """PyTorch puts them there when a pipeline is pickled for another process, which has the same memory."""
+    """PyTorch puts them there when a pipeline is pickled for another process, which has the same
+    memory.
+    """
     _, losses, last = expected(encoder)
     nlp = build(encoder)
     encoded(nlp)

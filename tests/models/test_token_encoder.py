@@ -1,4 +1,6 @@
-"""Encoders whose units are tokens: what is read, how it is pooled, and the way back, of its own and listening."""
+"""Encoders whose units are tokens: what is read, how it is pooled, and the way back, of its own and
+listening.
+"""
 
 import numpy
 import pytest
@@ -20,7 +22,9 @@ LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
 
 
 def states_of(nlp, doc):
-    """What the pipeline's tok2vec makes of a Doc, zeros for white space, which one of its own does not read."""
+    """What the pipeline's tok2vec makes of a Doc, zeros for white space, which one of its own does
+    not read.
+    """
     if nlp.has_pipe("tok2vec"):
         return doc.tensor
     kept = [token.i for token in doc if not token.is_space]
@@ -74,7 +78,9 @@ class Hearing(Model):
 
 
 def make_table(kind=Model):
-    """A tok2vec in float64 that mixes what stands side by side: x_t = W e_t + V e_(t-1), e made of the text."""
+    """A tok2vec in float64 that mixes what stands side by side: x_t = W e_t + V e_(t-1), e made of
+    the text.
+    """
     rng = numpy.random.default_rng(1)
     params = {"W": rng.normal(size=(3, 4)), "V": rng.normal(size=(3, 4))}
 
@@ -138,7 +144,9 @@ def test_gradient(pooling, kind, unit):
 
 
 def joint(make_nlp, encoder, pipes, before=None):
-    """The gradients of a tagger and of sentence vectors on one encoder, as far as they are asked for."""
+    """The gradients of a tagger and of sentence vectors on one encoder, as far as they are asked
+    for.
+    """
     fix_random_seed(0)
     nlp = make_nlp(encoder)
     listener = LISTENER if encoder == "listening" else CURATED_LISTENER
@@ -153,7 +161,8 @@ def joint(make_nlp, encoder, pipes, before=None):
     fix_random_seed(0)
     nlp.initialize(lambda: batch)
     for node in tagger.model.walk():
-        if node.name == "softmax":  # of zeros, through which no gradient would come
+        # Of zeros, through which no gradient would come
+        if node.name == "softmax":
             node.set_param("W", numpy.random.default_rng(3).normal(size=(2, 16)).astype("float32"))
     holder = nlp.get_pipe(HOLDER[encoder])
     holder.listener_map = {}

@@ -1,4 +1,6 @@
-"""Keys of a tokenizer's files and of tokenizer_config: followed as in sentence-transformers, or named."""
+"""Keys of a tokenizer's files and of tokenizer_config: followed as in sentence-transformers, or
+named.
+"""
 
 import copy
 import inspect
@@ -140,7 +142,8 @@ def outcome(way, folder, expected, key, **settings):
                 return "named"
             return f"raises {type(error).__name__}: {message[:300]}"
     if isinstance(expected, Exception):
-        return "equal"  # what they cannot
+        # What they cannot
+        return "equal"
     if vectors.shape == expected.shape and numpy.abs(vectors - expected).max() < 1e-5:
         return "equal"
     named = any(re.search(rf"\[sbert-(?!truncated).*{key}", str(each.message)) for each in caught)
@@ -200,7 +203,9 @@ def test_settings(folders, plain, kind):
 
 
 def test_truncation_and_padding_of_tokenizer_json(folders, tmp_path):
-    """Only the side of truncation is read: of "stride", "strategy" and lengths a call is made with its own."""
+    """Only the side of truncation is read: of "stride", "strategy" and lengths a call is made with
+    its own.
+    """
     folder = shutil.copytree(folders["unigram"], tmp_path / "encoder")
     change_json(folder / "tokenizer.json", truncation=TRUNCATION, padding=PADDING)
     expected = theirs(folder)
@@ -421,7 +426,8 @@ def test_unknown_keys_are_named(folders, tmp_path):
     folder = shutil.copytree(folders["unigram"], tmp_path / "encoder")
     change_json(folder / "tokenizer_config.json", truncation_sid="left")
     files = {"tokenizer_config.json": "truncation_sid"}
-    if transformers.__version__ < "5":  # which makes a special token of each key of that file
+    # Which makes a special token of each key of that file
+    if transformers.__version__ < "5":
         change_json(folder / "special_tokens_map.json", own_token="a")
         files["special_tokens_map.json"] = "own_token"
     with pytest.warns(UserWarning, match=r"\[sbert-unknown-tokenizer-keys\]") as caught:
@@ -456,7 +462,8 @@ def classes():
     for file in sorted(root.glob("*/tokenization_*.py")):
         try:
             module = import_module(f"transformers.models.{file.parent.name}.{file.stem}")
-        except (ImportError, NameError):  # of a package that is not installed
+        except (ImportError, NameError):
+            # Of a package that is not installed
             continue
         kinds = [each for each in vars(module).values() if inspect.isclass(each)]
         found |= {each for each in kinds if issubclass(each, PreTrainedTokenizerBase)}

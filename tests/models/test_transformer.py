@@ -35,7 +35,8 @@ AWKWARD = [
     " ",
 ]
 AWKWARD += ["U.S.-based, (sic)...", "co-op's e-mail: x@y.com"]
-AWKWARD += ["a dog", "a dog"]  # two that are equal word for word are two
+# Two that are equal word for word are two
+AWKWARD += ["a dog", "a dog"]
 
 
 @pytest.mark.spacy_transformers

@@ -1,4 +1,6 @@
-"""The vectors of tokens that TransformerTok2Vec makes: of Hugging Face's states, by the characters of wordpieces."""
+"""The vectors of tokens that TransformerTok2Vec makes: of Hugging Face's states, by the characters
+of wordpieces.
+"""
 
 import shutil
 
@@ -70,7 +72,9 @@ def rows_of(doc, unit):
 
 @torch.no_grad()
 def tokens_of_hugging_face(folder, docs, unit, overflow, pool=torch.mean):
-    """The vectors of tokens: pooled wordpieces of all rows that share a character with the token or its space."""
+    """The vectors of tokens: pooled wordpieces of all rows that share a character with the token or
+    its space.
+    """
     tokenizer, network = (
         AutoTokenizer.from_pretrained(folder),
         AutoModel.from_pretrained(folder).eval(),
@@ -156,7 +160,8 @@ def test_without_text(tiny_bert, texts):
         assert [of_doc.shape for of_doc in vectors] == [(len(doc), 16) for doc in docs]
         assert not any(of_doc.any() for of_doc in vectors)
     _, backprop = model.begin_update(docs)
-    backprop([of_doc + 1 for of_doc in vectors])  # nothing is learned
+    # Nothing is learned
+    backprop([of_doc + 1 for of_doc in vectors])
 
 
 def test_tokens_of_no_row(tiny_bert):
@@ -222,7 +227,8 @@ def loss_of(docs, weights, pooling):
     return loss
 
 
-INPUTS = ["input_ids", "attention_mask"]  # which every family takes
+# Which every family takes
+INPUTS = ["input_ids", "attention_mask"]
 STOCK_GETTERS = {
     "doc": ("spacy-transformers.doc_spans.v1", {}),
     "sent": ("spacy-transformers.sent_spans.v1", {}),
@@ -234,11 +240,12 @@ STOCK_GETTERS = {
 @pytest.mark.parametrize("pooling", [MEAN, MAX], ids=["mean", "max"])
 @pytest.mark.parametrize("unit", STOCK_GETTERS)
 def test_as_spacy_transformers(family, unit, pooling, tmp_path):
-    """Vectors of texts below the limit, and gradients, as Tok2VecTransformer.v3 makes them by trfs2arrays."""
+    """Vectors of texts below the limit, and gradients, as Tok2VecTransformer.v3 makes them by
+    trfs2arrays.
+    """
     folder = shutil.copytree(family, tmp_path / "encoder")
-    (
-        folder / "sentence_bert_config.json"
-    ).unlink()  # the limit, which spacy-transformers does not know
+    # The limit, which spacy-transformers does not know
+    (folder / "sentence_bert_config.json").unlink()
     getter, settings = STOCK_GETTERS[unit]
     stock = {
         "@architectures": "spacy-transformers.Tok2VecTransformer.v3",

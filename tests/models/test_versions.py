@@ -1,4 +1,6 @@
-"""What a folder of another version of transformers asks for is done, or refused by name; nothing is ignored."""
+"""What a folder of another version of transformers asks for is done, or refused by name; nothing is
+ignored.
+"""
 
 import shutil
 from contextlib import contextmanager
@@ -94,7 +96,8 @@ def test_attention_both_ways_is_not_read_as_causal(
     change_json(folder / "config.json", **{setting: value})
     with refused_before(version, f"{setting} = {value}"):
         found = text_encoder(folder, pooling="cls").encode(TEXTS)
-        assert abs(found - causal).max() > 1e-3  # the first sees the others
+        # The first sees the others
+        assert abs(found - causal).max() > 1e-3
 
 
 ROPES = [{"rope_theta": 1_000_000.0, "rope_type": "default"}]
@@ -129,7 +132,8 @@ def test_relative_positions_of_version_4_are_not_ignored(tiny_bert, tmp_path, ki
         ):
             text_encoder(folder)
         return
-    torch.manual_seed(0)  # the table of distances
+    # The table of distances
+    torch.manual_seed(0)
     BertModel(BertConfig.from_pretrained(folder)).save_pretrained(folder)
     expected = states_of(folder, BertModel)
     found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
@@ -174,7 +178,6 @@ def test_the_last_token_of_a_decoder(make_folder, model, config, side):
     folder = make_folder(model, config, tokenizer={"padding_side": side})
     expected = states_of(folder, model)
     encoder = text_encoder(folder, pooling="lasttoken", normalize=False)
-    assert numpy.allclose(
-        encoder.encode(TEXTS), expected, atol=1e-6
-    )  # together, texts of several lengths
+    # together, texts of several lengths
+    assert numpy.allclose(encoder.encode(TEXTS), expected, atol=1e-6)
     assert numpy.allclose(encoder.encode(TEXTS[2:]), expected[2:], atol=1e-6)

@@ -1,4 +1,6 @@
-"""Token-to-vector layers: static vectors, hashed n-grams, BiLSTM and SIF, their values by hand and their gradients."""
+"""Token-to-vector layers: static vectors, hashed n-grams, BiLSTM and SIF, their values by hand and
+their gradients.
+"""
 
 import numpy
 import pytest
@@ -29,7 +31,9 @@ def value_of(model, docs, upstream):
 
 
 def check_table(model, layer, docs, table, step):
-    """The gradient of a layer's table by finite differences; states are linear in it: a large step loses nothing."""
+    """The gradient of a layer's table by finite differences; states are linear in it: a large step
+    loses nothing.
+    """
     layer.set_param("E", table)
     states, backprop = model.begin_update(docs)
     upstream = [RNG.normal(size=rows.shape).astype("float32") for rows in states]

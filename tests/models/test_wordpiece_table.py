@@ -1,4 +1,6 @@
-"""A table of wordpieces: what is looked up, the way back, folders of static encoders, and what is refused."""
+"""A table of wordpieces: what is looked up, the way back, folders of static encoders, and what is
+refused.
+"""
 
 import shutil
 

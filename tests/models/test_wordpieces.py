@@ -26,11 +26,14 @@ from spacy_sbert.models.spans import _get_sentence_spans
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 NLP = spacy.blank("en")
-LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
+# 60 wordpieces
+LONG = "the cat sat on a mat he is eating food " * 6
 
 
 def rows(tokenizer, texts, overflow="truncate", lowercase=False):
-    """The rows of texts before their states, the wordpieces of each window, and the indices of each token's."""
+    """The rows of texts before their states, the wordpieces of each window, and the indices of each
+    token's.
+    """
     docs = [NLP.make_doc(text) for text in texts]
     spans = _get_sentence_spans(docs, unit="doc", spans_key="sbert")
     settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=lowercase)
@@ -145,7 +148,8 @@ def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
     with pytest.warns(UserWarning, match="limit of 256 wordpieces"):
         doc = minilm("the cat sat on a mat he is eating food " * 40)
     assert AutoTokenizer.from_pretrained(resolve(MINILM)).model_max_length == 512
-    assert not doc[254].has_vector and doc[253].has_vector  # [CLS] and [SEP] take two places
+    # [CLS] and [SEP] take two places
+    assert not doc[254].has_vector and doc[253].has_vector
 
 
 def test_roberta_positions():

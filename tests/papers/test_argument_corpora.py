@@ -4,7 +4,8 @@ import pytest
 from pipelines import real_data
 from protocols.argument_corpora import ASPECT_SCORES, ArgumentRow, read_arguments
 
-LONG = "x" * 200_000  # characters: csv by itself reads 131,072
+# characters: csv by itself reads 131,072
+LONG = "x" * 200_000
 HEADER = ["regression_label", *(f"column_{i}" for i in range(2, 10)), "sentence_1", "sentence_2"]
 ASPECTS = ["topic\tsentence_1\tsentence_2\tlabel"]
 ASPECTS += ['Big data\t "Quoted \tSecond.\tHS', "Drones\tThird.\tFourth.\tDTORCD"]
@@ -40,7 +41,8 @@ def test_afs_topics_scores_and_quotes(tmp_path):
         ArgumentRow(("Two\nlines", LONG), 3, score=0.0, topic="gun control"),
         ArgumentRow(("Marry.", "Do not."), 2, score=0.2, topic="gay marriage"),
     ]
-    assert csv.field_size_limit() == 131_072  # a setting of the process
+    # A setting of the process
+    assert csv.field_size_limit() == 131_072
 
 
 def test_aspect_labels_are_scores(tmp_path):
@@ -58,7 +60,8 @@ def test_refused(tmp_path):
             read_arguments(tmp_path, layout)
     bad = tmp_path / "ArgPairs_DP.csv"
     bad.write_text(",".join(HEADER) + '\n1,2,3,4,5,6,7,8,9,"a,b\n', encoding="utf8")
-    before = afs_record("1", "Two\nlines", "b")  # takes lines 2 and 3
+    # Takes lines 2 and 3
+    before = afs_record("1", "Two\nlines", "b")
     for path, message in (
         (
             write_afs(tmp_path, before, afs_record("5.5", "a", "b"), name="ArgPairs_GC_1.csv"),

@@ -1,4 +1,6 @@
-"""Similarity of arguments on made files: without training, and learned from others, nothing from the test."""
+"""Similarity of arguments on made files: without training, and learned from others, nothing from
+the test.
+"""
 
 import csv
 
@@ -214,7 +216,8 @@ def test_nothing_is_learned_from_what_is_held_out():
     )
     other = GradedPairs(pairs.first, pairs.second, pairs.gold.copy(), pairs.subset)
     tested = list(splits[0].test)
-    other.gold[tested] = 0.0  # its own scores change nothing of what is predicted of it
+    # Its own scores change nothing of what is predicted of it
+    other.gold[tested] = 0.0
     again = _score_held_out(other, splits, run_of(encode=learning, **settings))
     one, two = (numpy.array(found["predictions"]["predicted"]) for found in (result, again))
     assert (one[tested] == two[tested]).all() and not (one == two).all()

@@ -40,7 +40,9 @@ def encode(texts, *, fit_on=None):
 
 
 def make_pairs(name, n, gold=None):
-    """Pairs whose gold score is how near they are in one number of six, which the cosine hardly sees."""
+    """Pairs whose gold score is how near they are in one number of six, which the cosine hardly
+    sees.
+    """
     first, second = (tuple(f"{name} {side} {i}" for i in range(n)) for side in "ab")
     u, v = encode(first), encode(second)
     given = -numpy.abs(u[:, 0] - v[:, 0]).astype("float64") if gold is None else numpy.array(gold)
@@ -138,9 +140,8 @@ def test_the_regressor_of_distributions_is_beside_it(monkeypatch):
     monkeypatch.setattr(learned_similarity, "_PASSES", 50)
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 300)
     sizes = {"train": 200, "tune": 60, "test": 60}
-    graded = {
-        name: 5 * numpy.exp(make_pairs(name, n).gold) for name, n in sizes.items()
-    }  # from 0 to 5
+    # From 0 to 5
+    graded = {name: 5 * numpy.exp(make_pairs(name, n).gold) for name, n in sizes.items()}
     train, tune, test = (make_pairs(name, n, gold=graded[name]) for name, n in sizes.items())
 
     whole, folds = (

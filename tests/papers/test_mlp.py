@@ -1,4 +1,6 @@
-"""Perceptrons trained together are those that PyTorch trains alone, and stop before they know noise by heart."""
+"""Perceptrons trained together are those that PyTorch trains alone, and stop before they know noise
+by heart.
+"""
 
 import numpy
 import pytest
@@ -43,10 +45,12 @@ def alone(place, grid, train, seed):
 def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
     monkeypatch.setattr(mlp, "_MAX_PASSES", _PASSES)
     train, held = noisy(300, 0), noisy(200, 1)
-    grid = (_Setting(1e-4, 0.0), _Setting(0.5, 0.0))  # without dropout, which is drawn
+    # Without dropout, which is drawn
+    grid = (_Setting(1e-4, 0.0), _Setting(0.5, 0.0))
     networks = [alone(number, grid, train, 3) for number in range(2)]
     expected = networks[place](torch.from_numpy(held[0])).detach().numpy()
-    monkeypatch.setattr(mlp, "min", lambda *_, **__: place, raising=False)  # whichever is better
+    # Whichever is better
+    monkeypatch.setattr(mlp, "min", lambda *_, **__: place, raising=False)
     found = _fit_mlp(train, held, 2, 3, grid)
     scores = _forward(found.parameters, torch.from_numpy(held[0]))[0].numpy()
     assert (

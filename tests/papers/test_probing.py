@@ -1,4 +1,6 @@
-"""Probing tasks are scikit-learn on the vectors; their files are read as SentEval and X-Probe have them."""
+"""Probing tasks are scikit-learn on the vectors; their files are read as SentEval and X-Probe have
+them.
+"""
 
 import made_senteval
 import numpy

@@ -50,7 +50,9 @@ def test_rank_changes_by_hand():
 
 
 def test_transfer_against_probing_by_hand():
-    """Over five models MR runs 1 2 3 4 5, CR the other way, Tense 1 2 4 3 5; SST-5 and SICK-E are not asked."""
+    """Over five models MR runs 1 2 3 4 5, CR the other way, Tense 1 2 4 3 5; SST-5 and SICK-E are
+    not asked.
+    """
     models = []
     for mr, tense in zip((1, 2, 3, 4, 5), (1, 2, 4, 3, 5), strict=True):
         figures = {"MR": mr / 10, "CR": (6 - mr) / 10, "SST-5": mr / 10, "SICK-E": tense**2 / 30}

@@ -54,10 +54,12 @@ def test_pca_is_that_of_scikit_learn_up_to_sign():
 
 
 def test_up_projection_is_uniform_seeded_and_of_the_size():
-    matrix = transform(size="up-4000")(numpy.eye(8, dtype="float32")).T  # d x d_j
+    # D x d_j
+    matrix = transform(size="up-4000")(numpy.eye(8, dtype="float32")).T
     bound = 8**-0.5
     assert matrix.shape == (4000, 8) and numpy.abs(matrix).max() <= bound
-    assert matrix.std() == pytest.approx(bound / 3**0.5, rel=0.01)  # of a uniform distribution
+    # Of a uniform distribution
+    assert matrix.std() == pytest.approx(bound / 3**0.5, rel=0.01)
     again, other = transform(size="up-4000"), transform(size="up-4000", seed=2)
     assert numpy.array_equal(again(OTHER), transform(size="up-4000")(OTHER))
     assert not numpy.allclose(again(OTHER), other(OTHER))

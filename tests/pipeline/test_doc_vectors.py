@@ -116,7 +116,8 @@ def test_similarity_is_cosine_between_all_kinds(make_nlp):
 def test_no_text_no_vector_no_warning(make_nlp, encoder):
     nlp = make_nlp(encoder)
     with no_warnings():
-        assert nlp("").vector.tolist() == [0.0] * 16  # first of all
+        # First of all
+        assert nlp("").vector.tolist() == [0.0] * 16
         other = nlp("A man is eating.")
         for text in ("", " ", " \n\t ", "\u2003"):
             doc = nlp(text)
@@ -138,10 +139,12 @@ MODELS = {16: {}, 32: {"pooling": "cls+mean"}, 7: {"dense": DENSE, "truncate_dim
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, encoder, width):
     def truncated(n):
-        return {"component_cfg": {"sbert": {"truncate_dim": n}}}  # in which nlp.pipe puts more
+        # In which nlp.pipe puts more
+        return {"component_cfg": {"sbert": {"truncate_dim": n}}}
 
     for first in ("", "A man."):
-        nlp = make_nlp(encoder, model=MODELS[width])  # so that the first Doc is the first of all
+        # So that the first Doc is the first of all
+        nlp = make_nlp(encoder, model=MODELS[width])
         if width == 7 and encoder == "shared":
             nlp.get_pipe("sbert").model.get_ref("pooling").dense.initialize()
         elif width == 7:
@@ -177,7 +180,8 @@ def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
     )
     doc = nlp(TEXT)
     _, states = states_of(tiny_bert, TEXT)
-    assert numpy.allclose(doc.vector, states.max(0), atol=1e-5)  # the last that sets hooks
+    # The last that sets hooks
+    assert numpy.allclose(doc.vector, states.max(0), atol=1e-5)
     assert numpy.allclose(doc._.sbert_vector, states.mean(0), atol=1e-5)
     assert numpy.allclose(doc._.largest_vector, states.max(0), atol=1e-5)
     assert numpy.allclose(doc._.quiet_vector, states[0], atol=1e-5)
@@ -193,10 +197,10 @@ def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
         assert getattr(doc._, f"{name}_similarity")(nlp("the dog")) == pytest.approx(
             expected, abs=1e-6
         )
-    assert doc._.quiet_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(
-        1
-    )  # under another name
-    unprocessed = make_nlp()(TEXT)  # by this pipe
+    # Under another name
+    assert doc._.quiet_similarity(make_nlp(model={"pooling": "cls"})(TEXT)) == pytest.approx(1)
+    # By this pipe
+    unprocessed = make_nlp()(TEXT)
     for ask in (
         lambda: unprocessed._.quiet_most_similar("the dog"),
         lambda: doc._.quiet_similarity(unprocessed),
@@ -270,7 +274,8 @@ def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
             assert numpy.allclose(doc.vector, expected.vector, rtol=0, atol=1e-6)
             for given, token in zip(doc, expected, strict=True):
                 assert given.has_vector == token.has_vector
-                # curated-transformers computes padded batches: with AVX2 alone, numbers up to 2 differ by 1.1e-6.
+                # curated-transformers computes padded batches: with AVX2 alone, numbers up to 2
+                # differ by 1.1e-6.
                 size = (
                     max(1.0, float(abs(token.vector).max(initial=0)))
                     if encoder == "curated"

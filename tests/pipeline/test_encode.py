@@ -77,7 +77,10 @@ def test_texts_that_are_too_long(pipe, make_nlp):
 def test_processes_that_cannot_start(make_nlp, tmp_path):
     """Standard input is no file that they could import; nobody waits for them."""
     make_nlp().to_disk(tmp_path)
-    code = f"import spacy\nspacy.load({str(tmp_path)!r}).get_pipe('sbert').encode(['a', 'b'], window=1, n_process=2)"
+    code = (
+        f"import spacy\nspacy.load({str(tmp_path)!r}).get_pipe('sbert').encode(['a', 'b'], "
+        "window=1, n_process=2)"
+    )
     done = subprocess.run(
         [sys.executable, "-"], input=code, capture_output=True, text=True, timeout=120
     )

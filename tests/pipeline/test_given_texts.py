@@ -1,4 +1,6 @@
-"""Texts as they are held elsewhere: columns of tables, arrays, Docs and Spans; and what is no sequence of texts."""
+"""Texts as they are held elsewhere: columns of tables, arrays, Docs and Spans; and what is no
+sequence of texts.
+"""
 
 import numpy
 import pandas
@@ -110,7 +112,8 @@ def test_docs_and_spans_are_their_texts_alone(make_nlp, monkeypatch):
     mixed = sbert.encode([docs[1], spans[0], "a dog"])
     assert numpy.array_equal(mixed, sbert.encode([docs[1].text, spans[0].text, "a dog"]))
     assert numpy.array_equal(sbert.encode(docs[0]), sbert.encode([docs[0]])[0])
-    monkeypatch.setattr(type(sbert.text_encoder()), "encode", None)  # a list is checked before that
+    # A list is checked before that
+    monkeypatch.setattr(type(sbert.text_encoder()), "encode", None)
     with pytest.raises(TypeError, match=r"text number 9, .*expected str"):
         sbert.encode([*"abcdefgh", None], window=1)
 

@@ -1,4 +1,6 @@
-"""Docs that were cut (`Span.as_doc`) and joined (`Doc.from_docs`): a text that is there whole answers, or an error."""
+"""Docs that were cut (`Span.as_doc`) and joined (`Doc.from_docs`): a text that is there whole
+answers, or an error.
+"""
 
 import re
 
@@ -56,7 +58,8 @@ def test_whole_docs_answer(nlp):
     assert_same(given[6:], second[:])
     assert numpy.allclose(given.vector, (first.vector + second.vector) / 2, atol=1e-6)
     assert given.similarity(first) == pytest.approx(given.similarity(first.copy()))
-    assert_refused(given[4:8])  # of both
+    # Of both
+    assert_refused(given[4:8])
     whole = nlp(TEXT)
     assert_same(
         joined(*(sentence.as_doc(copy_user_data=True) for sentence in whole.sents))[:], whole[:]
@@ -83,9 +86,8 @@ def test_rows_of_a_doc_that_was_cut(make_nlp):
 
 def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):
     first, second = nlp(FIRST), nlp(THIRD)
-    with nlp.select_pipes(
-        disable=["sbert", "sentencizer"]
-    ):  # its tensor stays: spaCy joins all with one, or none
+    # Its tensor stays: spaCy joins all with one, or none
+    with nlp.select_pipes(disable=["sbert", "sentencizer"]):
         unprocessed = nlp("Someone ran home.")
     given = joined(first, unprocessed, second)
     assert_same(given[:6], first[:])
@@ -105,9 +107,11 @@ def test_joined_of_joined_and_cut_again(nlp):
     inside = restore(cut(given, 8, 11))
     assert inside.text == docs[1][2:5].text_with_ws
     assert_same(inside[:], docs[1][2:5])
+    # spaCy asks for the vector of the Span
     with pytest.raises(
-        ValueError, match="joined from others"
-    ):  # spaCy asks for the vector of the Span
+        ValueError,
+        match="joined from others",
+    ):
         cut(given, 3, 9)
 
 

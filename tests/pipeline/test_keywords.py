@@ -1,4 +1,6 @@
-"""The recipe of docs/keywords.md gives KeyBERT and BERTopic the vectors of the pipe, also of a shared transformer."""
+"""The recipe of docs/keywords.md gives KeyBERT and BERTopic the vectors of the pipe, also of a
+shared transformer.
+"""
 
 import numpy
 import pytest
@@ -21,20 +23,25 @@ def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
     expected = numpy.stack([nlp(text).vector for text in TEXTS])
     for name in ("SbertEmbedder", "SbertTopicEmbedder"):
         embedder = namespace[name](nlp.get_pipe("sbert"))
+        # Words come as an array
         for texts in (
             TEXTS,
             numpy.array(TEXTS, dtype=object),
             numpy.array(TEXTS),
-        ):  # words come as an array
-            for verbose in (False, None):  # which zero-shot topics of BERTopic give
+        ):
+            # Which zero-shot topics of BERTopic give
+            for verbose in (False, None):
                 assert numpy.allclose(embedder.embed(texts, verbose=verbose), expected, atol=1e-5)
     if encoder == "spacy-transformers":
         pooler = numpy.stack(
             [numpy.ravel(nlp(text)._.trf_data.tensors[-1])[: expected.shape[1]] for text in TEXTS]
         )
-        assert not numpy.allclose(pooler, expected, atol=1e-2)  # which KeyBERT(model=nlp) reads
+        # Which KeyBERT(model=nlp) reads
+        assert not numpy.allclose(pooler, expected, atol=1e-2)
+    # BERTopic itself needs more texts than these
     if not hasattr(
-        namespace["BERTopic"], "get_topic_info"
-    ):  # BERTopic itself needs more texts than these
+        namespace["BERTopic"],
+        "get_topic_info",
+    ):
         topics = namespace["find_topics"](TEXTS)[1]
         assert len(topics) == len(TEXTS) and set(topics) == {0, 1}

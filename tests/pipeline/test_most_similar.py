@@ -75,7 +75,8 @@ def test_docs_from_disk_find_their_pipeline(nlp):
         doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3)
     )
     (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
-    for query in ("the dog", nlp("the dog")):  # the pipe with the same encoder, whatever the vocab
+    # The pipe with the same encoder, whatever the vocab
+    for query in ("the dog", nlp("the dog")):
         assert_found(
             alone._.sbert_most_similar(query, nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3)
         )
@@ -98,7 +99,8 @@ def test_a_sourced_pipe(make_nlp, other_bert, encoder, tmp_path):
     assert numpy.array_equal(reloaded(other, tmp_path)(TEXT).vector, doc.vector)
     other.rename_pipe("mine", "renamed")
     assert other(TEXT).has_vector
-    if encoder == "shared":  # its own pipeline's transformer did not make the vectors
+    # Its own pipeline's transformer did not make the vectors
+    if encoder == "shared":
         other = make_nlp("shared", name=other_bert, unit="doc+sent")
         other.remove_pipe("sbert")
         other.add_pipe("sbert", source=nlp)
@@ -112,7 +114,8 @@ def test_a_query_is_encoded_by_the_encoder_of_the_doc(make_nlp, tiny_bert, nlp):
     other = spacy.blank("xx", vocab=nlp.vocab)
     other.add_pipe("sentencizer")
     other.add_pipe("sbert", config=other_pooling(nlp))
-    assert_found(doc._.sbert_most_similar("the dog"), expected)  # not loaded yet
+    # Not loaded yet
+    assert_found(doc._.sbert_most_similar("the dog"), expected)
     theirs = other(TEXT)
     assert_found(doc._.sbert_most_similar("the dog"), expected)
     assert_found(SpanSearch(collect_spans(doc)).search("the dog", k=3), expected)
@@ -135,8 +138,10 @@ def test_after_a_pipe_was_replaced(make_nlp):
     replaced = nlp.get_pipe("sbert")
     nlp.replace_pipe("sbert", "sbert", config=other_pooling(nlp, "mean+cls"))
     nlp("a dog")
-    assert_found(doc._.sbert_most_similar("the dog"), expected)  # the pipe is still there
-    del replaced  # which no Doc keeps
+    # The pipe is still there
+    assert_found(doc._.sbert_most_similar("the dog"), expected)
+    # Which no Doc keeps
+    del replaced
     gc.collect()
     with pytest.raises(ValueError, match="does not know a pipe"):
         doc._.sbert_most_similar("the dog")

@@ -86,9 +86,8 @@ def test_mpnet(sentences):
     expected = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=32)
     given = one_pipe(folder, precision="float32").get_pipe("sbert").encode(texts)
     assert numpy.abs(given - expected).max() < 1e-5
-    short = numpy.array(
-        [len(text) < 1000 for text in texts]
-    )  # one word 300 times is far off in half precision
+    # One word 300 times is far off in half precision
+    short = numpy.array([len(text) < 1000 for text in texts])
     half = one_pipe(folder, precision="bfloat16").get_pipe("sbert").encode(texts)
     cosines = (half * expected).sum(1)
     assert cosines[short].min() > 0.9998 and cosines.min() > 0.99 and cosines.max() < 1.0

@@ -48,7 +48,8 @@ def watch(sbert, monkeypatch):
 
 def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(nlp, monkeypatch):
     seen, stream = watch(nlp.get_pipe("sbert"), monkeypatch), nlp.pipe(TEXTS, batch_size=2)
-    next(stream)  # of the first batch: the second was handed over before it was
+    # Of the first batch: the second was handed over before it was
+    next(stream)
     next(stream)
     next(stream)
     assert len(seen) >= 2
@@ -60,13 +61,15 @@ def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(nlp, monkeypa
 @pytest.mark.parametrize(
     ("config", "batch_size", "n_threads"),
     [
-        ({}, 1, 2),  # whoever feeds Docs one by one may wait for each
+        # Whoever feeds Docs one by one may wait for each
+        ({}, 1, 2),
         ({}, 5, 1),
         (
             {"transformer": {"precision": "reference"}},
             5,
             2,
-        ),  # a Hugging Face model keeps things of a pass
+            # A Hugging Face model keeps things of a pass
+        ),
         ({"encoder": "shared"}, 5, 2),
         ({"encoder": "static"}, 5, 2),
     ],

@@ -1,4 +1,6 @@
-"""Prompts and truncation: in the config and for a call, with Docs and without, and where they cannot be."""
+"""Prompts and truncation: in the config and for a call, with Docs and without, and where they
+cannot be.
+"""
 
 import shutil
 
@@ -38,7 +40,8 @@ def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
     )
     single = nlp(whole[0], component_cfg={"sbert": {"prompt_name": "query"}})
     assert numpy.allclose(single.vector, expected[0], atol=1e-6)
-    assert numpy.allclose(of_call(nlp), of_call(plain), atol=1e-6)  # no default prompt
+    # No default prompt
+    assert numpy.allclose(of_call(nlp), of_call(plain), atol=1e-6)
 
 
 def test_default_prompt(make_nlp):
@@ -67,9 +70,8 @@ def test_truncation_keeps_the_first_dimensions(make_nlp, normalize):
         make_nlp(model={"normalize": normalize, **config}) for config in ({}, {"truncate_dim": 5})
     )
     assert numpy.array_equal(of_call(nlp), of_call(plain)[:, :5])
-    assert numpy.array_equal(
-        of_call(nlp, truncate_dim=9), of_call(plain)[:, :9]
-    )  # the call's comes first
+    # The call's comes first
+    assert numpy.array_equal(of_call(nlp, truncate_dim=9), of_call(plain)[:, :9])
     encoded = nlp.get_pipe("sbert").encode(TEXTS)
     assert numpy.array_equal(encoded, plain.get_pipe("sbert").encode(TEXTS)[:, :5])
     assert nlp.get_pipe("sbert").encode(TEXTS, truncate_dim=2).shape == (4, 2)
@@ -146,15 +148,19 @@ def test_wrong_calls(make_nlp):
     ):
         shared("a man", component_cfg={"sbert": {"prompt": "query: "}})
     expected = make_nlp().get_pipe("sbert").encode(["he ran"])
+    # No Docs
     assert numpy.allclose(
         shared.get_pipe("sbert").encode(["ran"], prompt="he "), expected, atol=1e-6
-    )  # no Docs
+    )
     with pytest.raises(ValueError, match="do not go together"):
         prompted(make_nlp, include_prompt=False, overflow="windows")
 
 
 def test_an_unknown_default_prompt_is_refused_when_the_pipe_is_made(make_nlp, tiny_bert, tmp_path):
-    expected = "Cannot use default_prompt_name = 'document': the prompts of the encoder are 'query', 'passage'"
+    expected = (
+        "Cannot use default_prompt_name = 'document': the prompts of the encoder are 'query', "
+        "'passage'"
+    )
     with pytest.raises(ValueError, match=expected):
         prompted(make_nlp, default_prompt_name="document")
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
@@ -164,7 +170,8 @@ def test_an_unknown_default_prompt_is_refused_when_the_pipe_is_made(make_nlp, ti
     )
     nlp = make_nlp(name=folder, model={"default_prompt_name": "p"})
     nlp.to_disk(tmp_path / "nlp")
-    shutil.rmtree(folder)  # the prompts of the folder are saved with the encoder
+    # The prompts of the folder are saved with the encoder
+    shutil.rmtree(folder)
     assert numpy.array_equal(spacy.load(tmp_path / "nlp")("ran").vector, nlp("ran").vector)
     override = {"components.sbert.model.default_prompt_name": "document"}
     with pytest.raises(ValueError, match="Cannot use default_prompt_name = 'document'"):

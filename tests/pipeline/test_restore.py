@@ -1,4 +1,6 @@
-"""Docs that come without hooks: `restore` brings them back, and comparisons that notice it name that."""
+"""Docs that come without hooks: `restore` brings them back, and comparisons that notice it name
+that.
+"""
 
 import subprocess
 import sys
@@ -49,8 +51,10 @@ def test_what_notices(make_nlp, nlp):
     given.user_hooks.clear()
     found, warned = said(lambda: given._.sbert_most_similar(doc))
     assert len(warned) == 1 and found[0].score == pytest.approx(1)
-    assert said(lambda: doc.similarity(given))[1] == []  # once
-    doc = make_nlp(set_hooks=False)(TEXT)  # whose pipe does not answer
+    # Once
+    assert said(lambda: doc.similarity(given))[1] == []
+    # Whose pipe does not answer
+    doc = make_nlp(set_hooks=False)(TEXT)
     given = next(docbin(doc))
     lost_hooks._warned.clear()
     assert said(lambda: (given._.sbert_similarity(doc), given._.sbert_most_similar(doc)))[1] == []
@@ -104,7 +108,8 @@ OTHER_TEXTS = [
     TEXT + " He cannot go.",
     "A dog",
 ]
-TAKEN = {  # ways on which a Doc comes by the user data of another
+# Ways on which a Doc comes by the user data of another
+TAKEN = {
     "Doc(user_data=)": lambda nlp, doc, other: restore(
         Doc(
             nlp.vocab,
@@ -189,9 +194,8 @@ def test_restore_of_a_collection_is_a_statement(nlp):
         )
         again = restore(collection, nlp)
         assert isinstance(again, list) and all(doc in docs for doc in again) and len(again) == 2
-        ((_, score),) = docs[0]._.sbert_most_similar(
-            "A man is eating."
-        )  # encoded by the pipeline that was given
+        # Encoded by the pipeline that was given
+        ((_, score),) = docs[0]._.sbert_most_similar("A man is eating.")
         assert score == pytest.approx(1)
 
 
@@ -217,7 +221,8 @@ def test_restore_of_a_stream_without_an_end_is_lazy(nlp):
         assert numpy.array_equal(doc.vector, nlp(doc.text).vector)
     assert next(restored).text == "The cat sat." and iter(restored) is restored
 
-    class Stored:  # makes its Docs each time it is read, and does not say how many
+    # Makes its Docs each time it is read, and does not say how many
+    class Stored:
         def __iter__(self):
             return docbin(nlp(TEXT))
 
@@ -232,10 +237,13 @@ def test_restore_of_a_stream_as_a_statement_says_that_nothing_was_done(nlp):
         restore(docs)
         (one,) = caught
     assert str(one.message).startswith("[sbert-restore-unused] Nothing was restored")
-    assert one.filename == __file__  # where it was written
+    # Where it was written
+    assert one.filename == __file__
     docs, _ = said(lambda: list(docs))
-    assert len(docs) == 1  # none was taken
-    assert said(lambda: next(restore(iter(docs))))[1] == []  # taken of, if not to the end
+    # None was taken
+    assert len(docs) == 1
+    # Taken of, if not to the end
+    assert said(lambda: next(restore(iter(docs))))[1] == []
     assert said(lambda: list(restore(iter([]))))[1] == []
 
 
@@ -265,7 +273,8 @@ def test_a_process_that_does_not_know_the_package_is_warned(nlp, tmp_path):
         check=False,
     )
     assert done.stdout.splitlines() == [
-        "['spacy_sbert_msgpack']",  # and not spaCy
+        # And not spaCy
+        "['spacy_sbert_msgpack']",
         "[('[sbert-lost-hooks]', '<string>')] False",
         f"({len(nlp(TEXT).vector)},)",
     ], done.stderr

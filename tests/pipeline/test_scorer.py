@@ -111,7 +111,8 @@ def test_threshold_scores_of_every_threshold(dtype):
     metrics = pytest.importorskip("sklearn.metrics")
     rng = numpy.random.default_rng(0)
     for n in (2, 3, 5, 40, 200):
-        for steps in (1, 3, n):  # equal scores are one step
+        # Equal scores are one step
+        for steps in (1, 3, n):
             scores = (rng.integers(0, steps, n) / 7).astype(dtype)
             relevant = (numpy.arange(n) % 2).astype(float)
             rng.shuffle(relevant)
@@ -141,9 +142,8 @@ def test_threshold_scores_of_every_threshold(dtype):
 def test_threshold_scores_equal_sentence_transformers():
     module = pytest.importorskip("sentence_transformers.sentence_transformer.evaluation")
     evaluator, rng = module.BinaryClassificationEvaluator, numpy.random.default_rng(0)
-    has_steps = Version(version("sentence-transformers")) >= Version(
-        "6.2"
-    )  # before, equal scores count one by one
+    # before, equal scores count one by one
+    has_steps = Version(version("sentence-transformers")) >= Version("6.2")
     for n in (3, 7, 300):
         scores = (rng.integers(0, n, n) if has_steps else rng.permutation(n)).astype("float32") / 7
         relevant = (scores + rng.normal(size=n) > n / 14).astype(float)
@@ -207,9 +207,8 @@ def test_measure_of_each_kind_of_example(make_nlp):
     assert score_pairs(labelled)["nli_acc"] == pytest.approx(2 / 3)
     for example in labelled:
         del example.predicted.spans["sbert"].attrs["sbert_label"]
-    assert (
-        score_pairs(labelled)["nli_acc"] is None
-    )  # no head: not asked for labels; nor are gold labels taken for its
+    # No head: not asked for labels; nor are gold labels taken for its
+    assert score_pairs(labelled)["nli_acc"] is None
     assert all("label" in example.predicted.spans["sbert"].attrs for example in labelled)
     assert score_pairs([*triplets, *duplicates])["triplet_acc"] is not None
 

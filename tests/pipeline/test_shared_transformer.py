@@ -1,4 +1,6 @@
-"""One transformer for the whole pipeline: no forward pass of our own, and clear errors where it cannot be shared."""
+"""One transformer for the whole pipeline: no forward pass of our own, and clear errors where it
+cannot be shared.
+"""
 
 import pickle
 from copy import deepcopy
@@ -241,7 +243,9 @@ def test_members_are_encoded_by_themselves(make_nlp, pooling):
 
 @pytest.mark.parametrize("window", [5, 9])
 def test_strided_windows(make_nlp, window):
-    """A Doc in one window has the vector of an own encoder, whatever else is in the batch; others a warning."""
+    """A Doc in one window has the vector of an own encoder, whatever else is in the batch; others a
+    warning.
+    """
     spans = {"@span_getters": "spacy-sbert.strided_spans.v1", "window": window, "stride": 3}
     nlp, own = make_nlp("shared", transformer={"get_spans": spans}), make_nlp()
     short, long = "A man ran.", "the cat sat on a mat he is eating food a man ran"
@@ -271,7 +275,9 @@ STATES = "spacy_sbert.states"
 
 @pytest.fixture
 def four(make_nlp):
-    """The vectors of tokens by spaCy's listener and by ours with another pooling, and two poolings of rows."""
+    """The vectors of tokens by spaCy's listener and by ours with another pooling, and two poolings
+    of rows.
+    """
     nlp = make_nlp("shared")
     add_tagger(nlp, tok2vec=TOK2VEC_LISTENER, before="sbert")
     add_tagger(nlp, "maxima", tok2vec=MAX, before="sbert")
@@ -390,7 +396,8 @@ def disabled_for_a_while(nlp):
 
 def linked_while_disabled(nlp):
     with nlp.select_pipes(disable=LISTENERS):
-        nlp._link_components()  # as nlp.initialize does where they are frozen
+        # As nlp.initialize does where they are frozen
+        nlp._link_components()
     return nlp
 
 
@@ -471,7 +478,8 @@ def test_states_of_a_copy(four):
 
 
 def step(nlp, n_steps=1, batch=(), **settings):
-    for _ in range(n_steps):  # a Softmax of zeros gives no gradient in the first
+    # A Softmax of zeros gives no gradient in the first
+    for _ in range(n_steps):
         # spaCy's listener takes an empty Doc for one that was not processed.
         nlp.update(batch or batch_of(nlp)[:2], sgd=False, **settings)
         for name, pipe in nlp.pipeline:
@@ -488,7 +496,9 @@ def same(first, second):
 
 
 def test_frozen_transformer(four):
-    """Others learn from what it leaves on the Docs as from a pass in training, and it stays as it is."""
+    """Others learn from what it leaves on the Docs as from a pass in training, and it stays as it
+    is.
+    """
     frozen = spacy.util.load_model_from_config(four.config).from_bytes(four.to_bytes())
     before = parameters_of(frozen)
     with pytest.raises(ValueError, match=r"E203|has not processed this Doc"):
@@ -506,7 +516,9 @@ def test_frozen_transformer(four):
 
 @pytest.mark.parametrize("name", LISTENERS)
 def test_frozen_listener(four, name):
-    """The others learn as if it were disabled, and it is right in use, and may annotate if the transformer does."""
+    """The others learn as if it were disabled, and it is right in use, and may annotate if the
+    transformer does.
+    """
     other = spacy.util.load_model_from_config(four.config).from_bytes(four.to_bytes())
     with other.select_pipes(disable=name):
         step(other)
@@ -516,7 +528,9 @@ def test_frozen_listener(four, name):
 
 
 def test_frozen_from_the_beginning(four, tmp_path):
-    """Those that are frozen are disabled while spaCy initializes and links the others, and then evaluated."""
+    """Those that are frozen are disabled while spaCy initializes and links the others, and then
+    evaluated.
+    """
     four.to_disk(tmp_path)
     config = spacy.load(tmp_path).config.copy()
     for name in LISTENERS[1:]:
@@ -590,7 +604,9 @@ def test_pooling_with_weights(make_nlp):
 
 
 def test_two_transformers(make_nlp, other_bert):
-    """Each component gets the vectors of its own, in use and in training, though both set doc.tensor."""
+    """Each component gets the vectors of its own, in use and in training, though both set
+    doc.tensor.
+    """
     nlp = make_nlp(
         "shared",
         model={
@@ -645,7 +661,9 @@ def test_two_transformers(make_nlp, other_bert):
 
 
 def test_beside_a_tok2vec(make_nlp):
-    """A component that listens to a tok2vec stands before the transformer, which replaces doc.tensor."""
+    """A component that listens to a tok2vec stands before the transformer, which replaces
+    doc.tensor.
+    """
     nlp = spacy.blank("xx")
     nlp.add_pipe("tok2vec", config={"model": CNN})
     transformer = make_nlp("shared").get_pipe_config("transformer")["model"]
@@ -663,7 +681,8 @@ def test_beside_a_tok2vec(make_nlp):
     nlp = spacy.blank("xx")
     nlp.add_pipe("sbert_transformer", name="transformer", config={"model": transformer})
     nlp.add_pipe("tok2vec", config={"model": {**CNN, "width": 8}})
-    add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "width": 8})  # to the nearest
+    # To the nearest
+    add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "width": 8})
     add_tagger(nlp, "other")
     for name in ("tagger", "other"):
         nlp.get_pipe(name).add_label("Y")
@@ -698,7 +717,8 @@ def test_listener_of_spacy_transformers(make_nlp):
     source.initialize(lambda: [tagged(source, TEXT)])
     with pytest.raises(ValueError, match=message):
         make_nlp("shared").add_pipe("tagger", source=source)
-    nlp = make_nlp("spacy-transformers")  # beside it
+    # Beside it
+    nlp = make_nlp("spacy-transformers")
     nlp.remove_pipe("sbert")
     block = make_nlp("shared").get_pipe_config("transformer")["model"]
     nlp.add_pipe("sbert_transformer", name="ours", config={"model": block})
@@ -788,6 +808,7 @@ def test_textcat_ensemble_listens(make_nlp, first):
     examples = [Example.from_dict(nlp.make_doc("a man is eating"), gold)]
     optimizer = nlp.initialize(lambda: examples)
     before = weights(nlp, "transformer")
-    for _ in range(3):  # at first the heads are zeros
+    # At first the heads are zeros
+    for _ in range(3):
         nlp.update(examples, sgd=optimizer, exclude=["sbert"])
     assert any((before[key] != after).any() for key, after in weights(nlp, "transformer").items())

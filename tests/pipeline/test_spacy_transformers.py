@@ -36,7 +36,8 @@ def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
     for given, wanted in ((doc, expected), *zip(doc.sents, expected.sents, strict=True)):
         assert numpy.allclose(given.vector, wanted.vector, atol=1e-6)
     doc = nlp("The cat sat. \n\n he can go. \n")
-    doc[4].is_sent_start = True  # the white space begins the second sentence
+    # The white space begins the second sentence
+    doc[4].is_sent_start = True
     for sentence, text in zip(doc.sents, ["The cat sat.", "he can go."], strict=False):
         assert numpy.allclose(sentence.vector, nlp(text).vector, atol=1e-5)
     with pytest.raises(ValueError, match="is not of this package"):
@@ -56,9 +57,11 @@ def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
     nlp = stock_nlp(folder, "spacy-transformers.doc_spans.v1")
     assert nlp(TEXT).vector_norm == pytest.approx(1.0)
     late = reloaded(nlp, tmp_path / "nlp", exclude=["sbert"])
-    late.add_pipe("sbert", name="late", config=SHARED)  # never initialised
+    # Never initialised
+    late.add_pipe("sbert", name="late", config=SHARED)
     assert late(TEXT).vector_norm == pytest.approx(1.0)
-    shutil.rmtree(folder)  # on another machine
+    # On another machine
+    shutil.rmtree(folder)
     loaded = spacy.load(tmp_path / "nlp")
     loaded.initialize()
     assert loaded(TEXT).vector_norm == pytest.approx(1.0)
@@ -74,7 +77,8 @@ def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
         doc = nlp("the cat sat on a mat he is eating food a man ran")
         other = nlp("the cat sat on a mat he is eating food a man ran fast")
     assert len(caught) == 1
-    tokens = numpy.array([token.vector for token in doc])  # each a single wordpiece
+    # Each a single wordpiece
+    tokens = numpy.array([token.vector for token in doc])
     assert numpy.allclose(doc.vector, tokens.mean(axis=0), atol=1e-5)
     assert doc.has_vector and doc.similarity(other) > 0.9
 

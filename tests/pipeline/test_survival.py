@@ -31,7 +31,8 @@ def assert_same(given, doc):
 @pytest.mark.filterwarnings("ignore:.*W109")
 def test_a_pickled_doc_does_not_carry_the_pipe(make_nlp, encoder):
     nlp = make_nlp(encoder)
-    nlp.add_pipe("doc_cleaner")  # drops the transformer's own output, doc._.trf_data
+    # Drops the transformer's own output, doc._.trf_data
+    nlp.add_pipe("doc_cleaner")
     doc = nlp(TEXT)
     assert len(pickle.dumps(doc)) < 1.5 * len(pickle.dumps(nlp.vocab)) + 20_000
     assert len(doc.to_bytes()) < 20_000
@@ -45,14 +46,14 @@ def test_restore_wins_over_static_vectors(make_nlp):
         nlp.vocab.set_vector(word, numpy.ones(16, dtype="float32"))
     doc = nlp(TEXT)
     given = Doc(nlp.vocab).from_bytes(doc.to_bytes())
-    assert given.vector.shape == (
-        16,
-    )  # spaCy's mean of the static vectors: this is what restore is for
+    # spaCy's mean of the static vectors: this is what restore is for
+    assert given.vector.shape == (16,)
+    # With no call at all
     for piece, expected in (
         (given, doc),
         (given[1:4], doc[1:4]),
         (given[2], doc[2]),
-    ):  # with no call at all
+    ):
         assert numpy.array_equal(piece._.sbert_vector, expected.vector)
     assert given._.sbert_truncated is False and spacy.blank("xx")(TEXT)._.sbert_truncated is False
     assert_same(restore(given), doc)
@@ -83,9 +84,8 @@ def test_pipeline_to_disk_and_bytes(make_nlp, encoder, tmp_path):
     doc = nlp(TEXT)
     for loaded in (reloaded(nlp, tmp_path / "nlp"), other.from_bytes(nlp.to_bytes())):
         assert_same(loaded(TEXT), doc)
-    ours = (
-        tmp_path / "nlp" / ("sbert" if encoder == "curated" else "")
-    )  # Thinc saves what is of PyTorch in it
+    # Thinc saves what is of PyTorch in it
+    ours = tmp_path / "nlp" / ("sbert" if encoder == "curated" else "")
     assert (tmp_path / "nlp" / "sbert" / "model").is_file()
     for file in filter(Path.is_file, ours.rglob("*")):
         assert b"data.pkl" not in file.read_bytes(), f"{file} holds a pickle"
@@ -97,7 +97,8 @@ def test_saving_counts_as_use(make_nlp, encoder, tiny_bert, tmp_path):
     nlp = make_nlp(encoder, name=moved)
     nlp.add_pipe("sbert_reranker", config={"model": {"name": str(moved)}})
     nlp.to_disk(tmp_path / "nlp")
-    shutil.rmtree(moved)  # what is saved stands on its own
+    # What is saved stands on its own
+    shutil.rmtree(moved)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*sbert-encoder-missing")
         loaded = spacy.load(tmp_path / "nlp")

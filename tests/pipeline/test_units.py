@@ -1,4 +1,6 @@
-"""Rows of `unit = "doc+sent"`: the Doc's vector is that of the whole Doc, a sentence's that of the sentence alone."""
+"""Rows of `unit = "doc+sent"`: the Doc's vector is that of the whole Doc, a sentence's that of the
+sentence alone.
+"""
 
 import numpy
 import pytest
@@ -51,9 +53,12 @@ def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling, overflo
             doc.sents if len(doc) else (), as_sents.sents if len(doc) else (), strict=True
         ):
             assert close(sent.vector, expected.vector) and sent.has_vector == expected.has_vector
+        # In the context of the Doc, each wordpiece once
         for token, expected in zip(
-            doc, as_doc, strict=True
-        ):  # in the context of the Doc, each wordpiece once
+            doc,
+            as_doc,
+            strict=True,
+        ):
             assert close(token.vector, expected.vector)
         assert not len(doc) or close(doc[:2].vector, as_doc[:2].vector)
 
@@ -139,7 +144,8 @@ def test_warns_once_of_late_boundaries(make_nlp, encoder, place):
         said[0].message
     )
     nlp.remove_pipe("sentencizer")
-    nlp.add_pipe("sentencizer", before=reader)  # as the message says
+    # As the message says
+    nlp.add_pipe("sentencizer", before=reader)
     given, expected = nlp(TEXT), make_nlp(encoder, unit="doc+sent")(TEXT)
     assert all(
         close(one.vector, other.vector)

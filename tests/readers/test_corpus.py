@@ -1,4 +1,6 @@
-"""The readers as training calls them: streamed, shuffled, from .spacy, several at once, with a teacher."""
+"""The readers as training calls them: streamed, shuffled, from .spacy, several at once, with a
+teacher.
+"""
 
 import json
 import random
@@ -69,7 +71,9 @@ def test_members_gold_and_objective():
 
 
 def test_tokens_are_those_of_the_pipeline(tmp_path):
-    """Also what the tokenizer says of them: an encoder that embeds norms trains on "can not", as it will read."""
+    """Also what the tokenizer says of them: an encoder that embeds norms trains on "can not", as it
+    will read.
+    """
     texts, path = ["He can't go.", "They're here."], tmp_path / "pairs.jsonl"
     path.write_text(json.dumps({"a": texts[0], "b": texts[1]}), encoding="utf8")
     convert(path, tmp_path / "pairs.spacy", format="table", members=["a", "b"])
@@ -128,7 +132,8 @@ def docbin(path, attrs, words=("a", "b"), spans=((0, 1), (1, 2))):
 
 def test_bad_docbins(tmp_path):
     path = tmp_path / "a.spacy"
-    (example,) = PairCorpus(docbin(path, {"objective": "x"}))(NLP)  # gold is optional
+    # Gold is optional
+    (example,) = PairCorpus(docbin(path, {"objective": "x"}))(NLP)
     assert example.predicted.spans["sbert"].attrs == {"objective": "x"}
     bad = [{"attrs": {"score": score}} for score in (1.5, float("nan"), "1")]
     bad += [{"attrs": {"label": ""}}, {"attrs": {"label": 1}}, {"attrs": {}, "words": ("a", "\n")}]
@@ -211,7 +216,9 @@ def test_spacys_own_corpus_is_passed_on(texts, tmp_path, sampling):
 
 @Language.component("spacy_sbert_test_teacher")
 def teach(doc):
-    """A teacher of two dimensions: characters and tokens; words that start with "un" are unknown to it."""
+    """A teacher of two dimensions: characters and tokens; words that start with "un" are unknown to
+    it.
+    """
     if not doc.text.startswith("un"):
         doc.tensor = numpy.tile(
             numpy.asarray([[len(doc.text), len(doc)]], dtype="float32"), (len(doc), 1)
@@ -232,7 +239,8 @@ def test_teacher(tmp_path, teacher, batch_size):
     path = table(tmp_path, "One sentence", 5, b="Ein Satz und mehr")
     corpus = TeacherCorpus(PairCorpus(path, members=["a", "b"]), teacher, batch_size=batch_size)
     assert corpus.count() == 5
-    for _ in range(2):  # epochs
+    # Epochs
+    for _ in range(2):
         examples = list(corpus(NLP))
         assert firsts(examples) == [f"One sentence {i}" for i in range(5)]
         for example in examples:
@@ -251,7 +259,8 @@ def test_vectors_of_a_teacher_survive(teacher, texts, tmp_path):
 
 
 def test_teacher_without_a_vector(tmp_path, teacher):
-    NLP.to_disk(tmp_path / "blank")  # a pipeline that has no vectors at all
+    # A pipeline that has no vectors at all
+    NLP.to_disk(tmp_path / "blank")
     for name, taught_by in (("unknown", teacher), ("text", tmp_path / "blank")):
         corpus = TeacherCorpus(PairCorpus(table(tmp_path, name, 1), members=["a"]), str(taught_by))
         with pytest.raises(ValueError, match=f"has no vector for '{name} 0'"):

@@ -1,4 +1,6 @@
-"""2,000 seeded tables, as different programs write them: each is read as it was meant, or refused by line."""
+"""2,000 seeded tables, as different programs write them: each is read as it was meant, or refused
+by line.
+"""
 
 import csv
 import gzip
@@ -15,7 +17,8 @@ from pyarrow.parquet import write_table
 
 from spacy_sbert.files.tables import TextColumns, column_names, read_table, read_text_rows
 
-TABLES = [range(500), pytest.param(range(500, 2000), marks=pytest.mark.slow)]  # seeds
+# Seeds
+TABLES = [range(500), pytest.param(range(500, 2000), marks=pytest.mark.slow)]
 WORDS = [
     "A",
     "man",
@@ -95,17 +98,21 @@ def make_text(rng):
 
 
 def make_table(rng, least):
-    """The names of at least so many columns, rows of texts, of which some are empty, and a name to read."""
+    """The names of at least so many columns, rows of texts, of which some are empty, and a name to
+    read.
+    """
     names = rng.sample(NAMES, rng.randint(least, 4))
     if rng.random() < 0.2 and len(names) > 1:
-        names[-1] = ""  # pandas' index
+        # pandas' index
+        names[-1] = ""
     rows = [[make_text(rng) for _ in names] for _ in range(rng.randint(1, 8))]
     for row in rows:
         for place in range(len(names)):
             if rng.random() < 0.1:
                 row[place] = ""
         if len(names) == 1 and not row[0]:
-            row[0] = "filled"  # a blank line is what some programs write, and others pass over
+            # A blank line is what some programs write, and others pass over
+            row[0] = "filled"
     order = list(range(len(names)))
     rng.shuffle(order)
     return (
@@ -123,7 +130,9 @@ def written_by_csv(rng, names, rows, **dialect):
 
 
 def unquoted(rows):
-    """What a file without quoting can hold; two quotes alone are an empty text to all that read quotes."""
+    """What a file without quoting can hold; two quotes alone are an empty text to all that read
+    quotes.
+    """
     return [
         ["x" if cell == '""' else re.sub(r"[\n\r\t]", " ", cell) for cell in row] for row in rows
     ]
@@ -215,13 +224,17 @@ QUOTED = [
     as_upper_gzip,
 ]
 QUOTED += [as_arrow, as_arrow, as_arrow, as_lines, as_array]
-DOUBTFUL = [as_tsv, as_plain_tsv]  # of which a few can be read in two ways
+# Of which a few can be read in two ways
+DOUBTFUL = [as_tsv, as_plain_tsv]
 WRITERS = [*QUOTED, *DOUBTFUL, as_tsv, as_plain_tsv]
-SEPARATED = [as_semicolons, as_pipes]  # which no table of one column shows
+# Which no table of one column shows
+SEPARATED = [as_semicolons, as_pipes]
 
 
 def is_doubtful(writer, names):
-    """Whether a few tables can be read in two ways: quotes with tabs, names with other separators in small tables."""
+    """Whether a few tables can be read in two ways: quotes with tabs, names with other separators
+    in small tables.
+    """
     return writer in DOUBTFUL or any(set(name) & set(",;") for name in names)
 
 
@@ -249,7 +262,8 @@ def test_tables_are_read_as_meant_or_refused_by_line(tmp_path, seeds):
                     row.text for row in read_text_rows(path, TextColumns(wanted))
                 ] == expected, said
         except ValueError as error:
-            is_header = names in rows and len(names) == 1  # which may be that of a second file
+            # Which may be that of a second file
+            is_header = names in rows and len(names) == 1
             assert f"{path}, line " in str(error) and (is_header or is_doubtful(writer, names)), (
                 f"{error}\n{said}"
             )

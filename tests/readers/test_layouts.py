@@ -16,8 +16,10 @@ QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 WIKI = "Article Title,Sentence1,Sentence2,Sentence3"
 STS = [
-    "main-captions\tMSRvid\t2012test\t0001\t5.000\tA plane is taking off.\tAn air plane is taking off.",
-    'main-news\theadlines\t2013\t0002\t0\t He said "no \t\u00c9t\u00e9 \u4e2d\u6587 \tlicence\tmore',
+    "main-captions\tMSRvid\t2012test\t0001\t5.000\tA plane is taking off.\tAn air plane is taking "
+    "off.",
+    'main-news\theadlines\t2013\t0002\t0\t He said "no \t\u00c9t\u00e9 \u4e2d\u6587 '
+    "\tlicence\tmore",
 ]
 NLP = spacy.blank("en")
 
@@ -72,7 +74,9 @@ def test_pair_doc_keeps_texts(texts):
 
 
 def test_other_tables_of_seven_columns(write):
-    """The first line of this layout has a year, a score from 0 to 5 and two texts; others are named when read."""
+    """The first line of this layout has a year, a score from 0 to 5 and two texts; others are named
+    when read.
+    """
     rows = [
         "a\tb\t2017\tx1\tnoun\tA man.\tA boy.",
         "a\tb\t2017\tx2\t2\tA dog.\t17",
@@ -177,7 +181,8 @@ def test_parquet(tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table
 
-    size, path = 1030, tmp_path / "a.parquet"  # more than a batch
+    # More than a batch
+    size, path = 1030, tmp_path / "a.parquet"
     table = {"b": [f"B {i}" for i in range(size)], "a": [f"A {i}" for i in range(size)]}
     table |= {
         "score": [4.0] * size,

@@ -1,4 +1,6 @@
-"""Which columns of a table are the texts and the gold: by options, by well-known names, or refused with the options."""
+"""Which columns of a table are the texts and the gold: by options, by well-known names, or refused
+with the options.
+"""
 
 import json
 import re
@@ -28,7 +30,9 @@ def write(tmp_path):
     )
 
 
-FOUND = {  # the kind of a table; its header, of which the first two are texts and the last is the gold; other columns
+# The kind of a table; its header, of which the first two are texts and the last is the gold; other
+# columns
+FOUND = {
     "Quora": (
         "binary",
         ("question1", "question2", "created_at", "is_duplicate"),
@@ -102,13 +106,13 @@ def test_unused_columns(write):
         ("", "first", "second", "score", "", ""), int, text, text, cycle(0.5), cycle(""), cycle("")
     )
     assert roles(find_table(path)) == ("graded", ("first", "second"), "score")
-    table = find_table(
-        write(("Unnamed: 0", "text", "topic"), int, text, cycle(*"xyz"))
-    )  # as scikit-learn's
+    # As scikit-learn's
+    table = find_table(write(("Unnamed: 0", "text", "topic"), int, text, cycle(*"xyz")))
     assert roles(table) == ("classes", ("text",), "topic") and table.unused == ("Unnamed: 0",)
 
 
-REFUSED = {  # what is not known by its name is neither guessed nor passed over
+# What is not known by its name is neither guessed nor passed over
+REFUSED = {
     ("foo", "bar", "score"): "no names are those of a pair",
     ("text1", "text2", "text3", "text4"): "text1, text2 and text3 are more than a pair",
     ("a", "b", "c"): "a, b and c are more than a pair",
@@ -145,7 +149,8 @@ def test_other_names_are_refused(write, header):
     )
 
 
-UNREAD = {  # headers whose second name is not known, and the column of texts that would not be read
+# Headers whose second name is not known, and the column of texts that would not be read
+UNREAD = {
     ("message", "other", "same"): "other",
     ("text", "text_b", "label"): "text_b",
     ("utterance", "reference", "target"): "reference",
@@ -242,7 +247,8 @@ def test_texts_that_are_not_read_are_refused(write, header, suffix):
     assert name in find_table(path, members=to_leave_out.split(",")).unused
 
 
-TEXTS = {  # what a column may hold: texts
+# What a column may hold: texts
+TEXTS = {
     "sentences": ["My card was stolen.", "Where is it?", "Top up failed."],
     "questions without marks": ["how old must i be", "is it free", "where is my card"],
     "two words": ["Kart\u0131m \u00e7al\u0131nd\u0131.", "Karte gestohlen!", "Geht nicht."],
@@ -259,7 +265,8 @@ TEXTS = {  # what a column may hold: texts
         "A third one, too.",
     ],
 }
-OTHERS = {  # and what passes
+# And what passes
+OTHERS = {
     "ids": ["a1b2-c3d4", "A 1 2", "77"],
     "dates": ["2024-03-04", "Mon, 04 Mar 2024 10:00:00 GMT", "March 4, 2024"],
     "times": [
@@ -338,7 +345,8 @@ def test_booleans(write, values, suffix):
     ] * 20
 
 
-MISSING = {  # values, those that mark no gold, kind
+# values, those that mark no gold, kind
+MISSING = {
     "numbers of SNLI": ((0, 1, 2, -1), ("-1",), "labelled"),
     "floats": ((0.0, 1.0, 2.0, -1.0), ("-1.0",), "labelled"),
     "words": ((*NLI, "-"), ("-",), "labelled"),
@@ -448,7 +456,8 @@ def test_first_row_of_data_is_no_header(tmp_path, rows):
     with pytest.raises(
         ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"
     ):
-        list(read_text_rows(path, TextColumns()))  # as encode and search read it
+        # As encode and search read it
+        list(read_text_rows(path, TextColumns()))
     assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == 2
 
 

@@ -1,4 +1,6 @@
-"""Odd rows: inverted scores, contradictions, repeated rows, and dev rows that also stand in the training file."""
+"""Odd rows: inverted scores, contradictions, repeated rows, and dev rows that also stand in the
+training file.
+"""
 
 import pytest
 from invoking import said as run
@@ -85,9 +87,8 @@ def test_labels_that_differ_in_spelling_alone(labels, named):
 
 def test_character_similarity():
     assert character_similarity("ab", "AB ") == 1 and character_similarity("abc", "xyz") == 0
-    assert (
-        character_similarity("abc", "abd") == 2 * 1 / 6
-    )  # " ab", "abc", "bc " and " ab", "abd", "bd "
+    # " ab", "abc", "bc " and " ab", "abd", "bd "
+    assert character_similarity("abc", "abd") == 2 * 1 / 6
 
 
 def test_contradictions_and_repetitions():
@@ -104,10 +105,11 @@ def test_contradictions_and_repetitions():
         Row(("b", "a"), 5, label="y"),
         Row(("a", "b"), 6, label="y"),
     ]
+    # Labels may depend on the order
     assert (scan_rows(rows).repeated, scan_rows(rows).contradicting) == (
         [],
         [6],
-    )  # labels may depend on the order
+    )
     many = [*rows, *(Row((f"{i}", "b"), i, label="x") for i in range(7, 200))]
     assert [finding.is_rare for finding in scan_rows(many).findings("a")] == [True]
     (finding,) = find_leak(

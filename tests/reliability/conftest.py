@@ -13,7 +13,9 @@ from spacy.language import Language
 
 @pytest.fixture
 def counted(request: pytest.FixtureRequest) -> Callable:
-    """`with counted("promise") as cases:` counts cases and fails where one went wrong, or where there was none."""
+    """`with counted("promise") as cases:` counts cases and fails where one went wrong, or where
+    there was none.
+    """
 
     @contextmanager
     def count_cases(promise: str) -> Iterator[Cases]:
@@ -44,7 +46,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         for promise, found in sorted(session.config.stash.get(COUNTS, {}).items())
     }
     output = getattr(session.config, "workeroutput", None)
-    if output is not None:  # a process of pytest-xdist hands them to the one that writes
+    # A process of pytest-xdist hands them to the one that writes
+    if output is not None:
         output["counts"] = table
     elif session.config.getoption("--counts"):
         Path(session.config.getoption("--counts")).write_text(

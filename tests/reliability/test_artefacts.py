@@ -1,4 +1,6 @@
-"""Bits, bytes and ends of every file that we write, damaged: it is refused by name, or what comes of it is the same."""
+"""Bits, bytes and ends of every file that we write, damaged: it is refused by name, or what comes
+of it is the same.
+"""
 
 import random
 import shutil
@@ -27,17 +29,22 @@ from spacy_sbert.meta.members import PipeMember
 from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_ivfpq, identify
 
-PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
+PROMISE = (
+    "what we saved and was damaged since is refused by name, or gives the same; nothing in it is "
+    "executed"
+)
+# Rounds through all files, each in so many parts; cases of each file in a round
 N_ROUNDS, N_SHARES, N_CASES = (
     20,
     4,
     2,
-)  # rounds through all files, each in so many parts; cases of each file in a round
+)
 MEMBERS = ["a", "b", "c"]
 
 
 def is_same(found: Any, expected: Any) -> bool:
-    if isinstance(expected, dict):  # with more keys it says the same
+    # With more keys it says the same
+    if isinstance(expected, dict):
         return all(key in found and is_same(found[key], value) for key, value in expected.items())
     if isinstance(expected, list | tuple):
         return len(found) == len(expected) and all(map(is_same, found, expected))
@@ -69,7 +76,8 @@ def make_index_of_stored(folder, nlp):
         index = VectorIndex.load(folder, encoder=encoder)
         try:
             return index.search(vectors[:5], k=3, vectors=vectors)
-        except ValueError as error:  # which names the folder of the vectors
+        except ValueError as error:
+            # Which names the folder of the vectors
             raise ValueError(f"{folder}: {error}") from error
 
     return read
@@ -107,7 +115,8 @@ def make_member_vectors(folder, nlp):
 
     def read():
         found = _VectorCache(folder, "a" * 64, MEMBERS).read()
-        return expected if found is None else found  # they are made anew
+        # They are made anew
+        return expected if found is None else found
 
     return read
 
@@ -152,7 +161,8 @@ def make_parquet(folder, nlp):
     return lambda: list(read_table(folder / "out.parquet", ["row", "text", "vector"]))
 
 
-ARTEFACTS = {  # every fourth is in the quick part
+# Every fourth is in the quick part
+ARTEFACTS = {
     "index, flat": partial(make_index, kind="flat"),
     "index, hnsw": partial(make_index, kind="hnsw"),
     "index, ivf": partial(make_index, kind="ivf"),

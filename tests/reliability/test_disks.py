@@ -1,4 +1,6 @@
-"""Disks that are full or read-only, input that changes between two runs, and two processes that write the same."""
+"""Disks that are full or read-only, input that changes between two runs, and two processes that
+write the same.
+"""
 
 import errno
 import os
@@ -22,7 +24,8 @@ from spacy_sbert.search.corpus_search import _open_index, read_corpus
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="no fork, no limit of a file's size"
 )
-N_ROUNDS = 16  # through all writers, each round in some parts
+# Through all writers, each round in some parts
+N_ROUNDS = 16
 # Those that replace a file that is there; the others keep what they have done, and go on.
 REPLACING = [
     writers.convert_table,
@@ -52,7 +55,9 @@ def fail(number, name=None):
 
 
 def refuse(folder, number, changes, after=0):
-    """Let the system refuse changes of files in a folder, from one of them on: in this process, for ever."""
+    """Let the system refuse changes of files in a folder, from one of them on: in this process, for
+    ever.
+    """
     seen = count()
 
     def see(event, path):
@@ -92,10 +97,14 @@ SAID = ("File too large", "No space left", "Read-only file system")
 
 @pytest.mark.parametrize("part", parts(3 * N_ROUNDS))
 def test_full_and_read_only(counted, nlp, expected, tmp_path, part):
-    promise = "a full or read-only disk: an error that names the file, what was there stays, and with room it goes on"
+    promise = (
+        "a full or read-only disk: an error that names the file, what was there stays, and with "
+        "room it goes on"
+    )
     round_, share = divmod(part, 3)
     with counted(promise) as cases:
-        for number, make in list(enumerate(WRITERS))[share::3]:  # each with another disk
+        # Each with another disk
+        for number, make in list(enumerate(WRITERS))[share::3]:
             disk = DISKS[(round_ + number) % len(DISKS)]
             folder = tmp_path / make.__name__
             folder.mkdir()
@@ -106,7 +115,8 @@ def test_full_and_read_only(counted, nlp, expected, tmp_path, part):
             random = numpy.random.default_rng([round_, number])
             (said,) = in_time(lambda d=disk, w=writer, f=folder, r=random: (d(f, r), w.work())[1])
             case = f"{make.__name__}, {disk.__name__}, part {part}: {said}"
-            if said is None:  # it needed no more than there was
+            # It needed no more than there was
+            if said is None:
                 cases.check(disk in (full_by_size, full_by_event), f"{case}: it wrote")
             elif any(place in said for place in (str(folder), gettempdir())) and any(
                 words in said for words in SAID

@@ -1,4 +1,6 @@
-"""What is no file is refused by name before a byte is read of it, and nothing is written through a link."""
+"""What is no file is refused by name before a byte is read of it, and nothing is written through a
+link.
+"""
 
 import os
 import socket
@@ -36,7 +38,8 @@ THROUGH_LINKS = "through a link that stands where we write nothing is written: r
 def make_socket(path):
     folder = os.open(path.parent, os.O_RDONLY)
     with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(f"/proc/self/fd/{folder}/{path.name}")  # paths of sockets are short
+        # Paths of sockets are short
+        bound.bind(f"/proc/self/fd/{folder}/{path.name}")
     os.close(folder)
 
 
@@ -93,7 +96,8 @@ def test_read_only_regular_files(counted, nlp, tmp_path, number):
     for place, (command, names, work) in enumerate(readers(nlp, tmp_path)):
         for name in names:
             if (kind, command) in {("a folder", "search"), ("a folder", "arguments")}:
-                continue  # which take folders
+                # Which take folders
+                continue
             path = tmp_path / str(place) / name
             path.parent.mkdir(exist_ok=True)
             make(path)
@@ -109,7 +113,9 @@ def test_read_only_regular_files(counted, nlp, tmp_path, number):
 
 
 def test_named_pipes_in_folders_of_data_and_caches(counted, tmp_path):
-    """A task whose file is not a regular file fails by name, the others run; what is not a kept result is computed."""
+    """A task whose file is not a regular file fails by name, the others run; what is not a kept
+    result is computed.
+    """
     for split in ("dev", "test"):
         write_benchmark(tmp_path, split)
     cache = tmp_path / "cache"
@@ -128,7 +134,8 @@ def test_named_pipes_in_folders_of_data_and_caches(counted, tmp_path):
 
 
 PARTIAL = ("lock", "run.json", "window-00000000.npz", "new", "new.json")
-PLANTED = {  # names under which a link may stand beside those of the files that a run leaves
+# Names under which a link may stand beside those of the files that a run leaves
+PLANTED = {
     writers.encode: [f"out.npy.partial/{name}" for name in PARTIAL],
     writers.resume: [f"out.npy.partial/{name}" for name in PARTIAL],
     writers.encode_parquet: [f"out.parquet.partial/{name}" for name in PARTIAL],

@@ -1,4 +1,6 @@
-"""Whatever reads a Doc first, after whatever way it took: it has its vector, or a warning has named `restore`."""
+"""Whatever reads a Doc first, after whatever way it took: it has its vector, or a warning has named
+`restore`.
+"""
 
 import copy
 import pickle
@@ -122,7 +124,8 @@ LOST = {
         pickle.dumps(Doc(nlp.vocab).from_bytes(doc.to_bytes()))
     ),
 }
-READS = {  # of a Doc and another one that has its hooks
+# Of a Doc and another one that has its hooks
+READS = {
     "vector": lambda doc, other: doc.vector,
     "vector_norm": lambda doc, other: doc.vector_norm,
     "has_vector": lambda doc, other: doc.has_vector,
@@ -142,9 +145,8 @@ READS = {  # of a Doc and another one that has its hooks
     ],
     "render": lambda doc, other: render([doc, other], jupyter=False).count("0."),
 }
-NEED_NONE = [
-    name for name in READS if name.startswith(("_.", "similarity of", "render"))
-]  # our functions: right at once
+# Our functions: right at once
+NEED_NONE = [name for name in READS if name.startswith(("_.", "similarity of", "render"))]
 
 
 def same(found, expected):

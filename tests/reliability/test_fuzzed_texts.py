@@ -1,4 +1,6 @@
-"""100,000 texts such as nobody writes: one finite vector each, however it is asked for, zero of no wordpiece."""
+"""100,000 texts such as nobody writes: one finite vector each, however it is asked for, zero of no
+wordpiece.
+"""
 
 import random
 import sys
@@ -16,8 +18,12 @@ from transformers import AutoTokenizer
 from spacy_sbert.models.resolve import find_local
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
-PROMISE = "a text of any characters has the same vector by nlp, nlp.pipe and encode, zero if it has no wordpiece"
-# Float32 adds up in another order in a batch of another shape. LayerNorm holds states, and so vectors, at about 1.
+PROMISE = (
+    "a text of any characters has the same vector by nlp, nlp.pipe and encode, zero if it has no "
+    "wordpiece"
+)
+# Float32 adds up in another order in a batch of another shape. LayerNorm holds states, and so
+# vectors, at about 1.
 TOLERANCE = 1e-5
 SLOW = {"tokenizer_config": {"use_fast": False}}
 # By name: the encoder, and what tells its pipeline from the plain one.
@@ -51,7 +57,8 @@ PIPELINES = {
     "shared, bytes": ("roberta", "shared", {"model": {"pooling": "cls"}}),
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
-N_TEXTS, N_ROUNDS, N_SHARES = 500, 196, 6  # texts of a round; the parts of a round, by pipelines
+# Texts of a round; the parts of a round, by pipelines
+N_TEXTS, N_ROUNDS, N_SHARES = 500, 196, 6
 N_REAL_TEXTS, N_REAL_PARTS = 400, 5
 
 
@@ -181,13 +188,13 @@ def judge(cases, what, nlp, texts, tokenizer, rng):
     encoded = pipe.encode(texts, window=rng.choice((5, 100, 5000)))
     if not len(docs) == len(others) == encoded.shape[0] == len(texts):
         cases.wrong(
-            f"{what}: {len(texts)} texts became {len(docs)}, {len(others)} and {encoded.shape[0]} vectors"
+            f"{what}: {len(texts)} texts became {len(docs)}, {len(others)} and {encoded.shape[0]} "
+            "vectors"
         )
         return
     for i, text in enumerate(texts):
-        one = (
-            nlp(text) if i % 3 == 0 else docs[i]
-        )  # it takes longest, and most of its time is spaCy's
+        # It takes longest, and most of its time is spaCy's
+        one = nlp(text) if i % 3 == 0 else docs[i]
         vectors = [docs[i].vector, others[i].vector, one.vector, one._.sbert_vector, encoded[i]]
         held = {docs[i].has_vector, others[i].has_vector, one.has_vector, bool(vectors[0].any())}
         width = {vector.shape for vector in vectors} == {encoded.shape[1:]}

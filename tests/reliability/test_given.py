@@ -1,4 +1,6 @@
-"""What is no text, no label, no example and no gold, wherever those are given, is refused and named."""
+"""What is no text, no label, no example and no gold, wherever those are given, is refused and
+named.
+"""
 
 import math
 
@@ -56,7 +58,8 @@ def test_lone_surrogates(counted, nlp):
                 ("rank", ("pair number 1", at), lambda text: reranker.rank("a", ["b", text])),
                 ("example_doc", ("members",), lambda text: example_doc(nlp, ["a", text])),
                 ("label", ("label",), lambda text: example_doc(nlp, ["a", "b"], label=text)),
-                ("nlp", ("surrogates not allowed",), nlp),  # refused by spaCy's tokenizer
+                # Refused by spaCy's tokenizer
+                ("nlp", ("surrogates not allowed",), nlp),
                 ("make_doc", ("surrogates not allowed",), nlp.make_doc),
                 ("nlp.pipe", ("surrogates not allowed",), lambda text: list(nlp.pipe(["a", text]))),
             ):
@@ -84,7 +87,8 @@ def test_other_types(counted, nlp):
     all_calls = (
         (NO_TEXTS, for_texts),
         (["one text", *NOT_SEVERAL], for_several),
-        (NOT_SEVERAL, {"several texts": sbert.encode}),  # of a single text it gives the vector
+        # Of a single text it gives the vector
+        (NOT_SEVERAL, {"several texts": sbert.encode}),
     )
     with counted("what is not text is refused, and named") as cases:
         for wrong, calls in all_calls:
@@ -178,9 +182,8 @@ def test_spans_keys(counted, make_nlp, encoder):
                 make_nlp(encoder, spans_key=ours, **where)
             nlp = make_nlp(encoder, spans_key=theirs, **where)
             cases.check(nlp.get_pipe("sbert").spans_key == theirs, "equal keys are taken")
-        if (
-            encoder == "shared"
-        ):  # a transformer that comes later is known when the pipeline is initialized
+        # A transformer that comes later is known when the pipeline is initialized
+        if encoder == "shared":
             nlp = spacy.blank("xx")
             model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
             nlp.add_pipe("sbert", config={"model": model, "spans_key": "pairs"})
@@ -197,7 +200,9 @@ def test_spans_keys(counted, make_nlp, encoder):
 MULTI = layer("MultiTaskLoss", objectives={"sts": COSINE, "nli": SOFTMAX})
 NO_SCORES = [5.0, -1e-6, 1.001, 100, math.nan, math.inf, -math.inf, None, "0.5", [0.5], b"1", {}]
 NO_LABELS = ["unknown", "", None, 1, True, math.nan, ["a"], b"a", "\ud800"]
-GOLD = [  # the encoder and its loss, or the reranker and its objective; what is wrong; what the examples have else
+# The encoder and its loss, or the reranker and its objective; what is wrong; what the examples have
+# else
+GOLD = [
     ("own", COSINE, "score", NO_SCORES, {}),
     ("own", SOFTMAX, "label", NO_LABELS, {}),
     ("shared", COSINE, "score", NO_SCORES, {}),
@@ -231,7 +236,9 @@ def make_batch(nlp, loss, name):
     ],
 )
 def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong, given):
-    """In a loop of one's own as in a file: the error names the example where its number is out of range."""
+    """In a loop of one's own as in a file: the error names the example where its number is out of
+    range.
+    """
     if encoder == "reranker":
         nlp = spacy.blank("xx")
         nlp.add_pipe(
@@ -262,5 +269,6 @@ def test_gold(counted, make_nlp, tiny_bert, encoder, loss, name, wrong, given):
                 nlp.update([*batch, example(gold)], sgd=False)
         if name == "score" and encoder != "reranker":
             value = nlp.update([*batch, example(1.0)], sgd=False)["sbert"]
-            is_zero = value == 0 and "Contrastive" in str(loss)  # where no pair is hard
+            # Where no pair is hard
+            is_zero = value == 0 and "Contrastive" in str(loss)
             cases.check(math.isfinite(value) and (value > 0 or is_zero), "what is right")

@@ -1,4 +1,6 @@
-"""Commands killed at any moment: what is on disk is whole or refused by name, and run again they give the same."""
+"""Commands killed at any moment: what is on disk is whole or refused by name, and run again they
+give the same.
+"""
 
 import sys
 import time
@@ -21,12 +23,18 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL"),
     pytest.mark.filterwarnings("ignore"),
 ]
-PROMISE = "killed at any moment: what is on disk is whole or refused by name; run again, nothing is lost or doubled"
-N_PARTS = 25  # each with two kills of each command: at a moment, and before a change of a file
+PROMISE = (
+    "killed at any moment: what is on disk is whole or refused by name; run again, nothing is "
+    "lost or doubled"
+)
+# Each with two kills of each command: at a moment, and before a change of a file
+N_PARTS = 25
 
 
 class Job(NamedTuple):
-    """work (picklable) is killed and writes to `out`; found: what is there, or an error; again: a second run."""
+    """work (picklable) is killed and writes to `out`; found: what is there, or an error; again: a
+    second run.
+    """
 
     work: Callable[[], Any]
     found: Callable[[], list]
@@ -134,13 +142,16 @@ def make_job(nlp, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unbroken(make_job, tmp_path_factory):
-    """From the name of a job to the seconds, the changes of files and the outcome of a run that nothing kills."""
+    """From the name of a job to the seconds, the changes of files and the outcome of a run that
+    nothing kills.
+    """
 
     @cache
     def find(name):
         folder = tmp_path_factory.mktemp("unbroken")
         job = make_job(name, folder)
-        run(int)  # what forks imports everything before
+        # What forks imports everything before
+        run(int)
         started = time.monotonic()
         events = count_events(job.work, folder / "out", folder / "events")
         seconds = time.monotonic() - started
@@ -150,7 +161,9 @@ def unbroken(make_job, tmp_path_factory):
 
 
 def outcome(name, job, folder):
-    """What is there, and for what writes a file or a folder of its own, of how many files it consists."""
+    """What is there, and for what writes a file or a folder of its own, of how many files it
+    consists.
+    """
     return job.found(), len(list((folder / "out").rglob("*"))) if name in (
         "encode",
         "index",
@@ -158,7 +171,9 @@ def outcome(name, job, folder):
 
 
 def is_whole(known, found):
-    """All of it was there, or was to be there. Of which step a pipeline is that training left, nobody knows: None."""
+    """All of it was there, or was to be there. Of which step a pipeline is that training left,
+    nobody knows: None.
+    """
     return known is None or all(one in known for one in found)
 
 

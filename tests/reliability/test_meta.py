@@ -39,7 +39,8 @@ def made_member(rng, n, shared, views):
     if kind == "twin" and views:
         return views[0].copy()
     if kind == "multiple" and views:
-        return 4.0 * views[-1]  # exact
+        # Exact
+        return 4.0 * views[-1]
     if kind == "constant numbers":
         plain[:, : rng.integers(1, width + 1)] = rng.normal()
     if kind == "few directions" and width > 2:
@@ -81,7 +82,9 @@ def judge_svd(fitted, views, normalize):
 
 
 def judge_gcca(fitted, views, normalize):
-    """As eigenvectors in bases of the members' own directions, in which nothing is singular; elsewhere rho is 0."""
+    """As eigenvectors in bases of the members' own directions, in which nothing is singular;
+    elsewhere rho is 0.
+    """
     rows, n = centred(views, normalize), len(views[0])
     bases, ridges = [], []
     for view in rows:
@@ -165,7 +168,9 @@ def remedies(message, make, settings, views, names):
 
 
 def judge(cases, what, make, settings, views):
-    """One case: right, or refused with a remedy that works; what check_size refuses, fit refuses, too."""
+    """One case: right, or refused with a remedy that works; what check_size refuses, fit refuses,
+    too.
+    """
     names, widths = [str(i) for i in range(len(views))], [view.shape[1] for view in views]
     estimator, early = make(**settings), None
     try:
@@ -178,7 +183,8 @@ def judge(cases, what, make, settings, views):
     except ValueError as error:
         judge_refusal(cases, what, str(error), make, settings, views, names)
         return
-    except Exception as error:  # the case is judged, not the test ended
+    except Exception as error:
+        # The case is judged, not the test ended
         cases.wrong(f"{what}: {type(error).__name__}: {error}")
         return
     wrong = [name for name, holds in facts.items() if not holds]

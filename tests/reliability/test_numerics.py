@@ -1,4 +1,6 @@
-"""Extreme numbers through all that is computed of vectors: no NaN, no warning, and what float64 or more digits give."""
+"""Extreme numbers through all that is computed of vectors: no NaN, no warning, and what float64 or
+more digits give.
+"""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -39,7 +41,8 @@ from spacy_sbert.reranker.component import (
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"
 WIDTH = 6
 EPS = float(numpy.finfo("float32").eps)
-# of float32: squares of the outer ones are no numbers, and the first is none of full precision either
+# of float32: squares of the outer ones are no numbers, and the first is none of full precision
+# either
 SCALES = (1e-40, 1e-36, 1e-30, 1e-20, 1e-10, 1.0, 1e4, 1e10, 1e18, 1e25, 1e30, 1e36)
 
 
@@ -49,11 +52,14 @@ def rng(request):
 
 
 def judged(cases, what, compute, expected, tolerance):
-    """A case: what `compute` gives is finite, within the tolerance of what is expected, and NumPy does not warn."""
+    """A case: what `compute` gives is finite, within the tolerance of what is expected, and NumPy
+    does not warn.
+    """
     try:
         with no_warnings():
             found = numpy.asarray(compute(), dtype="float64")
-    except Exception as error:  # the case is judged, not the test ended
+    except Exception as error:
+        # The case is judged, not the test ended
         cases.wrong(f"{what}: {type(error).__name__}: {error}")
         return
     expected = numpy.asarray(expected, dtype="float64")
@@ -180,7 +186,8 @@ def test_scores(counted, rng):
                 if gold[i] > gold[j]
             ]
             ranks = special.logsumexp([0, *excess])
-            judgements = [  # what is computed, what of it, what it should be, and how near
+            # What is computed, what of it, what it should be, and how near
+            judgements = [
                 (partial(cross_entropy, scores, targets), 0, losses, near),
                 (partial(cross_entropy, scores, targets), 1, slopes, near),
                 (partial(log_sum_exp, scores), ..., total, near),
@@ -192,7 +199,8 @@ def test_scores(counted, rng):
                 (partial(_mean_squared_error, first, gold), 1, squared_slope, near),
                 (partial(_rank_pairs, None, scores[:, 0], gold, scale=20.0), 0, ranks, 20 * near),
             ]
-            if scale > 1e30:  # of cosines, which are never so large
+            # Of cosines, which are never so large
+            if scale > 1e30:
                 judgements.pop()
             for compute, part_of, expected, tolerance in judgements:
                 what = f"{compute.func.__name__}[{part_of}], scores of {scale}"
@@ -203,7 +211,8 @@ class Kind(NamedTuple):
     """A loss to judge: of so many members, with these gold values.
 
     degree (int): its value grows with this power of the size of the vectors, from size 1 on.
-    steep (float): its largest derivative by a cosine, a distance or a score, or more: what their rounding counts.
+    steep (float): its largest derivative by a cosine, a distance or a score, or more: what their
+        rounding counts.
     sizes: of the vectors, those at which value and gradient are float32 numbers.
     """
 
@@ -288,12 +297,10 @@ def judge_loss(cases, rng, name, kind, size):
     members = [
         (rng.normal(size=(5, WIDTH)) * size).astype("float32") for _ in range(kind.n_members)
     ]
-    if (
-        "Online" not in name and rng.random() < 0.3
-    ):  # which of equal distances is hard, rounding decides
-        members[-1] = members[0] * numpy.float32(
-            rng.choice([1, -1, 2])
-        )  # as near, or as far, as can be
+    # Which of equal distances is hard, rounding decides
+    if "Online" not in name and rng.random() < 0.3:
+        # As near, or as far, as can be
+        members[-1] = members[0] * numpy.float32(rng.choice([1, -1, 2]))
     if rng.random() < 0.3:
         members[0][2] = 0
     if isinstance(gold, str):
@@ -311,13 +318,16 @@ def judge_loss(cases, rng, name, kind, size):
     )
     for k, slope in enumerate(back(1.0)):
         if not kind.degree and size < 1e-36:
-            slope, of_gradient = slope * 0, 0.0  # that of float64 is no float32 number
+            # That of float64 is no float32 number
+            slope, of_gradient = slope * 0, 0.0
         compute = lambda k=k: loss((members, gold), True)[1](1.0)[k]  # noqa: E731
         judged(cases, f"gradient {k} of {name} at {size}", compute, slope, of_gradient)
 
 
 def test_losses(counted, rng):
-    """Value and gradient, each beside the same loss in float64, whose exponents reach eight times as far."""
+    """Value and gradient, each beside the same loss in float64, whose exponents reach eight times
+    as far.
+    """
     with counted(
         "losses of vectors of any size have the value and the gradient that float64 gives"
     ) as cases:

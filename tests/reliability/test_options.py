@@ -17,9 +17,11 @@ from spacy_sbert.cli import app
 
 GROUP = typer.main.get_command(app)
 VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0", "\udcff"]
-MANY = {"1000000000"}  # which no file here reaches; the other one has more than 64 bits
+# Which no file here reaches; the other one has more than 64 bits
+MANY = {"1000000000"}
 ANY = set(VALUES) - {"\udcff"}
-LARGE = {*MANY, "1" + 30 * "0"}  # finite, as scores and similarities are
+# finite, as scores and similarities are
+LARGE = {*MANY, "1" + 30 * "0"}
 PAIRS = [
     ("A man.", "The mat."),
     ("The cat sat.", "A meal."),
@@ -27,43 +29,47 @@ PAIRS = [
     ("Food.", "Eating."),
 ]
 # What is right, by option, or by command and option: with the reason
+# No more than there is
+# All
+# Any text may be one
+# Of a new pipe
+# Of a layout with a range
+# None
 ALLOWED = {
-    **dict.fromkeys(
-        ("k", "window", "min-size", "init-config epochs"), MANY
-    ),  # no more than there is
-    **{
-        key: {"0", *MANY} for key in ("mine k", "limit", "batch-items", "distill-static words")
-    },  # all
-    **{key: {"0"} for key in ("bootstrap", "checkpoint-every", "visualize clusters")},  # none
+    **dict.fromkeys(("k", "window", "min-size", "init-config epochs"), MANY),
+    **{key: {"0", *MANY} for key in ("mine k", "limit", "batch-items", "distill-static words")},
+    # None
+    **{key: {"0"} for key in ("bootstrap", "checkpoint-every", "visualize clusters")},
     "max-tokens": {"0", *LARGE},
     "seed": {"0", "1000000000"},
-    **dict.fromkeys(
-        ("prompt", "title", "version", "card name", "trained-on"), ANY
-    ),  # any text may be one
-    **dict.fromkeys(
-        ("fit-meta name", "fit-meta pipe", "import name", "import pipe"), ANY - {""}
-    ),  # of a new pipe
-    "init-config encoder": ANY - {""},  # which training looks for
-    "search queries": ANY - {"", "-1"},  # any text but what reads as an option
-    "gpu-ids": {"", "-1"},  # none; the CPU, as --gpu-id has it
-    "gpu-id": {"-1"},  # the CPU
+    **dict.fromkeys(("prompt", "title", "version", "card name", "trained-on"), ANY),
+    **dict.fromkeys(("fit-meta name", "fit-meta pipe", "import name", "import pipe"), ANY - {""}),
+    # Which training looks for
+    "init-config encoder": ANY - {""},
+    # Any text but what reads as an option
+    "search queries": ANY - {"", "-1"},
+    # none; the CPU, as --gpu-id has it
+    "gpu-ids": {"", "-1"},
+    # The CPU
+    "gpu-id": {"-1"},
     **{
         key: {"-1", "0"}
         for key in ("min-score", "init-config min-score", "cluster threshold", "visualize low")
     },
-    **{
-        key: {"0"} for key in ("convert min-score", "evaluate min-score")
-    },  # of a layout with a range
+    **{key: {"0"} for key in ("convert min-score", "evaluate min-score")},
     "visualize high": {"1.5", *LARGE},
     "init-config max-score": LARGE,
-    "encoder": set(VALUES),  # of a baseline that is not asked for
+    # Of a baseline that is not asked for
+    "encoder": set(VALUES),
     **{
         f"{one} {name}": {""}
         for one in ("evaluate", "convert")
         for name in ("format", "score", "label")
-    },  # none
-    **{key: {""} for key in ("members", "benchmark folder")},  # none; the folder one is in
-    # Of a .txt file, which has no columns, of a layout with a range, of another method or style, and a file
+    },
+    # none; the folder one is in
+    **{key: {""} for key in ("members", "benchmark folder")},
+    # Of a .txt file, which has no columns, of a layout with a range, of another method or style,
+    # and a file
     **{
         key: set()
         for key in ("column", "visualize column", "distill-static column", "fit-meta column")
@@ -79,7 +85,8 @@ ALLOWED = {
         )
     },
 }
-# Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
+# Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the
+# options of card
 ELSEWHERE = {
     "code",
     "output",
@@ -114,14 +121,16 @@ BY_VALUE = {
     "column",
     "id_column",
 }
-BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe"}  # named by what was given
+# Named by what was given
+BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe"}
 OTHERWISE = {
     "labels": "as a table",
     "column": "as a table",
     "baseline": "name =",
     "queries": "a query",
 }
-OTHERWISE["input_path"] = "INPUT"  # how else messages may name them
+# How else messages may name them
+OTHERWISE["input_path"] = "INPUT"
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +187,9 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
 
 
 def options() -> Iterator[tuple[str, str, str]]:
-    """Every command, the name of each of its parameters that takes a value, and how that is written."""
+    """Every command, the name of each of its parameters that takes a value, and how that is
+    written.
+    """
     for command, made in GROUP.commands.items():
         for one in made.params if command != "hub-card" else []:
             if one.name not in ELSEWHERE and not getattr(one, "is_flag", False):
@@ -194,7 +205,9 @@ def run(command, given, written, value):
 
 
 def is_named(shown, name, option, value):
-    """Whether a message has the name of the option, or of what it is for; or what was given, where that tells."""
+    """Whether a message has the name of the option, or of what it is for; or what was given, where
+    that tells.
+    """
     by_value = (
         name in BY_VALUE
         and value.split(",")[0].encode("utf8", "backslashreplace").decode() in shown
@@ -205,12 +218,12 @@ def is_named(shown, name, option, value):
 @pytest.mark.parametrize("part", parts(128))
 def test_options(counted, folder, tiny_bert, part, monkeypatch):
     monkeypatch.chdir(folder)
-    once = {
-        str(folder / "nlp"): spacy.load(folder / "nlp")
-    }  # to load it each time is not the point
+    # To load it each time is not the point
+    once = {str(folder / "nlp"): spacy.load(folder / "nlp")}
     load = spacy.util.load_model
 
-    def loaded(given, **kwargs):  # fit-meta adds a pipe to what it loads
+    # fit-meta adds a pipe to what it loads
+    def loaded(given, **kwargs):
         return (command != "fit-meta" and once.get(str(given))) or load(given, **kwargs)
 
     monkeypatch.setattr(spacy, "load", loaded)

@@ -1,4 +1,6 @@
-"""Saved pipelines and encoders' folders, damaged: refused by name, or the same vectors; nothing runs, nothing hangs."""
+"""Saved pipelines and encoders' folders, damaged: refused by name, or the same vectors; nothing
+runs, nothing hangs.
+"""
 
 import json
 import random
@@ -79,7 +81,9 @@ def make(saved, tmp_path):
 
 
 def ours(folder):
-    """The files of our components in a saved pipeline; the cfg of a transformer is written by spacy-transformers."""
+    """The files of our components in a saved pipeline; the cfg of a transformer is written by
+    spacy-transformers.
+    """
     return [
         file
         for file in sorted(folder.glob("*/*"))
@@ -88,7 +92,8 @@ def ours(folder):
     ]
 
 
-LANDMARKS = (  # in a saved model: each begins a class of bytes
+# In a saved model: each begins a class of bytes
+LANDMARKS = (
     *(
         b"nodes",
         b"attrs",
@@ -122,7 +127,8 @@ def test_flips_and_cuts_on_disk(part, make, counted):
     ) as cases:
         for file in ours(folder):
             whole, pipe = file.read_bytes(), nlp.get_pipe(file.parent.name)
-            # spacy-transformers reads its file without saying which to the model, whose message says where it lies
+            # spacy-transformers reads its file without saying which to the model, whose message
+            # says where it lies
             is_theirs = file.parent.name == "transformer"
             named = "'model' in the folder of its component" if is_theirs else str(file)
 
@@ -156,7 +162,8 @@ def test_flips_and_cuts_in_bytes(part, saved, counted):
             file.parent.name for file in ours(folder) if file.name in ("model", "estimator")
         ]:
             if name == "transformer":
-                continue  # a pipe of spacy-transformers
+                # A pipe of spacy-transformers
+                continue
             nlp = spacy.load(folder)
             for what, damaged in damaged_at_marks(
                 nlp.get_pipe(name).to_bytes(exclude=["vocab"]), rng, 10
@@ -185,7 +192,9 @@ def test_encoder_in_another_pipe(part, make_nlp, counted):
 
 @pytest.mark.parametrize("part", parts(24))
 def test_incomplete_pipelines(part, make, counted):
-    """What `kill -9` leaves: every file before the one that is being written is whole, those behind are not there."""
+    """What `kill -9` leaves: every file before the one that is being written is whole, those behind
+    are not there.
+    """
     kind = KINDS[(part + 1) % len(KINDS)]
     folder, _ = make(kind)
     rng = random.Random(f"stopped {part}")
@@ -213,13 +222,15 @@ def test_incomplete_pipelines(part, make, counted):
             file.write_bytes(whole)
 
 
-# Folders that are loaded by their names have no digests: what their files say is judged by its type.
+# Folders that are loaded by their names have no digests: what their files say is judged by its
+# type.
 
 VALUES = (None, -1, "x", [], {}, 10**9, True)
+# One in the config wins, so their errors may name them alone
 SETTINGS = (
     "default_prompt_name",
     "truncate_dim",
-)  # one in the config wins, so their errors may name them alone
+)
 FILES = [
     "config.json",
     "tokenizer_config.json",
@@ -348,7 +359,10 @@ def test_flips_in_the_header_of_weights(part, folder, counted):
     file = folder / "model.safetensors"
     whole = file.read_bytes()
     header = 8 + int.from_bytes(whole[:8], "little")
-    promise = "a flipped bit in the header of an encoder's weights is refused by name, or changes no vector"
+    promise = (
+        "a flipped bit in the header of an encoder's weights is refused by name, or changes no "
+        "vector"
+    )
     with counted(promise) as cases:
         for _ in range(6):
             at, bit = rng.randrange(header), rng.randrange(8)

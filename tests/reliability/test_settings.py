@@ -1,4 +1,6 @@
-"""Every setting with wrong values: refused with an error that names it, before anything hangs or is allocated."""
+"""Every setting with wrong values: refused with an error that names it, before anything hangs or is
+allocated.
+"""
 
 import inspect
 from importlib.metadata import distribution
@@ -21,22 +23,29 @@ from spacy_sbert.search import corpus_search
 from spacy_sbert.training.batchers import batch_mixed
 from spacy_sbert.training.quickstart_config import quickstart_config
 
+# A finite factor; a loss that is not finite is refused in training
 RIGHT_FACTORS = {
     "zero",
     "one and a half",
     *MANY,
-}  # a finite factor; a loss that is not finite is refused in training
+}
 # Values that are right, by setting: with the reason, so that nothing is accepted by accident.
+# "" for none; the folder's prompts are known when it is loaded
+# Read with the folder
 ALLOWED = {
     # Factors and margins in formulas
     **dict.fromkeys(
         ("grad_factor", "learn_rate_factor", "loss_weight", "margin", "initial_rate"), RIGHT_FACTORS
     ),
-    **dict.fromkeys(("scale", "a"), RIGHT_FACTORS - {"zero"}),  # which divides, or makes all alike
+    # Which divides, or makes all alike
+    **dict.fromkeys(("scale", "a"), RIGHT_FACTORS - {"zero"}),
     "max_grad_norm": RIGHT_FACTORS,
-    "warmup": {"zero"},  # none
-    "min_score": {"minus one", "zero"},  # below max_score, 1
-    "max_score": {"one and a half", *MANY},  # above min_score, 0
+    # None
+    "warmup": {"zero"},
+    # Below max_score, 1
+    "min_score": {"minus one", "zero"},
+    # Above min_score, 0
+    "max_score": {"one and a half", *MANY},
     # Limits, which large numbers take away
     **dict.fromkeys(
         (
@@ -50,56 +59,74 @@ ALLOWED = {
         ),
         MANY,
     ),
-    "epochs": {"minus one", "zero", *MANY},  # a stream and no limit, which max_steps ends
+    # A stream and no limit, which max_steps ends
+    "epochs": {"minus one", "zero", *MANY},
     "max_steps": MANY,
-    "start_step": MANY,  # behind the end the rate is zero, at once
-    "max_length": MANY,  # more than the encoder has is refused when it is loaded
+    # Behind the end the rate is zero, at once
+    "start_step": MANY,
+    # More than the encoder has is refused when it is loaded
+    "max_length": MANY,
     # Names that are anybody's choice, or found when they are used
     "spans_key": LATER,
-    "upstream": LATER,  # refused by name when the pipeline is put together
-    "name": LATER,  # of an encoder, which is loaded on first use: see test_unknown_encoders
+    # Refused by name when the pipeline is put together
+    "upstream": LATER,
+    # Of an encoder, which is loaded on first use: see test_unknown_encoders
+    "name": LATER,
     "default_prompt_name": {
         "empty text",
         *LATER,
-    },  # "" for none; the folder's prompts are known when it is loaded
-    "teacher": LATER,  # a pipeline that is loaded when the first example is read
-    "counts": LATER,  # a file that is read when the function is fitted
-    "output_file": LATER,  # a file that will be written
-    "seed": {"minus one", *MANY},  # Python's generator takes any whole number
+    },
+    # A pipeline that is loaded when the first example is read
+    "teacher": LATER,
+    # A file that is read when the function is fitted
+    "counts": LATER,
+    # A file that will be written
+    "output_file": LATER,
+    # Python's generator takes any whole number
+    "seed": {"minus one", *MANY},
     # Blocks and lists that may be empty, or hold what their own function checks
     **{key: {"dict"} for key in ("grad_scaler_config", "prompts")},
-    **{
-        key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")
-    },  # read with the folder
-    "frozen": {"list"},  # nothing
-    "members": {"list"},  # no columns are named
-    "missing": {"list"},  # no label stands for none
+    **{key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")},
+    # Nothing
+    "frozen": {"list"},
+    # No columns are named
+    "members": {"list"},
+    # No label stands for none
+    "missing": {"list"},
 }
-ALONE = {  # and all that is right, whatever annotation and default say
-    "spacy-sbert.PairCorpus.v1 min_score": {
-        "zero"
-    },  # the default; the layout has a range of its own
+# And all that is right, whatever annotation and default say
+# The default; the layout has a range of its own
+# For code that may not be there
+# Objectives that are not named have 1
+# The default
+ALONE = {
+    "spacy-sbert.PairCorpus.v1 min_score": {"zero"},
     "spacy-sbert.PairCorpus.v1 max_score": set(),
-    "spacy-sbert.PairCorpus.v1 path": set(),  # None stands for what the command line is to give
-    "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},  # of 32 bits
-    "spacy-sbert.NgramHashEmbed.v1 ngram_size": {"zero"},  # words alone
+    # None stands for what the command line is to give
+    "spacy-sbert.PairCorpus.v1 path": set(),
+    # Of 32 bits
+    "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},
+    # Words alone
+    "spacy-sbert.NgramHashEmbed.v1 ngram_size": {"zero"},
     "spacy-sbert.LossByName.v1 settings": {
         "none",
         "dict",
         "dict of things",
-    },  # for code that may not be there
+    },
     "spacy-sbert.MultiTaskLoss.v1 weights": {
         "none",
         "dict",
-    },  # objectives that are not named have 1
-    **{
-        f"{pipe} model": {"dict"} for pipe in ("sbert", "sbert_transformer", "sbert_reranker")
-    },  # the default
-    "sbert loss": {"none", "dict"},  # no training; the default
+    },
+    **{f"{pipe} model": {"dict"} for pipe in ("sbert", "sbert_transformer", "sbert_reranker")},
+    # No training; the default
+    "sbert loss": {"none", "dict"},
     **{f"{pipe} scorer": {"none", "dict"} for pipe in ("sbert", "sbert_meta", "sbert_reranker")},
-    "sbert spans_key": set(),  # that of the span getter: see test_spans_keys
-    "sbert_meta pipes": {"list"},  # all that there are
-    **{f"sbert_meta {block}": {"dict"} for block in ("functions", "options")},  # none
+    # That of the span getter: see test_spans_keys
+    "sbert spans_key": set(),
+    # All that there are
+    "sbert_meta pipes": {"list"},
+    # None
+    **{f"sbert_meta {block}": {"dict"} for block in ("functions", "options")},
     "sbert_meta size": {"none"},
 }
 PAIRS = str(ROOT / "assets" / "pairs-dev.csv")
@@ -114,7 +141,8 @@ SIZES = {
     "epochs": 0,
     "max_steps": 100,
 }
-GIVEN = {  # what must be given
+# What must be given
+GIVEN = {
     **SIZES,
     "batcher": batch_mixed(4),
     "loss": CosineSimilarityLoss(),
@@ -129,13 +157,16 @@ GIVEN = {  # what must be given
     "tok2vec": sentence_listener(),
     "get_spans": sentence_spans(),
 }
-BLOCKS = {  # the same in a config
+# The same in a config
+BLOCKS = {
     **{"loss": COSINE, "objectives": {"one": COSINE}, "corpora": {"one": CORPUS}, "corpus": CORPUS},
     "batcher": {"@batchers": "spacy-sbert.batch_mixed.v1", "size": 4},
     "pooling": {"@layers": "reduce_mean.v1"},
 }
-DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and Python does not
-ENTRY_POINTS = {  # by name: the registry, such as "layers", and what is registered
+# Defaults that a config fills, and Python does not
+DEFAULT_BLOCKS = ("tok2vec", "get_spans")
+# By name: the registry, such as "layers", and what is registered
+ENTRY_POINTS = {
     point.name: (point.group.split("_", 1)[1], point.load())
     for point in distribution("spacy-sbert").entry_points
     if point.group.startswith(("spacy_", "thinc_")) and point.group != "spacy_cli"
@@ -195,7 +226,8 @@ def test_settings_of_pipes(counted):
     for name in [name for name, (kind, _) in ENTRY_POINTS.items() if kind == "factories"]:
         targets.append(target(name, ENTRY_POINTS[name][1], {}, ("nlp", "name")))
         targets[-1].call = made(name)
-    try_all(counted, targets, but="half a character")  # which spaCy itself cannot put into a config
+    # Which spaCy itself cannot put into a config
+    try_all(counted, targets, but="half a character")
 
 
 # Arguments of functions that people call
@@ -241,49 +273,68 @@ DATA |= {
     "device",
     "activation_fn",
 }
-DATA |= {"train", "dev"}  # settings of corpora, which are tried as registered functions
-RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
-    **dict.fromkeys(("batch_size", "window", "k", "limit"), MANY),  # no more than there are
-    **dict.fromkeys(("block_bytes", "max_batch_items"), MANY),  # as much memory as it takes
-    "gpu_ids": {"list"},  # none
-    "max_tokens": {"zero", *MANY},  # zero for all
-    **{key: {"empty text", *LATER} for key in ("prompt", "title")},  # any text may be one
-    "tau": {"zero", "one and a half", *MANY},  # regularisation of any strength
-    "learn_rate": {"one and a half", *MANY},  # a loss that is not finite is refused
+# Settings of corpora, which are tried as registered functions
+DATA |= {"train", "dev"}
+# By the argument's name, with the reason; what flags are, what may be None and defaults go without
+# saying
+RIGHT = {
+    # No more than there are
+    **dict.fromkeys(("batch_size", "window", "k", "limit"), MANY),
+    # As much memory as it takes
+    **dict.fromkeys(("block_bytes", "max_batch_items"), MANY),
+    # None
+    "gpu_ids": {"list"},
+    # Zero for all
+    "max_tokens": {"zero", *MANY},
+    # Any text may be one
+    **{key: {"empty text", *LATER} for key in ("prompt", "title")},
+    # Regularisation of any strength
+    "tau": {"zero", "one and a half", *MANY},
+    # A loss that is not finite is refused
+    "learn_rate": {"one and a half", *MANY},
     "threshold": {"zero"},
     "min_score": {"zero", "minus one"},
-    "min_size": MANY,  # no group is as large
+    # No group is as large
+    "min_size": MANY,
     "low": {"zero", "minus one"},
     "high": {"one and a half", *MANY},
-    "version": {"empty text", *LATER},  # of a package, as spaCy takes it
+    # Of a package, as spaCy takes it
+    "version": {"empty text", *LATER},
     "seed": {"zero", "billion"},
     "hidden_layers": {"zero"},
 }
-NO_MORE = {"k": set(), "rescore": {"zero", *MANY}}  # of vectors: at most as many as there are
+# Of vectors: at most as many as there are
+NO_MORE = {"k": set(), "rescore": {"zero", *MANY}}
 BELOW_ZERO = {"min_score": {"zero", "minus one"}, **NO_MORE}
-NO_COLUMNS = {"column": {"empty text", *LATER}}  # a .txt file has none
+# A .txt file has none
+NO_COLUMNS = {"column": {"empty text", *LATER}}
 TABLE = {
     "min_score": {"zero"},
     "max_score": set(),
     "members": {"none", "list"},
     "missing": {"none", "list"},
 }
-ALSO_RIGHT = {  # in place of RIGHT, and of defaults and flags, by names of validated_functions
-    "SentenceReranker.score_pairs": {"apply_softmax": {"false"}},  # of one output
+# In place of RIGHT, and of defaults and flags, by names of validated_functions
+ALSO_RIGHT = {
+    # Of one output
+    "SentenceReranker.score_pairs": {"apply_softmax": {"false"}},
     "SentenceReranker.rank": {"k": {"none"}, "top_k": {"none", *MANY}},
     **dict.fromkeys(
         ("nearest", "most_similar_pairs", "Int8Vectors.search", "BinaryVectors.search"), NO_MORE
     ),
     **dict.fromkeys(("pairs_above", "similar_groups"), BELOW_ZERO),
     "communities": {"threshold": {"zero", "minus one"}},
-    "hierarchical_clusters": {"n_clusters": set(), "threshold": {"none"}},  # exactly one is given
+    # Exactly one is given
+    "hierarchical_clusters": {"n_clusters": set(), "threshold": {"none"}},
     "VectorIndex.search": {"k": set(), "rescore": MANY},
     **dict.fromkeys(("search_texts", "mine_texts", "group_texts", "cluster_texts"), NO_COLUMNS),
-    "encode_file": {**NO_COLUMNS, "with_text": set()},  # an array has none
+    # An array has none
+    "encode_file": {**NO_COLUMNS, "with_text": set()},
     "encode_dataset": {"large": MANY},
     "convert": TABLE,
     "example_doc": {"spans_key": LATER},
-    "pair_doc": {"spans_key": LATER, "score": NUMBERS},  # see the losses
+    # See the losses
+    "pair_doc": {"spans_key": LATER, "score": NUMBERS},
     "import_folder": {"name": LATER},
     "render": {"options": {"none", "dict"}},
     "distill_static": {"words": {"zero", *MANY}},
@@ -391,7 +442,8 @@ def calls(nlp, folder):
     }
 
 
-ELSEWHERE = {  # tried as registered functions, by the commands, and by test_given; the last ones have only paths
+# Tried as registered functions, by the commands, and by test_given; the last ones have only paths
+ELSEWHERE = {
     *("SentenceBert.__init__", "SentenceMeta.__init__", "SentenceReranker.__init__"),
     *(
         "build_ivfpq",

@@ -8,11 +8,14 @@ from spacy_transformers_tests import make_models
 
 PROMISE = "spacy-transformers' own tests pass on our model where they pass on its own"
 QUICK = "empty_doc or replace_listeners_invalid or model_predict and distilbert or todisk_settings"
-MOST = 5  # tests that the stock model itself may fail, with another version of what it needs
+# Tests that the stock model itself may fail, with another version of what it needs
+MOST = 5
 
 
 def outcomes(folder, *options):
-    """Of spacy-transformers' tests, in a process of their own: "passed" or what went wrong, by the name of the test."""
+    """Of spacy-transformers' tests, in a process of their own: "passed" or what went wrong, by the
+    name of the test.
+    """
     report = folder / "report.xml"
     options = [
         "-q",
@@ -40,7 +43,9 @@ def outcomes(folder, *options):
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("models", [("Distil", "Albert"), pytest.param((), marks=pytest.mark.slow)])
 def test_tests_of_spacy_transformers(counted, tmp_path, models):
-    """Some tests, which all pass; and all, on models of all kinds, where those pass that pass with its own model."""
+    """Some tests, which all pass; and all, on models of all kinds, where those pass that pass with
+    its own model.
+    """
     make_models(tmp_path, *([models] if models else []))
     with counted(PROMISE) as cases:
         ours = outcomes(

@@ -1,4 +1,6 @@
-"""Several threads on one encoder: each gets vectors of one state of the weights, or the error that another trains."""
+"""Several threads on one encoder: each gets vectors of one state of the weights, or the error that
+another trains.
+"""
 
 import ctypes
 import gc
@@ -41,7 +43,10 @@ WORDS = [
 ]
 DROPOUT = {"bert": {"hidden_dropout_prob": 0.3}, "distilbert": {"dropout": 0.3}}
 N_STEPS = 8
-USED_WHILE_TRAINED = "whoever encodes while another thread trains gets vectors of one state of the weights, or is refused"
+USED_WHILE_TRAINED = (
+    "whoever encodes while another thread trains gets vectors of one state of the weights, or is "
+    "refused"
+)
 ANOTHER_TRAINS = ("Another thread ('worker_", "or load the pipeline a second time")
 pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
 
@@ -68,7 +73,8 @@ def folders(tiny_bert, tmp_path_factory):
         "hidden_dim": 32,
         "max_position_embeddings": 24,
     }
-    other = {"initializer_range": 0.5, "activation": "silu"}  # which is not packed
+    # Which is not packed
+    other = {"initializer_range": 0.5, "activation": "silu"}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         DistilBertModel(
@@ -318,7 +324,9 @@ def test_an_interrupted_update_leaves_no_dropout(
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing is forked there")
 @pytest.mark.parametrize("kind", ["bert", "distilbert"])
 def test_forked_while_trained(counted, build, kind):
-    """nlp.pipe(n_process=2) while another thread trains: it ends, and each worker has one state of the weights."""
+    """nlp.pipe(n_process=2) while another thread trains: it ends, and each worker has one state of
+    the weights.
+    """
     nlp, batch = build("own", kind)
     sbert, texts, done = nlp.get_pipe("sbert"), make_texts(0), threading.Event()
     states = [encode(nlp, texts)]
@@ -360,16 +368,17 @@ def test_memory_stays(counted, build, rounds, n_texts):
     nlp, batch = build(TRAINED, "distilbert")
     texts, optimizer = make_texts(0, n=n_texts), Adam(0.001, use_averages=False)
     found = []
-    gc.freeze()  # what is there already
+    # What is there already
+    gc.freeze()
     for _ in range(rounds + 2):
         assert all(doc.has_vector for doc in nlp.pipe(texts))
         encode(nlp, texts)
         nlp.update(batch, sgd=optimizer)
         gc.collect()
-        MALLOC_TRIM(0)  # what was freed is not in use, whenever glibc gives it back
-        found.append(
-            4096 * int(Path("/proc/self/statm").read_text().split()[1])
-        )  # bytes that are in memory
+        # What was freed is not in use, whenever glibc gives it back
+        MALLOC_TRIM(0)
+        # Bytes that are in memory
+        found.append(4096 * int(Path("/proc/self/statm").read_text().split()[1]))
     gc.unfreeze()
     with counted("resident memory stays within 2 % over rounds of use and training") as cases:
         for i, size in enumerate(found[2:]):

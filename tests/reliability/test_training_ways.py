@@ -1,4 +1,6 @@
-"""Every way to train: a loop of one's own, `nlp.update(sgd=optimizer)`, takes the steps of `spacy train`."""
+"""Every way to train: a loop of one's own, `nlp.update(sgd=optimizer)`, takes the steps of `spacy
+train`.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -106,7 +108,8 @@ def made(encoder="own", **config):
 
 
 NO_GRADIENT = {"tok2vec": {**SENTENCE_LISTENER, "grad_factor": 0.0}}
-WAYS = {  # how the pipeline is made, and its batch
+# How the pipeline is made, and its batch
+WAYS = {
     "own": (made(), scored_pairs),
     "own, in mini-batches": (made(model=HALVES), scored_pairs),
     "own, checkpoints": (made(model=CHECKPOINTS), scored_pairs),
@@ -143,7 +146,9 @@ def like_spacy_train(nlp, parts, optimizer, **kwargs):
 
 
 def in_a_loop(nlp, parts, optimizer, given=True, **kwargs):
-    """The gradients of all parts, and a step with the last; if no optimizer is given, it is that of nlp.initialize."""
+    """The gradients of all parts, and a step with the last; if no optimizer is given, it is that of
+    nlp.initialize.
+    """
     for part in parts[:-1]:
         nlp.update(part, sgd=False, **kwargs)
     nlp.update(parts[-1], **kwargs, **({"sgd": optimizer} if given else {}))
@@ -153,13 +158,16 @@ LOOPS = {"sgd given": in_a_loop, "sgd not given": partial(in_a_loop, given=False
 
 
 def directly(nlp, parts, optimizer):
-    """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
+    """Transformer.update takes an optimizer of its own, and makes its update when the last listener
+    calls back.
+    """
     for _, pipe in nlp.pipeline:
         pipe.update(parts[0], sgd=optimizer)
 
 
 ANNOTATES = {"annotates": ["transformer"]}
-OTHERWISE = {  # how a pipeline with a tagger is made, and what else the judge is told
+# How a pipeline with a tagger is made, and what else the judge is told
+OTHERWISE = {
     "averages": (both, {"make_optimizer": partial(Adam, 0.01)}),
     "RAdam": (both, {"make_optimizer": partial(RAdam, 0.01)}),
     "decay": (both, {"make_optimizer": partial(Adam, 0.01, L2=0.1, use_averages=False)}),
@@ -178,7 +186,8 @@ OTHERWISE |= {
     for name, given in {"plain": {}, "dropout": DROPOUT, "in mini-batches": HALVES}.items()
     for exclude in ([], ["transformer"], ["sbert"])
 }
-# What is computed again for the gradient drops out the same, though the encoder was used in between.
+# What is computed again for the gradient drops out the same, though the encoder was used in
+# between.
 OTHERWISE |= {
     f"the same gradient, {name}": (
         partial(both, transformer=given),
@@ -204,13 +213,14 @@ QUICK |= {
 QUICK |= {"annotating, in mini-batches, without []"}
 CASES = {(way, n): (*made, {"n_parts": n}) for way, made in WAYS.items() for n in (1, 2)}
 CASES |= {(way, 1): (make, pairs_and_tags, settings) for way, (make, settings) in OTHERWISE.items()}
+# A case that begins with "shared" is known to need spacy-transformers
 MARKED = [
     pytest.param(
         *case,
         marks=[SLOW] * (case[0] not in QUICK or case[1] > 1),
     )
     for case, (make, batch, _) in CASES.items()
-]  # a case that begins with "shared" is known to need spacy-transformers
+]
 
 
 def same(found, expected):
@@ -252,7 +262,9 @@ def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
 
 @pytest.fixture
 def judge(counted, request):
-    """A case for each loop: its weights are those of the reference, to the last bit, and they moved."""
+    """A case for each loop: its weights are those of the reference, to the last bit, and they
+    moved.
+    """
 
     def judged(nlp, make_batch=pairs_and_tags, reference=like_spacy_train, loops=LOOPS, **kwargs):
         nlp, batch, before = initialized(nlp, make_batch)
@@ -288,7 +300,9 @@ def average(nlp, shim):
 
 @pytest.mark.parametrize("encoder", SHARING)
 def test_missing_gradient(counted, make_nlp, monkeypatch, encoder):
-    """The update is made all the same: before the next pass, before the pipeline is saved, or averages are used."""
+    """The update is made all the same: before the next pass, before the pipeline is saved, or
+    averages are used.
+    """
     nlp, batch, before = initialized(both(make_nlp, encoder))
     transformer = nlp.get_pipe("transformer")
 
@@ -296,9 +310,12 @@ def test_missing_gradient(counted, make_nlp, monkeypatch, encoder):
         in_a_loop(nlp, [batch], nlp._optimizer)
 
     def train(second, ends=lambda: None):
-        """The last listener keeps its second gradient, as spaCy's entity_linker does for a batch without entities."""
+        """The last listener keeps its second gradient, as spaCy's entity_linker does for a batch
+        without entities.
+        """
         restore(nlp, before)
-        transformer._step = None  # of the training before
+        # Of the training before
+        transformer._step = None
         nlp._optimizer = Adam(0.01, use_averages=False)
         step()
         with monkeypatch.context() as patched:
@@ -310,7 +327,8 @@ def test_missing_gradient(counted, make_nlp, monkeypatch, encoder):
     def forgetting():
         """As spacy train, and nobody awaits the gradient any more."""
         nlp.update(batch, sgd=False)
-        if encoder == "spacy-transformers":  # whose component loses the gradients of the others
+        # Whose component loses the gradients of the others
+        if encoder == "spacy-transformers":
             for listener in transformer.listeners:
                 listener.receive(None, None, None)
         finish_update(nlp, nlp._optimizer)
@@ -334,7 +352,8 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
         try:
             nlp.update(batch, sgd=optimizer)
         except ZeroDivisionError as error:
-            kept.append(error)  # and with it the frames that hold the callback
+            # And with it the frames that hold the callback
+            kept.append(error)
     with counted(
         "an interrupted update leaves the encoder as it was, and the next one trains"
     ) as cases:
@@ -351,7 +370,9 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
 
 
 def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
-    """While one thread uses averages, another cannot train: its steps would be lost. Nor while a step is begun."""
+    """While one thread uses averages, another cannot train: its steps would be lost. Nor while a
+    step is begun.
+    """
     nlp, batch, before = initialized(make_nlp(), scored_pairs)
     shim = shim_of(nlp)
     averaged, updated = partial(average, nlp, shim), lambda: nlp.update(batch, sgd=Adam(0.01))

@@ -1,4 +1,6 @@
-"""Every way that a Doc can take through spaCy: its vectors are those that it had, or it says that they are not."""
+"""Every way that a Doc can take through spaCy: its vectors are those that it had, or it says that
+they are not.
+"""
 
 import json
 import pickle
@@ -131,7 +133,8 @@ def pickled(doc):
     return pickle.loads(pickle.dumps(doc))
 
 
-KEPT = {  # with hooks: as before, and no warning
+# With hooks: as before, and no warning
+KEPT = {
     "copy": Doc.copy,
     "pickle": pickled,
     "as_doc with user data": lambda doc: doc[:].as_doc(copy_user_data=True),
@@ -139,14 +142,16 @@ KEPT = {  # with hooks: as before, and no warning
     "restore of what needs none": lambda doc: restore(doc.copy()),
     "copy, pickle, copy": lambda doc: pickled(doc.copy()).copy(),
 }
-RESTORED = {  # without hooks: compared, a warning; as before after restore
+# Without hooks: compared, a warning; as before after restore
+RESTORED = {
     "to_bytes": through_bytes,
     "DocBin with user data": through_docbin,
     "from_docs of one": lambda doc: Doc.from_docs([doc]),
     "to_bytes, DocBin": lambda doc: through_docbin(through_bytes(doc)),
     "pickle, to_bytes, pickle": lambda doc: pickled(through_bytes(pickled(doc))),
 }
-LOST = {  # without what is stored: all that reads it refuses
+# Without what is stored: all that reads it refuses
+LOST = {
     "DocBin without user data": lambda doc: through_docbin(doc, store_user_data=False),
     "JSON": lambda doc: Doc(doc.vocab).from_json(json.loads(json.dumps(doc.to_json()))),
     "to_bytes without user data": lambda doc: through_bytes(doc, exclude=["user_data"]),
@@ -190,7 +195,8 @@ def check_lost(cases, what, given, doc):
     for ask in (restore, lambda given: list(restore([given])), lambda given: given._.sbert_vector):
         with cases.refuses(what, NONE, "store_user_data=True"):
             ask(given)
-    if not doc.has_vector:  # similar to nothing
+    # Similar to nothing
+    if not doc.has_vector:
         return
     with cases.refuses(f"{what}: similarity", "Both sides" if given.has_vector else NONE):
         doc.similarity(given)
@@ -200,9 +206,8 @@ def check_retokenized(cases, what, doc, *, merge):
     asked = [doc[:], *(piece for piece in pieces(doc) if isinstance(piece, Span))]
     expected = {(span.start_char, span.end_char): (span.vector, span.has_vector) for span in asked}
     given = doc.copy()
-    if (
-        merge and doc.vocab.vectors_length
-    ):  # spaCy would give the new word the Span's vector, as a static one
+    # spaCy would give the new word the Span's vector, as a static one
+    if merge and doc.vocab.vectors_length:
         given.user_span_hooks.clear()
         given.user_token_hooks.clear()
     with given.retokenize() as retokenizer:
@@ -245,7 +250,9 @@ KINDS = (
 
 
 def make_part(kind, nlp, chance, letter):
-    """A part of a joined Doc. Its letter at both ends of each sentence makes its text unlike that of other parts."""
+    """A part of a joined Doc. Its letter at both ends of each sentence makes its text unlike that
+    of other parts.
+    """
     text = make_text(chance, letter) + (
         " " + make_text(chance, letter) if kind.startswith("cut") else ""
     )
@@ -265,7 +272,10 @@ def make_part(kind, nlp, chance, letter):
 @pytest.mark.parametrize("pipeline", parts(len(WAYS)), indirect=True)
 def test_joined_docs(pipeline, counted):
     name, nlp, chance = pipeline
-    promise = "a cut or joined Doc has the vectors of the text that is there, or an error names what has none"
+    promise = (
+        "a cut or joined Doc has the vectors of the text that is there, or an error names what "
+        "has none"
+    )
     with counted(promise) as cases:
         pairs = chance.sample([*product(KINDS, repeat=2)], 24)
         for kinds in [*pairs, *(chance.choices(KINDS, k=chance.randint(1, 5)) for _ in range(12))]:
@@ -278,10 +288,12 @@ def test_joined_docs(pipeline, counted):
 
 def check_joined(cases, name, made, chance):
     ensure_whitespace = chance.random() < 0.7
-    what = f"{name}, {[(part.kind, part.doc.text) for part in made]}, ensure_whitespace = {ensure_whitespace}"
-    exclude = (
-        ["tensor"] if len({part.doc.tensor.shape[1:] for part in made}) > 1 else []
-    )  # spaCy cannot join them
+    what = (
+        f"{name}, {[(part.kind, part.doc.text) for part in made]}, ensure_whitespace = "
+        f"{ensure_whitespace}"
+    )
+    # spaCy cannot join them
+    exclude = ["tensor"] if len({part.doc.tensor.shape[1:] for part in made}) > 1 else []
     given = Doc.from_docs(
         [part.doc for part in made], ensure_whitespace=ensure_whitespace, exclude=exclude
     )
@@ -303,9 +315,8 @@ def check_joined(cases, name, made, chance):
                 judge(cases, place, given[first + start : first + end], right, must=part.is_whole)
         first += n
     texts = [part for part in made if part.doc.text.strip()]
-    if all(
-        part.is_whole for part in texts
-    ):  # the mean is of the sentences, where they alone were encoded
+    # The mean is of the sentences, where they alone were encoded
+    if all(part.is_whole for part in texts):
         of_sentences = name.split()[1] == "sent"
         rows = [
             sent
@@ -327,7 +338,9 @@ def check_joined(cases, name, made, chance):
 
 
 def judge(cases, what, given, right, *, must):
-    """The vector is right, or, unless there must be one, an error says that there is none; None: there is none."""
+    """The vector is right, or, unless there must be one, an error says that there is none; None:
+    there is none.
+    """
     try:
         vector = given.vector
     except ValueError as error:

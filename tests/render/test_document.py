@@ -1,4 +1,6 @@
-"""Documents and plots: what is escaped, what is refused, tables in a terminal, axes, and where templates may lie."""
+"""Documents and plots: what is escaped, what is refused, tables in a terminal, axes, and where
+templates may lie.
+"""
 
 import importlib
 import zipfile

@@ -20,7 +20,9 @@ from transformers import (
 def make_classifier(
     tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Path]:
-    """The folder of a random classifier with the vocabulary of tiny_bert: at most 24 wordpieces, no dropout."""
+    """The folder of a random classifier with the vocabulary of tiny_bert: at most 24 wordpieces, no
+    dropout.
+    """
 
     def make(n_outputs: int = 1, kind: str = "bert", **settings: object) -> Path:
         folder = tmp_path_factory.mktemp("classifier") / kind

@@ -1,4 +1,6 @@
-"""Scores of pairs: parity with sentence-transformers, arguments, cut pairs, activations, and what is refused."""
+"""Scores of pairs: parity with sentence-transformers, arguments, cut pairs, activations, and what
+is refused.
+"""
 
 import numpy
 import pandas
@@ -21,7 +23,8 @@ from spacy_sbert.reranker.cross_encoder import _PairTokenizer
 
 RNG = numpy.random.default_rng(0)
 DRAWN = [" ".join(RNG.choice(WORDS, size=n)) for n in RNG.integers(0, 40, size=80)]
-PAIRS = list(zip(DRAWN[:40], DRAWN[40:], strict=True))  # some are cut
+# Some are cut
+PAIRS = list(zip(DRAWN[:40], DRAWN[40:], strict=True))
 QUERY = "a man is eating"
 TEXTS = [
     "the cat sat on the mat",
@@ -257,7 +260,8 @@ def test_arguments_that_are_refused(reranker, use, error, message):
         use(reranker)
 
 
-@pytest.mark.slow  # with the published weights; the tiny encoder below gets a new head in the same way
+# With the published weights; the tiny encoder below gets a new head in the same way
+@pytest.mark.slow
 def test_a_plain_encoder_gets_a_new_head():
     """3 outputs on MiniLM: the encoder is the published one, and the same head is drawn each time."""
     settings = {"model": {"name": MINILM, "n_outputs": 3}}
@@ -324,7 +328,9 @@ def test_one_warning_a_call_for_cut_pairs(reranker):
 
 
 def test_texts_of_a_quarter_of_a_megabyte_are_cut(reranker):
-    """Of two long texts the tokenizer's own truncation would make as many windows as the product of theirs."""
+    """Of two long texts the tokenizer's own truncation would make as many windows as the product of
+    theirs.
+    """
     long = "cat sat " * 30_000
     with pytest.warns(UserWarning, match="2 of 2 pairs"):
         scores = reranker.score_pairs([(long, long), (long[:200], long[:200])])
@@ -378,7 +384,9 @@ IDENTITY = "torch.nn.modules.linear.Identity"
     ],
 )
 def test_auto_follows_the_folder(make_reranker, make_classifier, file, values):
-    """As do the ms-marco cross-encoders, whose scores are logits; in the places that sentence-transformers writes."""
+    """As do the ms-marco cross-encoders, whose scores are logits; in the places that
+    sentence-transformers writes.
+    """
     folder = make_classifier(1)
     write_modules(folder, ("Transformer", ""))
     change_json(folder / file, **values)

@@ -86,7 +86,9 @@ def test_scores_beside_an_sbert_pipe_are_its_own(make_nlp, tiny_classifier):
 
 
 def test_what_is_saved_needs_no_folder(make_reranker, make_classifier, tmp_path):
-    """And keeps the head that was trained, whatever the config says of outputs; an untrained one says so again."""
+    """And keeps the head that was trained, whatever the config says of outputs; an untrained one
+    says so again.
+    """
     folder = make_classifier(3)
     nlp = make_reranker(folder, model={"n_outputs": 2})
     expected = nlp.get_pipe(PIPE).score_pairs(TEXTS)

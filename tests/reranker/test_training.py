@@ -1,4 +1,6 @@
-"""Training of a reranker: from gold to gradient, heads, seeds, the training loop, and what is refused."""
+"""Training of a reranker: from gold to gradient, heads, seeds, the training loop, and what is
+refused.
+"""
 
 import shutil
 from functools import partial
@@ -31,7 +33,8 @@ LABELLED = [
     ("the cat sat", "the dog ran fast", "neutral"),
     ("he can go", "he cannot go", "contradiction"),
 ]
-OBJECTIVES = {  # with the activation: the loss, and that of PyTorch
+# With the activation: the loss, and that of PyTorch
+OBJECTIVES = {
     ("regression", "auto"): (
         _binary_cross_entropy,
         lambda s, y: binary_cross_entropy_with_logits(s[:, 0], y),
@@ -88,7 +91,8 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective)
     nlp.initialize(lambda: examples)
     shim = nlp.get_pipe(PIPE).model.shim
     before = weights(nlp, PIPE)
-    losses = nlp.update(examples, sgd=False)  # without an optimizer nothing moves
+    # Without an optimizer nothing moves
+    losses = nlp.update(examples, sgd=False)
     assert not moved(before, weights(nlp, PIPE))
     given = gradients(nlp, PIPE)
     shim._model.zero_grad()
@@ -143,7 +147,8 @@ def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
         assert scores["sts_spearman"] == pytest.approx(1.0) and scores["sts_pearson"] > 0.95
     else:
         assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
-    with no_warnings():  # the head is no new one
+    # The head is no new one
+    with no_warnings():
         assert len(nlp.get_pipe(PIPE).score_pairs([("a", "b")])) == 1
 
 
@@ -152,7 +157,8 @@ def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
     for seed in (1, 1, 2):
         nlp = make_reranker(tiny_bert)
         nlp.config["training"]["seed"] = seed
-        torch.manual_seed(len(found))  # is not what it depends on
+        # Is not what it depends on
+        torch.manual_seed(len(found))
         state = torch.get_rng_state()
         nlp.initialize(lambda nlp=nlp: scored_pairs(nlp))
         assert torch.equal(torch.get_rng_state(), state)

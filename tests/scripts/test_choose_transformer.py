@@ -1,4 +1,6 @@
-"""Configs over the transformer of spacy-transformers: the same settings, and none that it would not follow."""
+"""Configs over the transformer of spacy-transformers: the same settings, and none that it would not
+follow.
+"""
 
 import pytest
 from pipelines import MEAN, ROOT
@@ -33,7 +35,9 @@ def of_text(text):
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
 def test_shipped_configs(choose, file):
-    """Only the transformer and its listeners are others; what shares none, and ours, stay to the letter."""
+    """Only the transformer and its listeners are others; what shares none, and ours, stay to the
+    letter.
+    """
     text = file.read_text(encoding="utf8")
     assert choose(file, OURS) == text
     chosen = choose(file, THEIRS)
@@ -89,9 +93,8 @@ def test_a_filled_config(choose, tmp_path, monkeypatch):
 def test_settings_with_another_name(choose, tmp_path):
     file = changed(tmp_path, "components.transformer.model.max_batch_items", 500)
     assert of_text(choose(file, THEIRS))["components"]["transformer"]["max_batch_items"] == 500
-    listener = {
-        "@architectures": "spacy-sbert.TransformerListener.v1"
-    }  # whose pooling has a default
+    # Whose pooling has a default
+    listener = {"@architectures": "spacy-sbert.TransformerListener.v1"}
     file = changed(tmp_path, "components.ner.model.tok2vec", listener)
     chosen = of_text(choose(file, THEIRS))["components"]["ner"]["model"]["tok2vec"]
     assert chosen == {
@@ -101,8 +104,10 @@ def test_settings_with_another_name(choose, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "written", ["$$", r"\u0024"]
-)  # as spaCy writes it, and as init-config does
+    "written",
+    ["$$", r"\u0024"],
+    # As spaCy writes it, and as init-config does
+)
 def test_a_dollar(choose, tmp_path, written):
     file = changed(tmp_path, "paths.train", "a-b.csv")
     file.write_text(

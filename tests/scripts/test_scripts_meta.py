@@ -125,7 +125,9 @@ def make_tables(run_script, code):
 
 @pytest.fixture(scope="module")
 def finished(run_script, make_tables, tiny_bert, narrow_bert, code, tmp_path_factory):
-    """Made data, an ensemble, and the folder of a run with all methods on 120 sentences: for copies."""
+    """Made data, an ensemble, and the folder of a run with all methods on 120 sentences: for
+    copies.
+    """
     folder = tmp_path_factory.mktemp("finished")
     files = [write_benchmark(folder / "data", pairs=12)]
     for year in (12, 14):
@@ -174,9 +176,8 @@ def test_the_tables(tables, tmp_path):
     assert list(rows) == [*members, "narrow, projected up", "lengths, projected up", *METHODS]
     for name, row in rows.items():
         assert list(row["tasks"]) == ["STS12", "STS14", "STSb-dev"]
-        for key, mean in row[
-            "mean"
-        ].items():  # without the set that hyper-parameters were chosen on
+        # Without the set that hyper-parameters were chosen on
+        for key, mean in row["mean"].items():
             assert mean == pytest.approx(
                 (row["tasks"]["STS12"][key] + row["tasks"]["STS14"][key]) / 2
             ), name
@@ -232,7 +233,8 @@ def test_a_table_goes_on_where_it_was_stopped(load, tables, tmp_path, monkeypatc
         tables(*methods)
     monkeypatch.setattr(data, "score", score)
     done = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "runs").iterdir()}
-    assert len(done) == 4  # one of svd
+    # One of svd
+    assert len(done) == 4
     found = tables(*methods)
     assert all(file.stat().st_mtime_ns == at for file, at in done.items())
     assert tables(*methods) == found
@@ -262,5 +264,6 @@ def test_resamples_are_those_of_each_subset(load):
     assert found["difference"] == pytest.approx(expected[0] - expected[1]) and found["low"] > 0
     assert script.difference(ours, ours) == {"difference": 0.0, "low": 0.0, "high": 0.0}
     shifted = script.resampled(tasks(3 * near + 1), ["tuned"])
-    assert shifted == pytest.approx(ours)  # ranks alone count, of the same resamples
+    # Ranks alone count, of the same resamples
+    assert shifted == pytest.approx(ours)
     assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None

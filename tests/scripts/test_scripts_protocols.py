@@ -1,4 +1,6 @@
-"""Supervised STS, argument similarity, ablation: what is trained on and scored, and a tiny run of each script."""
+"""Supervised STS, argument similarity, ablation: what is trained on and scored, and a tiny run of
+each script.
+"""
 
 import argparse
 import json
@@ -81,7 +83,9 @@ def test_folds_of_the_sample(load):
 
 
 def test_folds_of_the_aspect_corpus(load):
-    """In most pairs of random folds a sentence has been trained on; folds of whole groups cost no pair."""
+    """In most pairs of random folds a sentence has been trained on; folds of whole groups cost no
+    pair.
+    """
     script = load("argument_similarity")
     rows = read_arguments(real_data() / "argument", "ukp")
     folds, apart, topics = (
@@ -105,7 +109,9 @@ def test_folds_of_the_aspect_corpus(load):
 
 
 def test_regression_of_the_script_is_that_of_the_suite(load):
-    """Support vectors, by the script and by the task of the package: the same predictions of pairs held out."""
+    """Support vectors, by the script and by the task of the package: the same predictions of pairs
+    held out.
+    """
     script, rows = load("argument_similarity"), read_arguments(SAMPLE, "ukp")
     source, splits = HashedSource(), script.make_splits("folds", rows, 3)
     first, second = zip(*(row.members for row in rows), strict=True)
@@ -159,7 +165,8 @@ def test_a_run_is_saved_and_not_made_again(load, tmp_path):
         (tmp_path / folder / "encoder").mkdir(parents=True)
         (tmp_path / folder / "encoder" / "weights").write_text(folder, encoding="utf8")
     first, second = ({"encoder": str(tmp_path / folder / "encoder")} for folder in "ab")
-    for settings in (first, first):  # as two calls of a script
+    # As two calls of a script
+    for settings in (first, first):
         runs = load("runs").Runs(tmp_path / "new", {"seeds": [1]}, lambda scores: f"{scores}\n")
         assert runs("u,v", "1", settings=settings, make=make) == {"spearman": 0.6}
         assert (tmp_path / "new" / "table.md").read_text() == "{('u,v', '1'): {'spearman': 0.6}}\n"
@@ -175,7 +182,9 @@ def test_a_run_is_saved_and_not_made_again(load, tmp_path):
 
 
 def test_means_deviations_and_paired_differences(load):
-    """By hand: d = 1, 2, 3; t = 2 / (1 / sqrt(3)); 4.3027 is the 97.5 % quantile of Student's t of 2 degrees."""
+    """By hand: d = 1, 2, 3; t = 2 / (1 / sqrt(3)); 4.3027 is the 97.5 % quantile of Student's t of
+    2 degrees.
+    """
     tables = load("runs")
     assert (
         tables.mean_and_deviation([0.5, 0.7]) == ("60.00", "14.14")
@@ -360,7 +369,9 @@ def sts_options(tiny_bert, tmp_path, dev):
 
 
 def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
-    """A second step goes on from the first; nothing is trained twice; vectors and cross-encoders are compared."""
+    """A second step goes on from the first; nothing is trained twice; vectors and cross-encoders
+    are compared.
+    """
     script, output = load("supervised_sts"), tmp_path / "out"
     trained, seen = script.trained, {}
 

@@ -1,4 +1,6 @@
-"""Clusters: hierarchical ones equal scikit-learn's, communities those of sentence-transformers; k-means; groups."""
+"""Clusters: hierarchical ones equal scikit-learn's, communities those of sentence-transformers;
+k-means; groups.
+"""
 
 import numpy
 import pytest
@@ -38,9 +40,8 @@ def test_hierarchical_clusters_equal_scikit_learn(linkage, n_clusters, threshold
         n_clusters, distance_threshold=threshold, metric="cosine", linkage=linkage
     )
     assert labels.dtype == "int64" and labels.tolist() == in_order(theirs.fit(VECTORS).labels_)
-    monkeypatch.setattr(
-        "spacy_sbert.search.clustering.BLOCK_BYTES", 8 * 30 * 7
-    )  # seven rows at once
+    # Seven rows at once
+    monkeypatch.setattr("spacy_sbert.search.clustering.BLOCK_BYTES", 8 * 30 * 7)
     again = hierarchical_clusters(
         VECTORS, n_clusters=n_clusters, threshold=threshold, linkage=linkage
     )
@@ -60,7 +61,9 @@ def test_known_groups_are_found():
 
 
 def test_equal_vectors_are_in_one_cluster():
-    """By every method, at any threshold, whatever their lengths are and the cosine with itself is rounded to."""
+    """By every method, at any threshold, whatever their lengths are and the cosine with itself is
+    rounded to.
+    """
     rng = numpy.random.default_rng(0)
     vectors = rng.normal(size=(40, 48)).astype("float32")
     numbers = rng.permutation(numpy.repeat(numpy.arange(40), 5))
@@ -89,7 +92,8 @@ def test_equal_vectors_are_in_one_cluster():
 
 
 def test_a_zero_vector_is_at_the_distance_of_one():
-    vectors = [[1.0, 0.0], [0.0, 0.0], [2.0, 0.0]]  # a zero vector is at the distance 1
+    # A zero vector is at the distance 1
+    vectors = [[1.0, 0.0], [0.0, 0.0], [2.0, 0.0]]
     assert hierarchical_clusters(vectors, threshold=0.99).tolist() == [0, 1, 0]
     assert hierarchical_clusters(vectors, threshold=1.0).tolist() == [0, 0, 0]
 
@@ -107,7 +111,8 @@ def test_kmeans_equals_scikit_learn():
 @pytest.mark.parametrize("least", [0.45, 0.7, 0.8, 0.9])
 def test_similar_groups_are_those_of_single_linkage(least, block_bytes, n):
     vectors = numpy.random.default_rng(2).normal(size=(n, 5))
-    vectors[[3, n // 2, n // 2 + 1]] = vectors[7]  # duplicates
+    # Duplicates
+    vectors[[3, n // 2, n // 2 + 1]] = vectors[7]
     labels = hierarchical_clusters(vectors, threshold=1 - least, linkage="single")
     expected = [numpy.flatnonzero(labels == label).tolist() for label in range(labels.max() + 1)]
     found = [group.tolist() for group in similar_groups(vectors, least, block_bytes=block_bytes)]
@@ -144,9 +149,8 @@ def reference(vectors, threshold, min_size):
 @pytest.mark.parametrize("min_size", [1, 5, 20])
 def test_parity_with_sentence_transformers(threshold, min_size):
     expected = reference(NEAR, threshold, min_size)
-    if (
-        Version(sentence_transformers.__version__).major >= 6
-    ):  # before, groups could lack their centres
+    # before, groups could lack their centres
+    if Version(sentence_transformers.__version__).major >= 6:
         assert expected == community_detection(
             NEAR, threshold=threshold, min_community_size=min_size
         )
@@ -157,7 +161,8 @@ def test_parity_with_sentence_transformers(threshold, min_size):
 
 
 def test_communities_by_hand():
-    angles = numpy.radians([0, 20, 40, 60, 200, 210])  # neighbours are up to 25 degrees apart
+    # Neighbours are up to 25 degrees apart
+    angles = numpy.radians([0, 20, 40, 60, 200, 210])
     vectors = numpy.stack([numpy.cos(angles), numpy.sin(angles)], axis=1) * [
         [1],
         [2],
@@ -167,17 +172,17 @@ def test_communities_by_hand():
         [6],
     ]
     threshold = float(numpy.cos(numpy.radians(25)))
+    # 3 is near to 2, taken
     for min_size, expected in (
         (2, [[1, 0, 2], [4, 5]]),
         (1, [[1, 0, 2], [4, 5], [3]]),
-    ):  # 3 is near to 2, taken
+    ):
         for block_bytes in (4, 2**23):
             found = communities(
                 vectors, threshold=threshold, min_size=min_size, block_bytes=block_bytes
             )
             assert [group.tolist() for group in found] == expected
-    vectors = numpy.repeat(
-        RNG.standard_normal((2, 384)), 20, axis=0
-    )  # equal ones, at the threshold
+    # Equal ones, at the threshold
+    vectors = numpy.repeat(RNG.standard_normal((2, 384)), 20, axis=0)
     found = communities(vectors, threshold=1 - 1e-6, min_size=20)
     assert [group.tolist() for group in found] == [list(range(20)), list(range(20, 40))]

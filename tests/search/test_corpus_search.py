@@ -1,4 +1,6 @@
-"""What the commands do with files of texts: parity with search among vectors, saved indexes, and bad input."""
+"""What the commands do with files of texts: parity with search among vectors, saved indexes, and
+bad input.
+"""
 
 import numpy
 import pytest
@@ -33,7 +35,8 @@ def pipe(make_nlp):
 @pytest.fixture
 def corpus(tmp_path):
     path = tmp_path / "corpus.txt"
-    path.write_text("\n\n".join(TEXTS) + "\r\n", encoding="utf8")  # every other line is blank
+    # Every other line is blank
+    path.write_text("\n\n".join(TEXTS) + "\r\n", encoding="utf8")
     return path
 
 
@@ -43,14 +46,16 @@ def test_search(pipe, corpus, index, tmp_path, monkeypatch):
     folder = None if index is None else tmp_path / index
     vectors = pipe.encode(TEXTS)
     scores, rows = nearest(pipe.encode(["dog", "a cat"]), vectors, k=3)
-    for _ in range(2):  # the second time with the index that is there
+    # The second time with the index that is there
+    for _ in range(2):
         found = search_texts(pipe, corpus, ["dog", "a cat"], k=3, index=folder, kind="flat")
         assert [[one.row for one in best] for best in found] == (2 * rows).tolist()
         assert numpy.allclose([[one.score for one in best] for best in found], scores, atol=1e-6)
         assert [one.text for one in found[0]] == [TEXTS[i] for i in rows[0]]
     assert len(search_texts(pipe, corpus, ["dog"], k=50, index=folder)[0]) == len(TEXTS)
     if folder is not None:
-        monkeypatch.setattr(VectorIndex, "build", None)  # nothing is encoded again
+        # Nothing is encoded again
+        monkeypatch.setattr(VectorIndex, "build", None)
         search_texts(pipe, corpus, ["dog"], index=folder)
         assert search_texts(pipe, folder, ["dog", "a cat"], k=3) == found
 
@@ -164,7 +169,8 @@ def test_refused(pipe, corpus, tmp_path, monkeypatch):
             work()
 
 
-OTHERS = {  # vectors that are not those of the texts, in their order
+# Vectors that are not those of the texts, in their order
+OTHERS = {
     "reversed": lambda pipe: pipe.encode(TEXTS)[::-1],
     "shifted": lambda pipe: numpy.roll(pipe.encode(TEXTS), 1, axis=0),
     "sorted": lambda pipe: pipe.encode(sorted(TEXTS)),
@@ -200,6 +206,7 @@ def test_the_order_of_many_texts(pipe, tmp_path, n):
     )
     for scale in (3.0, numpy.float16(1)):
         mine_texts(pipe, tmp_path / "corpus.txt", vectors=vectors * scale)
-    mine_texts(pipe, tmp_path / "corpus.txt", vectors=vectors[:, :12])  # truncated
+    # Truncated
+    mine_texts(pipe, tmp_path / "corpus.txt", vectors=vectors[:, :12])
     with pytest.raises(ValueError, match=r"Vector \d+ is not of the text"):
         mine_texts(pipe, tmp_path / "corpus.txt", vectors=numpy.roll(vectors, 1, axis=0))

@@ -40,9 +40,8 @@ def test_precision_training_and_another_vocabulary(make_nlp, examples):
     nlp = make_nlp()
     before, digest = identity(nlp), pipeline_digest(nlp)
     shim_of(nlp).precision = "bfloat16"
-    assert (
-        pipeline_digest(nlp) != digest and identity(nlp) == before
-    )  # an evaluation notices it, an index does not
+    # An evaluation notices it, an index does not
+    assert pipeline_digest(nlp) != digest and identity(nlp) == before
     shim_of(nlp).precision = "float32"
     nlp.initialize(lambda: examples(nlp))
     assert identity(nlp) == before

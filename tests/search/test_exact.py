@@ -1,4 +1,6 @@
-"""Exact search: nearest vectors and pairs equal a full sort of all similarities; ties, blocks, memory; recall."""
+"""Exact search: nearest vectors and pairs equal a full sort of all similarities; ties, blocks,
+memory; recall.
+"""
 
 import tracemalloc
 
@@ -19,9 +21,8 @@ from spacy_sbert.similarity import cosine
 RNG = numpy.random.default_rng(0)
 QUERIES = RNG.standard_normal((23, 16), dtype="float32")
 VECTORS = RNG.standard_normal((57, 16), dtype="float32")
-SIGNS = RNG.integers(-1, 2, size=(60, 4)).astype(
-    "float32"
-)  # many equal, opposite and zero vectors: many ties
+# Many equal, opposite and zero vectors: many ties
+SIGNS = RNG.integers(-1, 2, size=(60, 4)).astype("float32")
 
 
 def sorted_nearest(queries, vectors, k):
@@ -55,7 +56,9 @@ def test_parity_with_a_full_sort(queries, vectors, block_bytes, n):
 
 
 def test_lengths_do_not_matter(tmp_path):
-    """Near to each other but in length, so that rounding decides; too long and too short to be squared; zero."""
+    """Near to each other but in length, so that rounding decides; too long and too short to be
+    squared; zero.
+    """
     vectors = (numpy.ones((4000, 300)) + 3e-4 * RNG.standard_normal((4000, 300))).astype("float32")
     vectors *= RNG.uniform(0.1, 9, (4000, 1)).astype("float32")
     vectors[1500::7] = vectors[20:23].repeat(120, axis=0)[: len(vectors[1500::7])]
@@ -108,7 +111,8 @@ def test_memory_is_bounded(vectors):
 
 
 def test_no_copy_of_the_vectors():
-    vectors = RNG.standard_normal((20_000, 384), dtype="float32")  # 31 MB
+    # 31 MB
+    vectors = RNG.standard_normal((20_000, 384), dtype="float32")
     assert peak_memory(lambda: nearest(vectors[:1], vectors, k=3)) < 2**22
     vectors[[13456, 13999], [1, 2]] = numpy.nan, numpy.inf
     with pytest.raises(ValueError, match="Row 13456 of the vectors is not finite"):
@@ -116,9 +120,8 @@ def test_no_copy_of_the_vectors():
 
 
 PAIRED = RNG.standard_normal((60, 16), dtype="float32")
-ROUNDED = (numpy.ones(384) + RNG.standard_normal((60, 384)) * 1e-4).astype(
-    "float32"
-)  # similarities 1, up to rounding
+# Similarities 1, up to rounding
+ROUNDED = (numpy.ones(384) + RNG.standard_normal((60, 384)) * 1e-4).astype("float32")
 COLLECTIONS = {
     "vectors": PAIRED,
     "signs": SIGNS,

@@ -1,4 +1,6 @@
-"""A saved index: parity with exact search, streams, files that are not what was saved, and a full disk."""
+"""A saved index: parity with exact search, streams, files that are not what was saved, and a full
+disk.
+"""
 
 import copy
 import json
@@ -57,13 +59,11 @@ def test_recall_against_exact_search(indexes, kind):
         (VECTORS[start : start + 300] for start in range(0, 2000, 300)), kind=kind
     )
     (theirs, found), scores, indices = streamed.search(QUERIES, k=5), scores[:, :5], indices[:, :5]
-    assert (
-        len(streamed) == 2000 and recall(found, indices) > 0.97
-    )  # lists are trained on vectors in another order
+    # Lists are trained on vectors in another order
+    assert len(streamed) == 2000 and recall(found, indices) > 0.97
     assert numpy.allclose(theirs[found == indices], scores[found == indices], atol=1e-6)
-    scores, every = indexes[kind].search(
-        QUERIES[:3], k=2000
-    )  # lists and graphs alone would not show all
+    # Lists and graphs alone would not show all
+    scores, every = indexes[kind].search(QUERIES[:3], k=2000)
     assert (numpy.sort(every, axis=1) == numpy.arange(2000)).all() and numpy.isfinite(scores).all()
 
 
@@ -105,8 +105,10 @@ def test_saved_over_another(indexes, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n", "size"), [(1, 250), (2000, 50_000), (2000, 195_000)]
-)  # in index.json, index, rows
+    ("n", "size"),
+    [(1, 250), (2000, 50_000), (2000, 195_000)],
+    # In index.json, index, rows
+)
 def test_a_full_disk_leaves_what_was_there(tmp_path, n, size):
     VectorIndex.build(VECTORS[:5]).save(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -114,7 +116,8 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, n, size):
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))  # what is written beyond fails
+        # What is written beyond fails
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
         with pytest.raises(OSError, match="File too large"):
             index.save(tmp_path)
     finally:
@@ -211,7 +214,8 @@ def test_equal_vectors_are_found(kind, share, tmp_path):
         assert (scores > 0.999).all()
 
 
-CHANGED = {  # what FAISS's own object was told to do
+# What FAISS's own object was told to do
+CHANGED = {
     "add": lambda index: index.add(UNIT[:1]),
     "remove_ids": lambda index: index.remove_ids(numpy.array([0])),
     "reset": lambda index: index.reset(),
@@ -245,7 +249,8 @@ def test_an_index_changed_by_faiss_is_saved_rightly_or_refused(kind, change, mad
         assert numpy.array_equal(loaded.search(QUERIES, k=3)[1], index.search(QUERIES, k=3)[1])
 
 
-SAME_COUNT = {  # with as many vectors as before
+# With as many vectors as before
+SAME_COUNT = {
     "remove_ids, add": lambda index: (
         index.index.remove_ids(numpy.array([3])),
         index.index.add(VECTORS[500:501]),
@@ -288,14 +293,14 @@ def test_a_faiss_index_that_is_only_read_or_kept(tmp_path):
     assert index.search(QUERIES[:1], k=3)[1].shape == (1, 3)
     index.save(tmp_path)
     kept.remove_ids(numpy.array([3]))
-    kept.add(VECTORS[500:501])  # after the search that compared them
+    # After the search that compared them
+    kept.add(VECTORS[500:501])
     with pytest.raises(ValueError, match="holds other vectors than before"):
         index.save(tmp_path)
     plain = VectorIndex.build(VECTORS[:300])
     plain.index.add(UNIT[300:301])
-    plain.rows = [
-        IndexRow(str(place), None) for place in range(301)
-    ]  # of the vectors that it has now
+    # Of the vectors that it has now
+    plain.rows = [IndexRow(str(place), None) for place in range(301)]
     assert plain.search(VECTORS[300:301], k=1)[1] == 300
     plain.save(tmp_path)
     with pytest.raises(ValueError, match="Given 2 texts or ids for 301 vectors"):
@@ -359,7 +364,8 @@ def own_index(kind):
     return own, VectorIndex(own, kind, rows=[IndexRow(str(place), None) for place in range(300)])
 
 
-OF_FAISS = {  # with as many vectors afterwards
+# With as many vectors afterwards
+OF_FAISS = {
     "remove_ids, add": lambda index: (index.remove_ids(numpy.array([3])), index.add(UNIT[500:501])),
     "rotated": lambda index: (index.remove_ids(numpy.array([0])), index.add(UNIT[:1])),
     "reset, add": lambda index: (index.reset(), index.add(UNIT[300:600])),
@@ -396,9 +402,8 @@ def test_an_index_that_is_kept_is_compared_at_each_search(kind, change, is_copie
     for _ in range(2):
         with pytest.raises(ValueError, match="The FAISS index holds other vectors than before"):
             index.search(QUERIES, k=5)
-    index.rows = [
-        IndexRow(str(place), None) for place in range(300, 600)
-    ]  # of the vectors that it has now
+    # Of the vectors that it has now
+    index.rows = [IndexRow(str(place), None) for place in range(300, 600)]
     assert index.search(QUERIES, k=5)[1].shape == (40, 5)
     OF_FAISS["reset, add"](kept)
     kept.reset()

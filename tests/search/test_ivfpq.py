@@ -1,4 +1,6 @@
-"""An index on disk of stored vectors: recall, exact scores, an interrupted build, and what is refused."""
+"""An index on disk of stored vectors: recall, exact scores, an interrupted build, and what is
+refused.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -31,7 +33,9 @@ OPTIONS = {"n_lists": 20, "code_bytes": 4}
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder of an index, the index, and a copy of the trained one, which is gone when all is done."""
+    """The folder of an index, the index, and a copy of the trained one, which is gone when all is
+    done.
+    """
     folder, kept = (
         tmp_path_factory.mktemp("index") / "deep" / "index",
         tmp_path_factory.mktemp("trained"),
@@ -67,7 +71,8 @@ def test_recall_and_scores(built):
     assert recall(
         again.search(QUERIES, k=10, vectors=Stored(VECTORS), rescore=1)[1], exact
     ) < recall(found, exact)
-    _, found = index.search(QUERIES[:2], k=N)  # lists that are not searched would leave -1
+    # Lists that are not searched would leave -1
+    _, found = index.search(QUERIES[:2], k=N)
     assert (numpy.sort(found, axis=1) == numpy.arange(N)).all()
 
 

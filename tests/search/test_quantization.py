@@ -1,4 +1,6 @@
-"""Quantised vectors: by hand, the bound of the error, parity with search among decoded vectors, files, what is lost."""
+"""Quantised vectors: by hand, the bound of the error, parity with search among decoded vectors,
+files, what is lost.
+"""
 
 import zipfile
 
@@ -37,9 +39,8 @@ def test_int8_is_off_by_half_a_step_at_most():
     error = numpy.abs(INT8.decode() - unit_length(VECTORS))
     assert (error <= INT8.step / 2 * (1 + 1e-4)).all() and error.max() > 0
     assert INT8.codes.nbytes * 4 == VECTORS.nbytes
-    stored = Int8Vectors.fit(VECTORS[:20]).apply(
-        VECTORS
-    )  # some are outside the range of the sample
+    # Some are outside the range of the sample
+    stored = Int8Vectors.fit(VECTORS[:20]).apply(VECTORS)
     low, high = stored.low, stored.low + 255 * stored.step
     assert numpy.allclose(
         stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2

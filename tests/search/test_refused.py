@@ -26,7 +26,8 @@ QUERIES = VECTORS[:4] + 1
 INT8, BINARY = Int8Vectors.fit(VECTORS).apply(VECTORS), BinaryVectors.of(VECTORS)
 NAN = numpy.where(numpy.arange(30)[:, None] == 9, numpy.nan, VECTORS)
 ENCODER = EncoderIdentity("model-a", 8, "a" * 64)
-USES = {  # functions of vectors
+# Functions of vectors
+USES = {
     "nearest": lambda vectors: nearest(QUERIES, vectors, k=1),
     "most_similar_pairs": most_similar_pairs,
     "hierarchical_clusters": lambda vectors: hierarchical_clusters(vectors, n_clusters=1),

@@ -124,7 +124,8 @@ def test_refused(make_nlp, docs):
             search.search("a", k=k)
     for spans, message in [
         ([], "no Span with a vector"),
-        ([docs[2][5:6]], "no Span with a vector"),  # white space
+        # White space
+        ([docs[2][5:6]], "no Span with a vector"),
         (collect_spans(spacy.blank("xx").pipe(["a"]), "doc"), "carries no sentence vectors"),
         (collect_spans([make_nlp()("a b")]), "Sentence boundaries unset"),
     ]:
@@ -162,7 +163,8 @@ def _trained(nlp):
         parameter.data = parameter.data * 1.5
 
 
-MADE_OF = {  # the Spans that an index is opened with, from those that it was built of
+# The Spans that an index is opened with, from those that it was built of
+MADE_OF = {
     "another order": lambda make_nlp, spans: spans[::-1],
     "two of them changed places": lambda make_nlp, spans: [spans[1], spans[0], *spans[2:]],
     "fewer": lambda make_nlp, spans: spans[:-1],

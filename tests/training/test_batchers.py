@@ -56,13 +56,14 @@ def test_batches_hold_one_objective_each():
 def test_batches_come_in_turn():
     assert kinds_of(batch_in_turn(2)(make("abaaaaabbbaaaaaaaa"))) == ["aa", "bb", "aa", "bb", "aa"]
     assert sizes_of(batch_in_turn(2)(make("abab"))) == {"aa": [2, 2], "bb": [2, 2]}
+    # In memory: all known
     assert kinds_of(batch_in_turn(2)(make("a" * 12 + "bbbb"))) == [
         "aa",
         "bb",
         "aa",
         "bb",
         "aa",
-    ]  # in memory: all known
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""The gradient of a step that several components take on one `sbert_transformer`, beside that of autograd."""
+"""The gradient of a step that several components take on one `sbert_transformer`, beside that of
+autograd.
+"""
 
 from functools import cache
 from itertools import permutations
@@ -35,7 +37,9 @@ TEXTS = ["the food is having a meal.", "a man, a cat."]
 
 
 def make_pipeline(make_nlp, names=tuple(FACTORS)):
-    """Five components that listen: to tokens by spaCy's listener and by ours, and to rows by three poolings."""
+    """Five components that listen: to tokens by spaCy's listener and by ours, and to rows by three
+    poolings.
+    """
     nlp = make_nlp("shared")
     nlp.remove_pipe("sbert")
     for name in names:
@@ -96,7 +100,9 @@ def weights_of(nlp, name):
 
 
 def loss_of(nlp, names):
-    """Return a function of a network and a tokenizer: the losses of components, times their grad_factor."""
+    """Return a function of a network and a tokenizer: the losses of components, times their
+    grad_factor.
+    """
     examples = make_batch(nlp)
     taggers = {name: weights_of(nlp, name) for name in names if name in ("plain", "maxima")}
 
@@ -224,7 +230,9 @@ def test_finite_differences(make_nlp, tiny_bert):
 @pytest.mark.parametrize("place", [0, 1, 3], ids=["first", "in between", "last"])
 @pytest.mark.parametrize("absent", FACTORS)
 def test_component_that_does_not_call_back(make_nlp, expected, passes, absent, place):
-    """A frozen one, or one without gold: for the last one the pass is made by finish_update, or before the next."""
+    """A frozen one, or one without gold: for the last one the pass is made by finish_update, or
+    before the next.
+    """
     others = [name for name in FACTORS if name != absent]
     nlp = make_pipeline(
         make_nlp, (*others[:place], absent, *others[place:]) if place < 3 else (*others, absent)
@@ -235,7 +243,8 @@ def test_component_that_does_not_call_back(make_nlp, expected, passes, absent, p
     assert len(passes) == 1
     assert error_of_gradients(shim_of(nlp, "transformer"), expected(tuple(others))) < 1e-5
     update(nlp, others)
-    update(nlp)  # adds the step before, and its own
+    # Adds the step before, and its own
+    update(nlp)
     assert len(passes) == 3
     finish_update(nlp, SGD(0.0))
     assert len(passes) == 3
@@ -323,7 +332,8 @@ def test_accumulated_gradient(make_nlp, passes):
     whole, parts = (make_pipeline(make_nlp, names) for _ in range(2))
     batch = make_batch(whole)
     whole.update(batch, sgd=False)
-    for part in (batch[:2], batch[2:3], batch[3:]):  # the second is a Doc without a token
+    # The second is a Doc without a token
+    for part in (batch[:2], batch[2:3], batch[3:]):
         parts.update(part, sgd=False)
     assert len(passes) == 3
     expected = {

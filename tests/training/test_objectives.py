@@ -1,4 +1,6 @@
-"""Every objective on the whole pipeline: it reaches heads and encoder, in parts as at once, beside others."""
+"""Every objective on the whole pipeline: it reaches heads and encoder, in parts as at once, beside
+others.
+"""
 
 import itertools
 import re
@@ -137,7 +139,8 @@ def test_warns_of_ignored_scores(make_nlp, name, scores, message):
     nlp, batch = make(make_nlp, "own", name)
     for example, score in zip(batch, itertools.cycle(scores), strict=False):
         example.reference.spans["sbert"].attrs["score"] = score
-    other = list(reversed(batch))  # whose first pair of low score is another
+    # Whose first pair of low score is another
+    other = list(reversed(batch))
     found = warned("[sbert-scores-ignored]", nlp.update, batch, other, batch)
     assert len(found) == (message is not None) and (message is None or re.search(message, found[0]))
 
@@ -222,9 +225,8 @@ def test_scores_of_each_data_set(make_nlp):
     nlp, batch = make(make_nlp, "own", "MultiTaskLoss")
     sick = make_examples(nlp, 2, 4, score=[0.9, 0.1], label=["neutral"], objective=["sick"])
     scores, alone = nlp.evaluate([*batch, *sick]), nlp.evaluate(batch)
-    assert (
-        scores["nli_acc"] == scores["nli_acc_nli"] == alone["nli_acc"]
-    )  # the others' labels are no head's
+    # The others' labels are no head's
+    assert scores["nli_acc"] == scores["nli_acc_nli"] == alone["nli_acc"]
     assert scores["sts_spearman_sts"] == alone["sts_spearman"] != scores["sts_spearman"]
     assert scores["sts_spearman_sick"] == pytest.approx(nlp.evaluate(sick)["sts_spearman"])
     assert scores["triplet_acc_tri"] == scores["triplet_acc"] and "nli_acc_sts" not in scores

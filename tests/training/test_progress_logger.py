@@ -52,8 +52,10 @@ def test_log_of_losses_and_speed(make_nlp, tmp_path):
         and second.split()[:2] == ["0", "8"]
         and first.split()[-1] == "50"
     )
-    assert "transformer" not in header  # what it reports is the size of a gradient
-    assert "nli_acc" not in header and stderr.getvalue() == ""  # no bar where there is no terminal
+    # What it reports is the size of a gradient
+    assert "transformer" not in header
+    # No bar where there is no terminal
+    assert "nli_acc" not in header and stderr.getvalue() == ""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["step"] for line in lines] == [4, 8]
     own = {key: float(value) for key, value in losses.items() if key != "transformer"}
@@ -62,7 +64,9 @@ def test_log_of_losses_and_speed(make_nlp, tmp_path):
 
 
 def test_log_line_every_half_minute(make_nlp, monkeypatch):
-    """Of the step, the mean loss since the last line or row, the speed and the time left; whole lines, no bar."""
+    """Of the step, the mean loss since the last line or row, the speed and the time left; whole
+    lines, no bar.
+    """
     clock, stderr = SimpleNamespace(now=0.0), io.StringIO()
     monkeypatch.setattr("spacy_sbert.training.training_log.perf_counter", lambda: clock.now)
     nlp, stdout, log, close = make(make_nlp, stderr)
@@ -84,7 +88,8 @@ def test_log_line_every_half_minute(make_nlp, monkeypatch):
         "Step 9 of 1000, loss sbert 0.25, 2.0 examples/s, 1:06:04 left",
         "Step 17 of 1000, loss sbert 0.25, 2.0 examples/s, 1:05:32 left",
     ]
-    step(info_of({"sbert": 0.25}, step=21))  # a row is a line, too
+    # A row is a line, too
+    step(info_of({"sbert": 0.25}, step=21))
     for _ in range(8):
         step()
     close()
@@ -148,7 +153,8 @@ def test_bar_shows_speed_and_time_left(make_nlp):
         and "examples/s" in stderr.getvalue()
         and "<" in stderr.getvalue()
     )
-    log(info_of({"sbert": 1.0}, step=6))  # a training that resumed
+    # A training that resumed
+    log(info_of({"sbert": 1.0}, step=6))
     log(None)
     bar = log.__self__.bar
     assert (bar.n, bar.total) == (8, 10)
@@ -163,9 +169,8 @@ def test_a_table_grows_with_what_is_new(make_nlp, tmp_path):
     file = tmp_path / "log.csv"
     nlp, *_ = make(make_nlp, io.StringIO())
     for losses in ({"sbert": 3.0}, {"sbert": 2.0}, {"sbert": 1.5, "sbert_nli": 0.5}):
-        log, close = progress_logger(output_file=file)(
-            nlp, io.StringIO(), io.StringIO()
-        )  # each continues it
+        # Each continues it
+        log, close = progress_logger(output_file=file)(nlp, io.StringIO(), io.StringIO())
         log(info_of(losses))
         close()
     with file.open(encoding="utf8", newline="") as lines:

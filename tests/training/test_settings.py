@@ -1,4 +1,6 @@
-"""[training] is checked before anything is loaded: every setting x zero, negative, huge and wrong types."""
+"""[training] is checked before anything is loaded: every setting x zero, negative, huge and wrong
+types.
+"""
 
 import re
 
@@ -11,7 +13,8 @@ import spacy_sbert.training.settings as settings
 from spacy_sbert.training.settings import check_training
 
 HUGE = 10**400
-WRONG = {  # values that each setting refuses
+# Values that each setting refuses
+WRONG = {
     "patience": (-1, 1.5, "3", None, True, HUGE),
     "max_epochs": (-2, 1.5, "3", None, HUGE),
     "max_steps": (-1, 1.5, "3", None, HUGE),
@@ -60,8 +63,10 @@ WRONG = {  # values that each setting refuses
         {"@optimizers": "Adam.v1", "eps": 0.0},
     ),
 }
-NAMED = {"batcher": "batcher.size", "optimizer": "optimizer."}  # in the message
-OTHERS = {"logger", "before_to_disk", "before_update"}  # functions, which spaCy checks
+# In the message
+NAMED = {"batcher": "batcher.size", "optimizer": "optimizer."}
+# functions, which spaCy checks
+OTHERS = {"logger", "before_to_disk", "before_update"}
 
 
 @pytest.fixture
@@ -150,7 +155,8 @@ def test_losses_without_a_weight(config):
         ValueError, match=r"loss_weight = 0 in \[components\.sbert\], and nothing else learns"
     ):
         check_training(config)
-    for factory in ("ner", None):  # None: of a source
+    # None: of a source
+    for factory in ("ner", None):
         config["components"]["other"] = {"factory": factory} if factory else {"source": "en_mine"}
         config["nlp"]["pipeline"] = ["tok2vec", "other", "sbert"]
         check_training(config)

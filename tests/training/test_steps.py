@@ -1,4 +1,6 @@
-"""The steps of an epoch are counted, not made: as many as spaCy's training loop has, for every reader and batcher."""
+"""The steps of an epoch are counted, not made: as many as spaCy's training loop has, for every
+reader and batcher.
+"""
 
 import json
 from itertools import islice
@@ -73,9 +75,8 @@ def readers(table, tmp_path):
     )
     mixed = MultiCorpus({"docs": entities(tmp_path, 29), "y": pairs[33]})
     yield "mixed", MultiCorpus({"x": mixed, "z": pairs[8]})
-    mixed = MultiCorpus(
-        {"docs": entities(tmp_path, 29), "y": pairs[33]}
-    )  # whose order changes from call to call
+    # Whose order changes from call to call
+    mixed = MultiCorpus({"docs": entities(tmp_path, 29), "y": pairs[33]})
     yield "mixed in turn", MultiCorpus({"x": mixed, "z": pairs[33]}, sampling="round_robin")
 
 

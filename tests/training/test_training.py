@@ -1,4 +1,6 @@
-"""From pairs to gradient: it is the right one, it reaches the encoder, and three pairs can be learned by heart."""
+"""From pairs to gradient: it is the right one, it reaches the encoder, and three pairs can be
+learned by heart.
+"""
 
 import numpy
 import pytest

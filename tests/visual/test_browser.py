@@ -75,9 +75,8 @@ def test_a_cell_shows_both_texts_and_their_tokens(make_nlp, tmp_path):
     cosines = [found[1] for found in rows[0]["cosines"] if found] + [
         found[0] for found in rows[1]["cosines"]
     ]
-    assert (
-        0 < len(cosines) < len(docs[0]) + len(docs[1])
-    )  # the limit of the encoder left tokens without vectors
+    # The limit of the encoder left tokens without vectors
+    assert 0 < len(cosines) < len(docs[0]) + len(docs[1])
     assert kept(dom, "classes").split() == [
         f"v{data_of(page)['steps'][cosine + 100]}" for cosine in cosines
     ]

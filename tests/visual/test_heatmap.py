@@ -1,4 +1,6 @@
-"""Heat maps of texts and tokens: numbers are cosines, colours their scale, words the texts'; similar texts adjoin."""
+"""Heat maps of texts and tokens: numbers are cosines, colours their scale, words the texts';
+similar texts adjoin.
+"""
 
 import itertools
 import re
@@ -25,7 +27,9 @@ TEXTS = [
 
 
 def cells(page):
-    """The number of each cell, as it is written and to four decimals, row by row, and its attributes."""
+    """The number of each cell, as it is written and to four decimals, row by row, and its
+    attributes.
+    """
     found = read(page)
     attributes = [
         values for tag, values in found.elements if tag == "td" and "data-cosine" in values
@@ -140,11 +144,14 @@ def test_tokens_without_vectors(make_nlp, docs):
 
 
 def test_range_of_colours():
-    """The similarity of a text to itself is 1 and does not count; the numbers are the cosines whatever the range."""
+    """The similarity of a text to itself is 1 and does not count; the numbers are the cosines
+    whatever the range.
+    """
     page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
     (same, near, far), classes = cells(page)[0][:3], [one["class"] for one in cells(page)[2]]
     assert (same, near, far) == (1.0, 0.98, 0.88)
-    low, high = 0.87, 0.99  # cos 0.5 and cos 0.2 in whole hundredths
+    # Cos 0.5 and cos 0.2 in whole hundredths
+    low, high = 0.87, 0.99
     assert 'aria-label="Colours from 0.87 to 0.99"' in page and "<span>0.93</span>" in page
     assert (
         classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}"
@@ -185,9 +192,8 @@ def test_groups_stand_together():
     ]
     assert cells(page)[2][1]["aria-label"] == f"{numpy.cos(0.1):.4f}, texts 1 and 3"
     texts = ["".join(text["tokens"]) for text in data_of(page)["rows"]]
-    assert texts == [
-        doc.text for doc in docs
-    ]  # the script finds them by their place among those given
+    # The script finds them by their place among those given
+    assert texts == [doc.text for doc in docs]
     page = visual.render(docs, options={"order": "given"})
     assert (
         heads(page, "row") == heads(page, "col") == [0, 1, 2, 3, 4] and "side by side" not in page

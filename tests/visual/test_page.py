@@ -1,4 +1,6 @@
-"""What all pictures share: escaping, a page by itself, ids, notebooks, and colours that can be read."""
+"""What all pictures share: escaping, a page by itself, ids, notebooks, and colours that can be
+read.
+"""
 
 import re
 
@@ -8,7 +10,10 @@ from made_pages import data_of, made, read
 from spacy_sbert import visual
 from spacy_sbert.visual.page import DARK, DARK_LABELS, LIGHT, LIGHT_LABELS, STEPS, _ink, _scale
 
-EVIL = "</script><script>alert(1)</script><!-- \"quoted\" 'x' & <img src=x onerror=alert(2)> \u202e\u2028 ]]> $x$"
+EVIL = (
+    "</script><script>alert(1)</script><!-- \"quoted\" 'x' & <img src=x onerror=alert(2)> "
+    "\u202e\u2028 ]]> $x$"
+)
 STYLES = ("heatmap", "map")
 
 
@@ -24,7 +29,9 @@ def draw(style, text=EVIL, **settings):
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("page", [True, False])
 def test_texts_are_never_markup(style, page):
-    """The same elements and attributes whatever the text says, and the text itself where it is shown."""
+    """The same elements and attributes whatever the text says, and the text itself where it is
+    shown.
+    """
     evil, plain = (read(draw(style, text, page=page)) for text in (EVIL, "Plain as well."))
     names = [[(tag, sorted(values)) for tag, values in found.elements] for found in (evil, plain)]
     assert names[0] == names[1]
@@ -128,5 +135,6 @@ def test_colours_can_be_told_apart(stops, labels, page):
         )
     for colour in colours:
         assert _contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[_ink(colour)]) >= 4.58
-    assert min(_contrast(colour, page) for colour in labels) >= 3  # WCAG 1.4.11, of graphics
+    # WCAG 1.4.11, of graphics
+    assert min(_contrast(colour, page) for colour in labels) >= 3
     assert len(set(labels)) == len(labels) == 8

@@ -38,7 +38,9 @@ def test_refused(vectors, message):
 
 
 def test_tsne_of_few_and_of_many(monkeypatch):
-    """The others are placed among their neighbours, and none of them changes what the sample looks like."""
+    """The others are placed among their neighbours, and none of them changes what the sample looks
+    like.
+    """
     pytest.importorskip("sklearn")
     for n in (2, 5):
         points = tsne(RNG.normal(size=(n, 4)))

@@ -58,7 +58,9 @@ def test_labels():
 
 @pytest.mark.parametrize("kinds", [40, 48])
 def test_many_labels(kinds):
-    """Three texts of the last label, two of the one before, one of each other: the first of these have places left."""
+    """Three texts of the last label, two of the one before, one of each other: the first of these
+    have places left.
+    """
     labels = [*range(kinds), kinds - 1, kinds - 1, kinds - 2]
     docs = [
         made(f"Text {number}.", vector)
@@ -153,7 +155,8 @@ GARDEN = [
 
 def test_terms_by_hand():
     words = [["a", "a", "b"], ["b", "c", "c", "d"], ["d"]]
-    # groups 0 and 1 have 3 and 5 words, A = 4; tf: a 2, b 2, c 2, d 2; all have the idf log(1 + 4 / 2)
+    # groups 0 and 1 have 3 and 5 words, A = 4; tf: a 2, b 2, c 2, d 2; all have the idf log(1 + 4 /
+    # 2)
     assert class_terms(words, [0, 1, 1], 2) == [["a", "b"], ["c", "d", "b"]]
     assert class_terms(words, [0, 1, 1], 2, count=1) == [["a"], ["c"]]
     # a frequent term gives way to a rare one: 3 log(1 + 5 / 7) < 2 log(1 + 5 / 2)
@@ -174,9 +177,8 @@ def test_clusters_are_named_by_their_terms():
         ] == [0, 0, 1, 1]
     page = visual.render(GARDEN, "map", options={"labels": [0, 0, -1, -1]})
     assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
-    page = visual.render(
-        GARDEN, "map", options={"labels": ["0", "0", "-1", "-1"], "terms": True}
-    )  # from a table
+    # From a table
+    page = visual.render(GARDEN, "map", options={"labels": ["0", "0", "-1", "-1"], "terms": True})
     assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
     page = visual.render(GARDEN, "map", options={"labels": ["up", "up", "-1", "-1"], "terms": True})
     assert data_of(page)["names"] == ["up: coins, market", "-1: garden, tree, trees"]

@@ -1,4 +1,6 @@
-"""Similarity of arguments: AFS and the UKP aspect corpus, without training on them and learned from others."""
+"""Similarity of arguments: AFS and the UKP aspect corpus, without training on them and learned from
+others.
+"""
 
 import random
 from collections.abc import Sequence
@@ -34,13 +36,17 @@ _ASPECT_PLACE = DataFile(
     "https://github.com/UKPLab/acl2019-BERT-argument-classification-and-clustering",
 )
 _ASPECT_NOTE = (
-    "Labels as scores: DTORCD 0, NS 0, SS 1/2, HS 1. Reimers et al. 2019 oppose the first two to the last two; "
-    "Spearman's correlation depends on the order of the scores alone, Pearson's also on where SS stands."
+    "Labels as scores: DTORCD 0, NS 0, SS 1/2, HS 1. Reimers et al. 2019 oppose the first two to "
+    "the last two; "
+    "Spearman's correlation depends on the order of the scores alone, Pearson's also on where SS "
+    "stands."
 )
 
 
 class _FacetTask(PairsTask):
-    """AFS: pairs of arguments of three debates, graded from 0 (different topic) to 5 (completely equivalent)."""
+    """AFS: pairs of arguments of three debates, graded from 0 (different topic) to 5 (completely
+    equivalent).
+    """
 
     name, suite = "AFS", "arguments"
 
@@ -74,7 +80,8 @@ _CORPORA: tuple[PairsTask, ...] = (_FacetTask(), _ASPECT)
 
 
 N_FOLDS = 10
-FOLD_SEED = 0  # the folds are the same for all seeds of a training
+# The folds are the same for all seeds of a training
+FOLD_SEED = 0
 _Members = Sequence[tuple[str, ...]]
 
 
@@ -90,8 +97,8 @@ class Split:
 def split_folds(members: _Members, folds: int = N_FOLDS) -> list[Split]:
     """Shuffle the pairs, and leave out each fold in turn.
 
-    A pair that occurs twice, in either order of its arguments, may be in two folds: what is scored is then left out of
-    training. A single sentence may be on both sides.
+    A pair that occurs twice, in either order of its arguments, may be in two folds: what is scored
+    is then left out of training. A single sentence may be on both sides.
 
     members (n tuples of two strings): the pairs. folds (int): how many.
     RAISES (ValueError): if there are fewer than two folds, or more than pairs.
@@ -132,27 +139,33 @@ def split_topics(members: _Members, topics: Sequence[str]) -> list[Split]:
 
 
 def leave_out(name: str, members: _Members, test: Sequence[int]) -> Split:
-    """Return the split that scores `test` and trains on all other pairs without a sentence that is scored."""
+    """Return the split that scores `test` and trains on all other pairs without a sentence that is
+    scored.
+    """
     scored = {text for i in test for text in members[i]}
     train = (i for i, pair in enumerate(members) if scored.isdisjoint(pair))
     return Split(name, tuple(train), tuple(sorted(test)))
 
 
-_PENALTIES = (0.1, 1.0, 10.0)  # C
-_WIDTHS = (0.3, 1.0)  # gamma times the number of features
+# C
+_PENALTIES = (0.1, 1.0, 10.0)
+# Gamma times the number of features
+_WIDTHS = (0.3, 1.0)
 
 
 def fit_support_vectors(train: Part, seed: int) -> Predict:
     """Fit a support vector regressor with the radial kernel exp(-gamma |x - y|^2) to graded pairs.
 
-    Features and gold scores are brought to mean 0 and deviation 1 by those of train. C is one of 0.1, 1 and 10, and
-    gamma 0.3 or 1 over the number of features, by the least mean squared error in three folds of train; epsilon is 0.1.
+    Features and gold scores are brought to mean 0 and deviation 1 by those of train. C is one of
+    0.1, 1 and 10, and gamma 0.3 or 1 over the number of features, by the least mean squared error
+    in three folds of train; epsilon is 0.1.
 
     train (Part): what it is fitted to. seed (int): of the folds.
-    RETURNS (Callable): features, float (m, 2 width), to similarities on the scale of the gold scores, float (m,).
+    RETURNS (Callable): features, float (m, 2 width), to similarities on the scale of the gold
+        scores, float (m,).
     RAISES (ImportError): without scikit-learn.
-    SOURCE: Misra et al. 2016, Measuring the Similarity of Sentential Arguments in Dialogue, section 4, with features of
-        its own of the pairs.
+    SOURCE: Misra et al. 2016, Measuring the Similarity of Sentential Arguments in Dialogue, section
+        4, with features of its own of the pairs.
     """
     selection, pairwise, preprocessing, svm = (
         sklearn_module(f"sklearn.{name}", "A learned similarity")
@@ -162,9 +175,8 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
     scaler = preprocessing.StandardScaler().fit(features)
     x, middle, spread = scaler.transform(features), gold.mean(), gold.std() or 1.0
     y = (gold - middle) / spread
-    distances = (
-        pairwise.euclidean_distances(x, squared=True) / x.shape[1]
-    )  # once for all settings and folds
+    # Once for all settings and folds
+    distances = pairwise.euclidean_distances(x, squared=True) / x.shape[1]
 
     def kernel(
         setting: tuple[float, float], rows: numpy.ndarray, at: numpy.ndarray
@@ -192,7 +204,8 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
     return predict
 
 
-_HELD_OUT = {  # what is left out at a time, and what is then not trained on
+# What is left out at a time, and what is then not trained on
+_HELD_OUT = {
     "folds": (
         f"{N_FOLDS} folds of the pairs",
         "A pair that is scored is not trained on; a single sentence may be.",
@@ -203,10 +216,11 @@ _HELD_OUT = {  # what is left out at a time, and what is then not trained on
 
 @dataclass(frozen=True)
 class _HeldOutArguments(VariedTask):
-    """Pairs of arguments, each scored by what is learned from the pairs of other folds, or of other topics: held.
+    """Pairs of arguments, each scored by what is learned from the pairs of other folds, or of other
+    topics: held.
 
-    SOURCE: Misra et al. 2016, section 4 (support vector regression); Reimers and Gurevych 2019, section 4.3 (both ways
-        to hold out).
+    SOURCE: Misra et al. 2016, section 4 (support vector regression); Reimers and Gurevych 2019,
+        section 4.3 (both ways to hold out).
     """
 
     name: str
@@ -241,12 +255,14 @@ TASKS: tuple[Task, ...] = (
 
 
 def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Json:
-    """Correlate learned similarities and the cosine with the gold scores of pairs that are held out in turn.
+    """Correlate learned similarities and the cosine with the gold scores of pairs that are held out
+    in turn.
 
     pairs (GradedPairs): all of them. splits: each pair is tested in one.
-    RETURNS (dict): see Task.run. Scores: both correlations of "svr", "learned" (ridge regression) and "cosine", of each
-        split, their mean and pooled; of the learned ones also the mean squared error. Moments and components are of the
-        training pairs of each split, for the cosine too.
+    RETURNS (dict): see Task.run. Scores: both correlations of "svr", "learned" (ridge regression)
+        and "cosine", of each split, their mean and pooled; of the learned ones also the mean
+        squared error. Moments and components are of the training pairs of each split, for the
+        cosine too.
     """
     names = {i: split.name for split in splits for i in split.test}
     held = replace(pairs, subset=[names[i] for i in range(len(pairs.gold))])
@@ -269,7 +285,8 @@ def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Js
         "primary": "svr.spearman.mean",
         "variants": variants,
         "intervals": held.intervals(firsts[0], settings, "svr"),
-        "predictions": held.with_gold(firsts[0]),  # of the first variant and seed
+        # Of the first variant and seed
+        "predictions": held.with_gold(firsts[0]),
         "notes": notes,
     }
 
@@ -293,7 +310,9 @@ def _predicted(
 
 
 def _vectors(pairs: GradedPairs, split: Split, run: Run) -> numpy.ndarray:
-    """Return both sides of all pairs, float (2, n, width), by a source that may learn from the training pairs."""
+    """Return both sides of all pairs, float (2, n, width), by a source that may learn from the
+    training pairs.
+    """
     seen = [side[i] for side in (pairs.first, pairs.second) for i in split.train]
     rows = run.encode([*pairs.first, *pairs.second], fit_on=seen)
     return rows.reshape(2, len(pairs.gold), -1)

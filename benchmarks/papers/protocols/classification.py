@@ -1,4 +1,6 @@
-"""Classification by logistic regression and by the MLP of SentEval, for every variant of the vectors."""
+"""Classification by logistic regression and by the MLP of SentEval, for every variant of the
+vectors.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,57 +30,65 @@ from .mlp import HELD, HIDDEN, predict_mlp
 from .variants import OWN, Variant, VariedTask, over_seeds, seeds_of, that_fit, variants_of
 
 _LR, _MLP = "lr", "mlp"
-_MLP_SEEDS = 3  # of the settings' seeds: more cost minutes and move a mean little
-_MLP_ROWS = 120_000  # with more to train on, in all folds together, one seed: each takes minutes
+# Of the settings' seeds: more cost minutes and move a mean little
+_MLP_SEEDS = 3
+# With more to train on, in all folds together, one seed: each takes minutes
+_MLP_ROWS = 120_000
 
 
 class _Trained(NamedTuple):
-    """A classifier trained in a fold, the labels it predicts of what is tested, and what was chosen in tuning."""
+    """A classifier trained in a fold, the labels it predicts of what is tested, and what was chosen
+    in tuning.
+    """
 
     variant: Variant
     classifier: str
-    seed: int  # of the classifier, or of the vectors
-    fold: int  # its number
+    # Of the classifier, or of the vectors
+    seed: int
+    # Its number
+    fold: int
     labels: numpy.ndarray
-    accuracy: float  # in tuning
+    # In tuning
+    accuracy: float
     chosen: object
 
 
 def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Json:
     """Train classifiers on vectors and count what they get right.
 
-    The features of a sentence are its vector u, those of a pair |u - v| and u * v. Moments and components of a variant
-    are taken of the vectors of each fold's training examples.
-    RETURNS (dict): see Task.run. Scores by classifier: accuracy, over all examples tested, and f1 if a label is the
-        positive one; of the MLP means over the first 3 seeds, or only the first with more than 120,000 training
-        examples. Beside them c and networks, what was chosen in each fold; protocol, how it was done; tuned, with
-        several normalizations, the one that is best for each classifier in its tuning in each fold, and its scores.
-    RAISES (ValueError): if there are too few examples or classes. (ImportError): if scikit-learn is not installed.
-    SOURCE: Conneau and Kiela 2018, SentEval, section 3; Eger et al. 2019, sections 3.2 and 3.3 (both classifiers,
-        normalization).
+    The features of a sentence are its vector u, those of a pair |u - v| and u * v. Moments and
+    components of a variant are taken of the vectors of each fold's training examples.
+    RETURNS (dict): see Task.run. Scores by classifier: accuracy, over all examples tested, and f1
+        if a label is the positive one; of the MLP means over the first 3 seeds, or only the first
+        with more than 120,000 training examples. Beside them c and networks, what was chosen in
+        each fold; protocol, how it was done; tuned, with several normalizations, the one that is
+        best for each classifier in its tuning in each fold, and its scores.
+    RAISES (ValueError): if there are too few examples or classes. (ImportError): if scikit-learn is
+        not installed.
+    SOURCE: Conneau and Kiela 2018, SentEval, section 3; Eger et al. 2019, sections 3.2 and 3.3
+        (both classifiers, normalization).
     """
     sklearn_module("sklearn", task)
     folds = make_folds(examples.places, examples.labels, task)
     smallest = min(folds, key=lambda fold: len(fold.train))
-    width = (
-        1 if run.settings.sizes == (OWN,) else vectors_of(examples, smallest, run).shape[2]
-    )  # of OWN any will do
+    # Of OWN any will do
+    width = 1 if run.settings.sizes == (OWN,) else vectors_of(examples, smallest, run).shape[2]
     settings, unfit = that_fit(run.settings, len(examples.texts[0]) * len(smallest.train), width)
     is_small = sum(len(fold.train) for fold in folds) <= _MLP_ROWS
     mlp_seeds = settings.seeds[: _MLP_SEEDS if is_small else 1]
     said = [*notes, *unfit]
     if _MLP in settings.classifiers and len(mlp_seeds) < len(settings.seeds):
         said.append(
-            f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to save time."
+            f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to "
+            "save time."
         )
     said += trained_on(task, settings)
     trained = _train(examples, folds, replace(run, settings=settings), mlp_seeds, task)
     first, gold = _predicted(
         examples, folds, [one for one in trained if one.variant == variants_of(settings)[0]]
     )
-    right = {
-        name: numpy.stack([labels == gold for labels in each]) for name, each in first.items()
-    }  # (seeds, tests)
+    # (seeds, tests)
+    right = {name: numpy.stack([labels == gold for labels in each]) for name, each in first.items()}
     accuracies = {
         f"{name}.accuracy": mean_of(values.mean(axis=0)) for name, values in right.items()
     }
@@ -144,7 +154,9 @@ def _train(
 def _predicted(
     examples: Examples, folds: Sequence[Fold], trained: Iterable[_Trained]
 ) -> tuple[dict[str, list[numpy.ndarray]], numpy.ndarray]:
-    """Return the labels that each classifier predicts with each seed of what is tested, and the gold ones."""
+    """Return the labels that each classifier predicts with each seed of what is tested, and the
+    gold ones.
+    """
     labels: dict[str, dict[int, numpy.ndarray]] = {}
     for one in trained:
         of_all = labels.setdefault(one.classifier, {}).setdefault(
@@ -173,7 +185,9 @@ def _summary(examples: Examples, folds: Sequence[Fold], trained: Iterable[_Train
 def _tuned(
     examples: Examples, folds: Sequence[Fold], trained: Sequence[_Trained], primary: str
 ) -> Json:
-    """Return the normalization with which each classifier is best in the tuning of each fold, and its scores."""
+    """Return the normalization with which each classifier is best in the tuning of each fold, and
+    its scores.
+    """
     by_fold: dict[tuple[str, int], dict[Variant, list[_Trained]]] = {}
     for one in trained:
         by_fold.setdefault((one.classifier, one.fold), {}).setdefault(one.variant, []).append(one)
@@ -201,7 +215,8 @@ def _protocol(
     held = "on dev" if DEV in splits else f"on 1/{HELD} of the training data, drawn by the seed"
     words = protocol_of(splits)
     words[_MLP] = (
-        f"{HIDDEN} rectified linear units; l2, dropout and the end of training chosen by the cross-entropy {held}; "
+        f"{HIDDEN} rectified linear units; l2, dropout and the end of training chosen by the "
+        f"cross-entropy {held}; "
         f"mean over the seeds {', '.join(map(str, mlp_seeds))}"
     )
     return {

@@ -1,4 +1,6 @@
-"""Similarities learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
+"""Similarities learned from graded pairs, beside the cosine: what vectors hold that the cosine does
+not show.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,17 +25,22 @@ from spacy_sbert.similarity import cosine, pearson
 
 from .variants import VariedTask, score_variants, that_fit, variants_of
 
-Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
+# Features (n, 2 width) and gold scores (n,)
+Part = tuple[numpy.ndarray, numpy.ndarray]
 Predict = Callable[[numpy.ndarray], numpy.ndarray]
-_STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularization, what is tuned
-_FOLDS = 5  # of the training data, if there are no others to tune on
+# Of the regularization, what is tuned
+_STRENGTHS = 10.0 ** numpy.arange(-1, 7)
+# Of the training data, if there are no others to tune on
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class _LearnedTask(VariedTask):
-    """A data set with a training split: a regressor is fitted to it, and scored beside the cosine on the same pairs.
+    """A data set with a training split: a regressor is fitted to it, and scored beside the cosine
+    on the same pairs.
 
-    splits: to train, to tune and to score on. Without the last the second is scored, and folds of the first tune.
+    splits: to train, to tune and to score on. Without the last the second is scored, and folds of
+        the first tune.
     """
 
     name: str
@@ -64,7 +71,10 @@ class _LearnedTask(VariedTask):
             parts[train], parts[tune[0]] if tune else None, parts[test], run, scores
         )
         tuned = tune[0] if tune else f"{_FOLDS} folds of {train}"
-        note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
+        note = (
+            f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not "
+            "zero-shot."
+        )
         return {
             **result,
             "counts": {split: len(part.gold) for split, part in parts.items()},
@@ -91,14 +101,16 @@ def _score_learned(
     run: Run,
     scores: tuple[int, int],
 ) -> Json:
-    """Correlate learned similarities and the cosine with gold scores, for every variant of the vectors.
+    """Correlate learned similarities and the cosine with gold scores, for every variant of the
+    vectors.
 
-    tune: what the strength is chosen by, and the other regressor stopped by; None for folds of train, and the first of
-        them. scores (int, int): the lowest and the highest of the data set.
-    RETURNS (dict): see Task.run. Scores: both correlations of "learned", ridge regression, "softmax", SentEval's
-        regressor, with the first seed, and "cosine"; of the learned ones also the mean squared error. With several
-        normalizations also tuned: the one with the least error of ridge regression on what is tuned on, and its scores.
-        Moments and components are of the vectors of train, for the cosine too: it is not that of the STS tasks.
+    tune: what the strength is chosen by, and the other regressor stopped by; None for folds of
+        train, and the first of them. scores (int, int): the lowest and the highest of the data set.
+    RETURNS (dict): see Task.run. Scores: both correlations of "learned", ridge regression,
+        "softmax", SentEval's regressor, with the first seed, and "cosine"; of the learned ones also
+        the mean squared error. With several normalizations also tuned: the one with the least error
+        of ridge regression on what is tuned on, and its scores. Moments and components are of the
+        vectors of train, for the cosine too: it is not that of the STS tasks.
     """
     pairs = (
         {"train": train, "test": test}
@@ -112,9 +124,8 @@ def _score_learned(
     }
     settings, notes = that_fit(run.settings, *rows["train"].shape)
     seed = settings.seeds[0]
-    each: list[
-        tuple[dict[str, numpy.ndarray], float]
-    ] = []  # what was predicted, and the error on what is tuned on
+    # What was predicted, and the error on what is tuned on
+    each: list[tuple[dict[str, numpy.ndarray], float]] = []
 
     def score(transform: Predict) -> Json:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
@@ -141,7 +152,8 @@ def _score_learned(
         return found
 
     variants = score_variants(settings, rows["train"], score)
-    predicted = each[0][0]  # of the first variant and seed
+    # Of the first variant and seed
+    predicted = each[0][0]
     statistics = {
         f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()
     }
@@ -166,15 +178,18 @@ def _score_learned(
 def fit_ridge(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float]:
     """Fit a similarity to graded pairs by ridge regression, which has the least mean squared error.
 
-    min_w sum_i (g_i - b - w . x_i)^2 + a ||w||^2, x the features of a pair, each less its mean, over its deviation in
-    training; a is the strength from 0.1 to 1e6 with the least mean squared error on what is tuned on. It is linear in
-    (|u - v|, u * v), so that it weighs the terms that the Manhattan distance and the dot product weigh alike.
+    min_w sum_i (g_i - b - w . x_i)^2 + a ||w||^2, x the features of a pair, each less its mean,
+    over its deviation in training; a is the strength from 0.1 to 1e6 with the least mean squared
+    error on what is tuned on. It is linear in (|u - v|, u * v), so that it weighs the terms that
+    the Manhattan distance and the dot product weigh alike.
 
-    train (Part): what it is fitted to. tune (Part): what a is chosen by; None for folds of train, drawn with the seed.
-    RETURNS (Callable, float): features, float (m, 2 width), to similarities, float (m,); and the mean squared error on
-        what is tuned on.
+    train (Part): what it is fitted to. tune (Part): what a is chosen by; None for folds of train,
+        drawn with the seed.
+    RETURNS (Callable, float): features, float (m, 2 width), to similarities, float (m,); and the
+        mean squared error on what is tuned on.
     RAISES (ImportError): without scikit-learn.
-    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned similarity beside the cosine.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned
+        similarity beside the cosine.
     """
     splits = _folds(train, seed) if tune is None else [(train, tune)]
     errors = numpy.mean([_squared_errors(fit, held) for fit, held in splits], axis=0)
@@ -191,7 +206,9 @@ def _folds(train: Part, seed: int) -> Iterator[tuple[Part, Part]]:
 
 
 def _squared_errors(train: Part, held: Part) -> numpy.ndarray:
-    """Return the mean squared error of each strength, fitted to one part, on another; float (strengths,)."""
+    """Return the mean squared error of each strength, fitted to one part, on another; float
+    (strengths,).
+    """
     x, gold = held
     return numpy.array([((predict(x) - gold) ** 2).mean() for predict in _ridge(train, _STRENGTHS)])
 
@@ -213,20 +230,25 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
 
 
 _BATCH = 64
-_PASSES = 50  # over the training data between two looks at the others
-_PATIENCE = 3  # looks without a higher correlation after which one more ends the training
+# Over the training data between two looks at the others
+_PASSES = 50
+# Looks without a higher correlation after which one more ends the training
+_PATIENCE = 3
 _MAX_PASSES = 1000
 
 
 def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: int) -> Predict:
-    """Fit a distribution over whole scores, from the lowest to the highest, to graded pairs: SentEval's regressor.
+    """Fit a distribution over whole scores, from the lowest to the highest, to graded pairs:
+    SentEval's regressor.
 
-    p = softmax(W x + b), the similarity r . p, r the whole scores; the mean squared error between p and the target
-    distribution, with Adam, rate 0.001, in batches of 64. After every 50 passes Pearson's correlation with the held-out
-    gold scores is taken; the weights are those with which it was highest, and training ends once it has not become
-    higher four times, or after 1000 passes.
-    SOURCE: Tai et al. 2015, section 4.2 (target distribution); Conneau and Kiela 2018, SentEval, section 3, whose code
-        has the squared error in place of the divergence, these numbers, and scores 1 to 5 for the STS benchmark too.
+    p = softmax(W x + b), the similarity r . p, r the whole scores; the mean squared error between p
+    and the target distribution, with Adam, rate 0.001, in batches of 64. After every 50 passes
+    Pearson's correlation with the held-out gold scores is taken; the weights are those with which
+    it was highest, and training ends once it has not become higher four times, or after 1000
+    passes.
+    SOURCE: Tai et al. 2015, section 4.2 (target distribution); Conneau and Kiela 2018, SentEval,
+        section 3, whose code has the squared error in place of the divergence, these numbers, and
+        scores 1 to 5 for the STS benchmark too.
     """
     generator = torch.Generator("cpu").manual_seed(seed)
     whole = numpy.arange(scores[0], scores[1] + 1)
@@ -234,7 +256,8 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
         torch.from_numpy(train[0].astype("float32")),
         torch.from_numpy(_target_distribution(train[1], whole)),
     )
-    shape, bound = (x.shape[1] + 1, targets.shape[1]), x.shape[1] ** -0.5  # the last row is b
+    # The last row is b
+    shape, bound = (x.shape[1] + 1, targets.shape[1]), x.shape[1] ** -0.5
     weights = (
         (torch.rand(shape, generator=generator, device="cpu") * 2 - 1) * bound
     ).requires_grad_()
@@ -268,5 +291,7 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
 
 
 def _target_distribution(gold: numpy.ndarray, whole: numpy.ndarray) -> numpy.ndarray:
-    """Return t_i = max(0, 1 - |y - i|) of each gold score y and whole score i, float32 (n, scores); its mean is y."""
+    """Return t_i = max(0, 1 - |y - i|) of each gold score y and whole score i, float32 (n, scores);
+    its mean is y.
+    """
     return numpy.maximum(0.0, 1.0 - numpy.abs(gold[:, None] - whole)).astype("float32")

@@ -1,4 +1,6 @@
-"""SentEval's probing tasks, also of X-Probe: their files, read as published, for the classifiers on the vectors."""
+"""SentEval's probing tasks, also of X-Probe: their files, read as published, for the classifiers on
+the vectors.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +22,11 @@ _SPLITS = {"tr": TRAIN, "va": DEV, "te": TEST}
 
 @dataclass(frozen=True)
 class ProbingTask(VariedTask):
-    """Accuracy of classifiers that tell a property of sentences from their vectors (Conneau et al. 2018, section 2).
+    """Accuracy of classifiers that tell a property of sentences from their vectors (Conneau et al.
+    2018, section 2).
 
-    file: what SentEval calls the file, and X-Probe the folder. official: examples by split, of SentEval's file.
+    file: what SentEval calls the file, and X-Probe the folder. official: examples by split, of
+        SentEval's file.
     """
 
     name: str
@@ -54,7 +58,8 @@ class ProbingTask(VariedTask):
         else:
             rows = [(path.stem, row) for path in paths for row in _x_probe_rows(path)]
             notes.append(
-                "Sentences of X-Probe, not of SentEval: cannot be compared with figures published for SentEval."
+                "Sentences of X-Probe, not of SentEval: cannot be compared with figures published "
+                "for SentEval."
             )
         names = _SPLITS
         if "tr" not in {split for split, _ in rows}:
@@ -68,7 +73,9 @@ class ProbingTask(VariedTask):
 
 
 def _probing_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Read SentEval's layout (Conneau et al. 2018): "split TAB label TAB sentence" a line, all splits in one file."""
+    """Read SentEval's layout (Conneau et al. 2018): "split TAB label TAB sentence" a line, all
+    splits in one file.
+    """
     for line, record in read_delimited(path, delimiter="\t"):
         split, label, sentence = pick(record, (0, 1, 2), ("split", "label", "sentence"), path, line)
         if split not in _SPLITS:

@@ -1,4 +1,6 @@
-"""Variants of the vectors that tasks score: sizes and normalizations, and the settings that name them."""
+"""Variants of the vectors that tasks score: sizes and normalizations, and the settings that name
+them.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +20,8 @@ OWN, _PCA, _UP = "own", "pca", "up"
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
 CLASSIFIERS = ("lr", "mlp")
 _ROUNDING = (
-    1e-6  # of the largest deviation: what float32 vectors leave of a number that never varies
+    # Of the largest deviation: what float32 vectors leave of a number that never varies
+    1e-6
 )
 
 
@@ -36,11 +39,12 @@ class UnfitSizeError(ValueError):
 class Variant:
     """Vectors at one size, then with one normalization.
 
-    normalization: "none"; "zscore", each number less its mean, over its standard deviation; "unit", length 1;
-        "zscore_unit", both in this order. A number that never varies is only centered.
-    size: "own"; "pca-D", the first D principal components; "up-D", random up-projection to D numbers.
-    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, sections 3.1 (size) and 3.3
-        (normalization); Poerner et al. 2020, section 4 (up-projection).
+    normalization: "none"; "zscore", each number less its mean, over its standard deviation; "unit",
+        length 1; "zscore_unit", both in this order. A number that never varies is only centered.
+    size: "own"; "pca-D", the first D principal components; "up-D", random up-projection to D
+        numbers.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, sections 3.1 (size)
+        and 3.3 (normalization); Poerner et al. 2020, section 4 (up-projection).
     """
 
     normalization: str = "none"
@@ -60,7 +64,8 @@ class Variant:
         ):
             return kind, int(number)
         raise ValueError(
-            f"Unknown size '{self.size}': expected own, pca-D or up-D (D at most {MAX_DIMENSIONS}), such as pca-128."
+            f"Unknown size '{self.size}': expected own, pca-D or up-D (D at most "
+            f"{MAX_DIMENSIONS}), such as pca-128."
         )
 
     def fits(self, rows: int, width: int) -> bool:
@@ -76,11 +81,12 @@ class Variant:
     def fit(self, rows: numpy.ndarray, seed: int) -> Transform:
         """Take moments and components of vectors, and return the transform to this variant.
 
-        rows (float (n, width)): all 2n rows of pairs compared by cosine; only training data if something is learned.
+        rows (float (n, width)): all 2n rows of pairs compared by cosine; only training data if
+            something is learned.
         seed (int): of an up-projection.
-        RETURNS (Callable): vectors, float (m, width), to this variant, (m, size): float64, or as they are if neither
-            size nor normalization changes them, as sentence-transformers compares them (see "Equal pairs" in
-            docs/evaluation.md).
+        RETURNS (Callable): vectors, float (m, width), to this variant, (m, size): float64, or as
+            they are if neither size nor normalization changes them, as sentence-transformers
+            compares them (see "Equal pairs" in docs/evaluation.md).
         RAISES (UnfitSizeError): if the size cannot be had from this width or this number of rows.
         """
         if not self.fits(*rows.shape):
@@ -95,9 +101,8 @@ class Variant:
             return lambda vectors: vectors
         if kind == _UP:
             bound = rows.shape[1] ** -0.5
-            matrix = numpy.random.default_rng(seed).uniform(
-                -bound, bound, (wanted, rows.shape[1])
-            )  # d x d_j
+            # D x d_j
+            matrix = numpy.random.default_rng(seed).uniform(-bound, bound, (wanted, rows.shape[1]))
             return lambda vectors: vectors @ matrix.T
         mean, components = principal_components(rows)
         return lambda vectors: (vectors - mean) @ components.axes[:wanted].T
@@ -114,7 +119,9 @@ class Variant:
         return lambda vectors: unit_length((vectors - mean) / deviation)
 
     def entry(self, scores: Sequence[Json]) -> Json:
-        """Return the entry in results: the means of the scores of each seed, and if it is random the deviations."""
+        """Return the entry in results: the means of the scores of each seed, and if it is random
+        the deviations.
+        """
         means, deviations = over_seeds(scores)
         entry = {"normalization": self.normalization, "size": self.size, "scores": means}
         return {**entry, "deviation": deviations} if self.is_random else entry
@@ -123,7 +130,8 @@ class Variant:
 def over_seeds(each: Sequence[Any]) -> tuple[Any, Any]:
     """Return the means and the standard deviations of equal nests of numbers, leaf by leaf.
 
-    sqrt(sum_i (x_i - mean)^2 / (n - 1)), None for a single seed; both are None if a number is None for one seed.
+    sqrt(sum_i (x_i - mean)^2 / (n - 1)), None for a single seed; both are None if a number is None
+    for one seed.
     """
     if isinstance(each[0], dict):
         pairs = {key: over_seeds([scores[key] for scores in each]) for key in each[0]}
@@ -165,12 +173,15 @@ def score_variants(
 
 
 def that_fit(settings: Settings, rows: int, width: int) -> tuple[Settings, list[str]]:
-    """Return the settings without the sizes that so many vectors cannot be brought to, and a note on these."""
+    """Return the settings without the sizes that so many vectors cannot be brought to, and a note
+    on these.
+    """
     left = tuple(size for size in settings.sizes if Variant(size=size).fits(rows, width))
     gone = ", ".join(size for size in settings.sizes if size not in left)
     if not left:
         raise ValueError(
-            f"None of the sizes {gone} can be made from {rows} vectors of width {width}: up-D is at least as wide, "
+            f"None of the sizes {gone} can be made from {rows} vectors of width {width}: up-D is "
+            "at least as wide, "
             "and pca-D has at most the smaller number. Add the size own."
         )
     note = f"Not measured, of {rows} vectors of width {width}: {gone}."
@@ -181,7 +192,9 @@ class VariedTask(Task):
     """A task that scores every variant of the vectors, and knows both classifiers."""
 
     def check(self, settings: Settings) -> None:
-        """Check the settings. RAISES (ValueError): for an unknown normalization, size or classifier."""
+        """Check the settings. RAISES (ValueError): for an unknown normalization, size or
+        classifier.
+        """
         for name, known in (("normalizations", NORMALIZATIONS), ("classifiers", CLASSIFIERS)):
             values = getattr(settings, name)
             if not {*values} <= {*known}:
@@ -190,14 +203,15 @@ class VariedTask(Task):
                     f"The {name} of the evaluation are '{given}': expected some of {expected}."
                 )
         for variant in variants_of(settings):
-            _ = variant.target  # an unknown size is an error
+            # An unknown size is an error
+            _ = variant.target
 
 
 class EveryVariant(VariedTask):
     """A task of plain vectors, which all are encoded at once, for every variant of them.
 
-    Moments and components are taken of all of them: of pairs, of all 2n rows. Intervals and predictions are of the
-    first variant and seed.
+    Moments and components are taken of all of them: of pairs, of all 2n rows. Intervals and
+    predictions are of the first variant and seed.
     """
 
     def __init__(self, task: Task):
@@ -239,6 +253,5 @@ def _varied(run: Run, variant: Variant, seed: int) -> Callable[..., numpy.ndarra
     return encode
 
 
-TASKS = tuple(
-    EveryVariant(task) for task in sts.TASKS if task.suite != "nli"
-)  # whose heads have their own vectors
+# Whose heads have their own vectors
+TASKS = tuple(EveryVariant(task) for task in sts.TASKS if task.suite != "nli")

@@ -14,24 +14,33 @@ from ..results import Json, intervals_of, mean_of
 from ..task import Run, Settings, as_they_are, indices_by_name
 
 ALL, TRAIN, DEV, TEST = "all", "train", "dev", "test"
-_OUTER_FOLDS = 10  # of tasks without a test split
-_INNER_FOLDS = 5  # of training data without a dev split, to choose C
-_FOLD_SEED = 1111  # SentEval's
-_C_GRID = tuple(2.0**power for power in range(-2, 4))  # SentEval's for logistic regression
+# Of tasks without a test split
+_OUTER_FOLDS = 10
+# Of training data without a dev split, to choose C
+_INNER_FOLDS = 5
+# SentEval's
+_FOLD_SEED = 1111
+# SentEval's for logistic regression
+_C_GRID = tuple(2.0**power for power in range(-2, 4))
 _C_MANY = 8.0
-_MANY = 100  # classes
+# Classes
+_MANY = 100
 _TOLERANCE = (
-    1e-4  # the largest gradient of a weight at which logistic regression stops: scikit-learn's
+    # The largest gradient of a weight at which logistic regression stops: scikit-learn's
+    1e-4
 )
-_FALLEN = 0.01  # and to which part of the first one it has to fall; see _tolerance
-Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]  # what to fit and what to score, each time
+# And to which part of the first one it has to fall; see _tolerance
+_FALLEN = 0.01
+# What to fit and what to score, each time
+Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]
 
 
 @dataclass(frozen=True)
 class Examples:
     """Labelled sentences or pairs.
 
-    texts (n tuples of one or two strings), labels (str (n,)), places: the indices of each split, "all", or "train",
+    texts (n tuples of one or two strings), labels (str (n,)), places: the indices of each split,
+        "all", or "train",
     "dev" and "test". positive (str): the label whose F1 is reported, if any.
     """
 
@@ -55,7 +64,10 @@ class Examples:
 
 @dataclass(frozen=True)
 class Fold:
-    """Indices of examples, int (n,) each; tuning: what to fit and what to score within train, to choose settings."""
+    """Indices of examples, int (n,) each.
+
+    tuning: what to fit and what to score within train, to choose settings.
+    """
 
     train: numpy.ndarray
     test: numpy.ndarray
@@ -66,9 +78,11 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     """Train logistic regression on vectors and count what it gets right.
 
     The features of a sentence are its vector u, those of a pair |u - v| and u * v.
-    RETURNS (dict): see Task.run. Scores of "lr": accuracy, over all examples tested, and f1 if a label is the positive
-        one. Beside them c, what was chosen in each fold; protocol, how it was done.
-    RAISES (ValueError): if there are too few examples or classes. (ImportError): if scikit-learn is not installed.
+    RETURNS (dict): see Task.run. Scores of "lr": accuracy, over all examples tested, and f1 if a
+        label is the positive one. Beside them c, what was chosen in each fold; protocol, how it was
+        done.
+    RAISES (ValueError): if there are too few examples or classes. (ImportError): if scikit-learn is
+        not installed.
     SOURCE: Conneau and Kiela 2018, SentEval, section 3.
     """
     sklearn_module("sklearn", task)
@@ -133,10 +147,11 @@ def scores_of(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | Non
 def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task: str) -> list[Fold]:
     """Decide how to train, to tune and to test, by the splits that there are.
 
-    "all": ten stratified folds are each tested once; "train" and "test": tuned by five stratified folds of train;
-    "train", "dev" and "test": tuned on dev.
-    SOURCE: Conneau and Kiela 2018, SentEval, section 3.1. Its code has as many inner folds as outer ones, C from 2^-1
-        to 2^5 where there is a test split but no dev split, and reports the mean of the folds.
+    "all": ten stratified folds are each tested once; "train" and "test": tuned by five stratified
+    folds of train; "train", "dev" and "test": tuned on dev.
+    SOURCE: Conneau and Kiela 2018, SentEval, section 3.1. Its code has as many inner folds as outer
+        ones, C from 2^-1 to 2^5 where there is a test split but no dev split, and reports the mean
+        of the folds.
     """
 
     def split(at: numpy.ndarray, folds: int) -> Halves:
@@ -171,14 +186,18 @@ def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
     needed, (fewest, rarest) = max(folds, 2), min(zip(counts, names, strict=True))
     if len(names) < 2 or fewest < needed:
         raise ValueError(
-            f"{task}: the training examples have {len(names)} labels, the rarest, '{rarest}', {fewest} times. Expected "
+            f"{task}: the training examples have {len(names)} labels, the rarest, '{rarest}', "
+            f"{fewest} times. Expected "
             f"two labels or more, each at least {needed} times: once for each fold."
         )
 
 
 def protocol_of(splits: Collection[str]) -> dict[str, str]:
     """Describe in words how logistic regression is trained, tuned and tested, for results."""
-    folds = f"{_OUTER_FOLDS} stratified folds, shuffled with seed {_FOLD_SEED}; accuracy over all examples"
+    folds = (
+        f"{_OUTER_FOLDS} stratified folds, shuffled with seed {_FOLD_SEED}; accuracy over all "
+        "examples"
+    )
     tuned = (
         "on dev"
         if DEV in splits
@@ -194,25 +213,30 @@ def protocol_of(splits: Collection[str]) -> dict[str, str]:
 def predict_lr(
     rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, *, compare: bool = False
 ) -> tuple[numpy.ndarray, float, Any]:
-    """Fit logistic regression; return the labels predicted, str (tests,), the mean accuracy in tuning, and C.
+    """Fit logistic regression.
 
-    C is from 2^-2 to 2^3, the smallest of those with the highest accuracy; 8 with more than 100 classes, where each fit
-    takes minutes. compare: whether the accuracy is needed even if there is no C to choose.
+    Return the labels predicted, str (tests,), the mean accuracy in tuning, and C.
+
+    C is from 2^-2 to 2^3, the smallest of those with the highest accuracy; 8 with more than 100
+    classes, where each fit takes minutes. compare: whether the accuracy is needed even if there is
+    no C to choose.
     """
     linear_model = sklearn_module("sklearn.linear_model", "Logistic regression")
     grid = _C_GRID if len(set(labels[fold.train])) <= _MANY else (_C_MANY,)
 
-    def fit(c: float, at: numpy.ndarray) -> Any:  # noqa: ANN401 (LogisticRegression, which is not imported here)
+    def fit(c: float, at: numpy.ndarray) -> Any:
         model = linear_model.LogisticRegression(
             max_iter=1000, C=c, tol=_tolerance(rows[at], labels[at])
         )
-        with warnings.catch_warnings():  # of too few steps: their number is part of the protocol
+        # Of too few steps: their number is part of the protocol
+        with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=UserWarning, module="sklearn")
             return model.fit(rows[at], labels[at])
 
     accuracies = numpy.zeros(len(grid))
     if len(grid) > 1 or compare:
-        # never from the solution of another C: the solver would stop near it, and prefer another C than scikit-learn
+        # never from the solution of another C: the solver would stop near it, and prefer another C
+        # than scikit-learn
         each = [
             [fit(c, train).score(rows[dev], labels[dev]) for train, dev in fold.tuning]
             for c in grid
@@ -225,7 +249,8 @@ def predict_lr(
 def _tolerance(rows: numpy.ndarray, labels: numpy.ndarray) -> float:
     """Return the largest gradient of a weight at which logistic regression may stop.
 
-    scikit-learn's 1e-4 is of the mean loss, whose gradient is below it from the start if classes are many or numbers
+    scikit-learn's 1e-4 is of the mean loss, whose gradient is below it from the start if classes
+    are many or numbers
     small: it would stop before its first step, and predict one class for all. So, with K labels,
 
     min(1e-4, 0.01 max_kj |1/n sum_i (1/K - [y_i = k]) x_ij|)
@@ -233,5 +258,6 @@ def _tolerance(rows: numpy.ndarray, labels: numpy.ndarray) -> float:
     names, classes = numpy.unique(labels, return_inverse=True)
     sums = numpy.zeros((len(names), rows.shape[1]))
     numpy.add.at(sums, classes, rows)
-    first = numpy.abs(sums.sum(axis=0) / len(names) - sums).max() / len(rows)  # at weights of zero
+    # At weights of zero
+    first = numpy.abs(sums.sum(axis=0) / len(names) - sums).max() / len(rows)
     return float(min(_TOLERANCE, _FALLEN * first))

@@ -33,7 +33,8 @@ def labelled(
 def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
     """Read MR, CR, SUBJ or MPQA (Conneau and Kiela 2018, section 3.1): a sentence a line, all of one label.
 
-    A blank line is a row with the empty text: CR has some, and its official count of sentences includes them.
+    A blank line is a row with the empty text: CR has some, and its official count of sentences
+    includes them.
     """
     for line, text in read_lines(path):
         yield (
@@ -70,16 +71,16 @@ def _paraphrase_rows(path: Path) -> Iterator[Row]:
 SENTEVAL = "https://github.com/facebookresearch/SentEval"
 
 
-_File = tuple[
-    str, DataFile, Callable[[Path], Iterable[Row]]
-]  # a split, its place, and how it is read
+# A split, its place, and how it is read
+_File = tuple[str, DataFile, Callable[[Path], Iterable[Row]]]
 
 
 @dataclass(frozen=True)
 class TransferTask(Task):
     """Accuracy of logistic regression that is trained on vectors, as SentEval trains it.
 
-    files: all files of all splits. official: examples by split, blank lines included. positive: see Examples.
+    files: all files of all splits. official: examples by split, blank lines included. positive: see
+        Examples.
     """
 
     name: str

@@ -20,16 +20,23 @@ from ..results import Json
 from ..task import MissingData, Run, Settings, Task, as_they_are
 from .sts import BENCHMARK
 
-_BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
+# sentence-transformers' default, and of the batches of precision = "reference"
+_BATCH_SIZE = 32
 _NAIVE, _SMART, _OWN = "naive", "smart", "own"
-_WAYS = "naive: padded batches in the order of the files, float32; smart: sorted by length, too; own: as it encodes."
+_WAYS = (
+    "naive: padded batches in the order of the files, float32; smart: sorted by length, too; own: "
+    "as it encodes."
+)
 
 
 @dataclass(frozen=True)
 class _SpeedTask(Task):
-    """Sentences and wordpieces a second, from text to vector, tokenization included; the median of several runs.
+    """Sentences and wordpieces a second, from text to vector, tokenization included.
 
-    See _WAYS. A first batch of each way is not timed. Without a transformer of this package there is only the own way.
+    The median of several runs.
+
+    See _WAYS. A first batch of each way is not timed. Without a transformer of this package there
+    is only the own way.
     sentences: spread evenly over those that are there.
     SOURCE: Reimers and Gurevych 2019, section 7 (Table 7, with and without smart batching).
     """
@@ -111,7 +118,10 @@ TASKS: tuple[Task, ...] = (_SpeedTask(),)
 
 
 def _encoders_of(nlp: Language) -> list[Any]:
-    """Return the encoders of this package in a pipeline that read wordpieces; one that pipes share counts once."""
+    """Return the encoders of this package in a pipeline that read wordpieces.
+
+    One that pipes share counts once.
+    """
     models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
     nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
     return [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
@@ -130,7 +140,8 @@ def _count_wordpieces(nlp: Language, texts: Sequence[str]) -> int:
 def machine() -> dict[str, str | int | None]:
     """Return what a speed depends on beside the pipeline: device, processor, and threads of PyTorch."""
     on_gpu = isinstance(get_current_ops(), CupyOps)
-    file = Path("/proc/cpuinfo")  # Python alone does not know the model of the processor on Linux
+    # Python alone does not know the model of the processor on Linux
+    file = Path("/proc/cpuinfo")
     lines = file.read_text(encoding="utf8").splitlines() if file.is_file() else []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     cpu = next(named, "") or platform.processor() or platform.machine()
@@ -139,7 +150,10 @@ def machine() -> dict[str, str | int | None]:
 
 
 def _time(source: Source, texts: Sequence[str], way: str) -> float:
-    """Return the seconds from texts to vectors; other ways than the own have padded batches, precision "reference"."""
+    """Return the seconds from texts to vectors.
+
+    Other ways than the own have padded batches, precision "reference".
+    """
     nlp = source.pipeline if way != _OWN and isinstance(source, PipelineSource) else None
     shims = (
         [] if nlp is None else [node.shim for node in _encoders_of(nlp) if hasattr(node, "shim")]

@@ -1,4 +1,7 @@
-"""Similarity without training on it: STS12 to STS16, the STS benchmark, SICK; triplets; labels by a pipeline's head."""
+"""Similarity without training on it: STS12 to STS16, the STS benchmark, SICK.
+
+Triplets; labels by a pipeline's head.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,7 +43,10 @@ _SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]
     "dot": lambda u, v: (u * v).sum(axis=1),
 }
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
-TRAINED = "The encoder was trained on {}, which shares pairs or sources with this set: this score is not zero-shot."
+TRAINED = (
+    "The encoder was trained on {}, which shares pairs or sources with this set: this score is "
+    "not zero-shot."
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,9 @@ class GradedPairs:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], low: float, high: float) -> "GradedPairs":
-        """Return the pairs of a reader, whose scores are from 0 to 1; the topic, if they have one, is the sub-set.
+        """Return the pairs of a reader, whose scores are from 0 to 1.
+
+        The topic, if they have one, is the sub-set.
 
         low, high (float): the scores of the data set that 0 and 1 stand for.
         """
@@ -90,9 +98,9 @@ class GradedPairs:
     def correlations(self, predicted: numpy.ndarray) -> Json:
         """Return both correlations of what was predicted with the gold scores.
 
-        RETURNS (dict): by correlation: pooled, of all pairs of the set (as SBERT reports it); if there are sub-sets,
-            subsets, of each; mean, of them; weighted_mean, of them by their sizes (as SentEval reports it), None if one
-            is not defined.
+        RETURNS (dict): by correlation: pooled, of all pairs of the set (as SBERT reports it); if
+            there are sub-sets, subsets, of each; mean, of them; weighted_mean, of them by their
+            sizes (as SentEval reports it), None if one is not defined.
         SOURCE: Reimers and Gurevych 2019, section 4; Conneau and Kiela 2018, SentEval, section 3.
         """
         scores: Json = {}
@@ -127,13 +135,12 @@ class GradedPairs:
             "pooled": resample(spearman_of(predicted, self.gold), len(predicted), resamples, seed)
         }
         if len(self.places) > 1:
+            # A seed of its own, also if sizes are equal
             each = [
                 resample(
                     spearman_of(predicted[at], self.gold[at]), len(at), resamples, (seed, place)
                 )
-                for place, at in enumerate(
-                    self.places.values()
-                )  # a seed of its own, also if sizes are equal
+                for place, at in enumerate(self.places.values())
             ]
             drawn.update(
                 (f"subsets.{name}", values) for name, values in zip(self.places, each, strict=True)
@@ -172,9 +179,11 @@ class PairsTask(Task):
 class GradedTask(PairsTask):
     """One split of a data set of graded pairs.
 
-    place, official: where it lies, and how many pairs it officially has. read, low, high: gives the rows of a file, and
-        the scores that 0 and 1 stand for. trained: how the names of training data begin that touch the set.
-    notes: what to say beside its scores. otherwise: notes unless the encoder is known to have seen it.
+    place, official: where it lies, and how many pairs it officially has. read, low, high: gives the
+        rows of a file, and the scores that 0 and 1 stand for. trained: how the names of training
+        data begin that touch the set.
+    notes: what to say beside its scores. otherwise: notes unless the encoder is known to have seen
+        it.
     """
 
     name: str
@@ -234,7 +243,8 @@ SUBSETS = {
         "question-question": 209,
     },
 }
-_SMT = "SMT", 750  # a sub-set of STS13 that is taken if it is there: the LDC licenses its texts
+# A sub-set of STS13 that is taken if it is there: the LDC licenses its texts
+_SMT = "SMT", 750
 # What the official archives unpack to, from 2012 on.
 _UNPACKED = (
     "test-gold",
@@ -244,7 +254,10 @@ _UNPACKED = (
     "sts2016-english-with-gs-v1.0",
 )
 _TRAINED_ON = ("sts", "glue")
-_OVERLAP = "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this score is not zero-shot."
+_OVERLAP = (
+    "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this "
+    "score is not zero-shot."
+)
 
 
 @dataclass(frozen=True)
@@ -265,9 +278,8 @@ class _YearTask(PairsTask):
         found = []
         for name, count in (*SUBSETS[self.year].items(), *([_SMT] if self.year == 13 else [])):
             official = folder / f"STS20{self.year}.input.{name}.txt"
-            prefix = (
-                f"STS20{self.year}" if official.is_file() else "STS"
-            )  # STS16's own names begin with the year
+            # STS16's own names begin with the year
+            prefix = f"STS20{self.year}" if official.is_file() else "STS"
             sentences, gold = (folder / f"{prefix}.{kind}.{name}.txt" for kind in ("input", "gs"))
             missing = [file for file in (sentences, gold) if not file.is_file()]
             if not missing:
@@ -280,8 +292,14 @@ class _YearTask(PairsTask):
         subsets = self._subsets(run.root)
         notes = []
         if self.year == 13:
-            with_smt = "With the sub-set SMT, which SentEval leaves out: figures without it are of other pairs."
-            without = "Without the sub-set SMT of 750 pairs, which is not there: its texts are licensed by the LDC."
+            with_smt = (
+                "With the sub-set SMT, which SentEval leaves out: figures without it are of other "
+                "pairs."
+            )
+            without = (
+                "Without the sub-set SMT of 750 pairs, which is not there: its texts are licensed "
+                "by the LDC."
+            )
             notes.append(with_smt if _SMT[0] in {name for name, *_ in subsets} else without)
         rows: list[tuple[str, str, float, str]] = []
         for name, official, sentences, gold in subsets:
@@ -298,7 +316,8 @@ def _read_subset(sentences_file: Path, gold: Path) -> list[tuple[str, str, float
     sentences, scores = list(read_lines(sentences_file)), list(read_lines(gold))
     if len(sentences) != len(scores):
         raise ValueError(
-            f"{sentences_file} has {len(sentences)} lines, {gold} has {len(scores)}: expected one score, or a blank "
+            f"{sentences_file} has {len(sentences)} lines, {gold} has {len(scores)}: expected one "
+            "score, or a blank "
             "line, for each pair."
         )
     pairs = []
@@ -345,7 +364,8 @@ class _TripletTask(Task):
 
     name = "wikisec"
     suite = "triplets"
-    official = 222_957  # of the test set of Ein Dor et al. 2018
+    # Of the test set of Ein Dor et al. 2018
+    official = 222_957
     place = DataFile(
         tuple(
             f"{folder}/test.csv"
@@ -375,10 +395,12 @@ class _TripletTask(Task):
         accuracy = {"euclidean.accuracy": mean_of(right["euclidean"])}
         settings = run.settings
         notes = settings.touched("The encoder was trained on {}.", "wiki")
-        notes += check_count(len(read), path, self.official)  # samples of it are in use
+        # Samples of it are in use
+        notes += check_count(len(read), path, self.official)
         if equal:
             notes.append(
-                f"{equal} triplets with two equal sentences are left out; the official number includes them."
+                f"{equal} triplets with two equal sentences are left out; the official number "
+                "includes them."
             )
         return {
             "counts": {"test": n},
@@ -394,7 +416,10 @@ class _TripletTask(Task):
 
 @dataclass(frozen=True)
 class _LabelTask(Task):
-    """Accuracy of the head of an `sbert` pipe on the labels of pairs; pairs without consensus do not count."""
+    """Accuracy of the head of an `sbert` pipe on the labels of pairs.
+
+    Pairs without consensus do not count.
+    """
 
     name: str
     place: DataFile
@@ -412,7 +437,8 @@ class _LabelTask(Task):
             hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for pipe in pipes
         ):
             raise MissingData(
-                "The pipeline has no trained classification head: to label pairs, train an 'sbert' pipe with "
+                "The pipeline has no trained classification head: to label pairs, train an "
+                "'sbert' pipe with "
                 "spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
             )
         path, settings = self.place.find(run.root), run.settings
@@ -423,7 +449,8 @@ class _LabelTask(Task):
             raise MissingData(f"The pipeline's head knows none of the labels of {path.name}.")
         about = self.name.lower().partition("-")[0]
         notes += settings.touched("The head or the encoder was trained on {}.", about, "allnli")
-        right = numpy.arange(n) < round(accuracy * n)  # the order of the pairs does not matter
+        # The order of the pairs does not matter
+        right = numpy.arange(n) < round(accuracy * n)
         return {
             "counts": {"all": n},
             "primary": "accuracy",
@@ -458,7 +485,8 @@ TASKS: tuple[Task, ...] = (
     _nli_task("SNLI-test", "snli", "test", 9824),
     _nli_task("MultiNLI-dev-matched", "multinli", "dev_matched", 9815),
     _nli_task("MultiNLI-dev-mismatched", "multinli", "dev_mismatched", 9832),
-    _nli_task("MultiNLI-dev", "multinli", "dev", 9815 + 9832),  # both in one file
+    # Both in one file
+    _nli_task("MultiNLI-dev", "multinli", "dev", 9815 + 9832),
     *(
         _LabelTask(f"SICK-E-{split}", SICK[split].place, "sick", SICK[split].official)
         for split in ("trial", "test")

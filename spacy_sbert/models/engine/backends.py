@@ -25,16 +25,20 @@ from .packing import CPU_BUDGET, Batch, padded_batches, padded_inputs, ragged_ar
 if TYPE_CHECKING:
     from .int8 import Calibration
 
-ENOUGH = 2048  # wordpieces that a calibration by itself wants
+# Wordpieces that a calibration by itself wants
+ENOUGH = 2048
 GPU_BUDGET = 32768
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """Resolve the precision "auto" or "int8" for a device, "cpu" or "cuda"; others are returned as they are.
+    """Resolve the precision "auto" or "int8" for a device, "cpu" or "cuda".
 
-    "auto" is half precision if the device has its own arithmetic for it: bfloat16 on a CPU with AVX-512 BF16 or AMX and
-    on GPUs since Ampere, float16 on other GPUs, else float32. "int8" stays on CPUs where it is the fastest: with
-    AVX-512 VNNI but without AMX, whose products take less time than rounding. Elsewhere it is "auto".
+    Others are returned as they are.
+
+    "auto" is half precision if the device has its own arithmetic for it: bfloat16 on a CPU with
+    AVX-512 BF16 or AMX and on GPUs since Ampere, float16 on other GPUs, else float32. "int8" stays
+    on CPUs where it is the fastest: with AVX-512 VNNI but without AMX, whose products take less
+    time than rounding. Elsewhere it is "auto".
     """
     if precision == INT8 and device == "cpu" and has_int8_product() and not uses_amx():
         return INT8
@@ -54,11 +58,16 @@ def warn_of_slow(precision: str, device: str) -> None:
 class HFBackend:
     """A Hugging Face model of any kind, in evaluation mode, on rows of similar length."""
 
-    merges_equal = True  # equal windows are encoded once
-    in_parallel = False  # some models keep things of a pass that another thread would change
+    # Equal windows are encoded once
+    merges_equal = True
+    # Some models keep things of a pass that another thread would change
+    in_parallel = False
 
     def __init__(self, model: Network, *, pads: bool = True):
-        """Make a backend; pads (bool): whether rows of a pass may be padded, see loading.ignores_padding."""
+        """Make a backend.
+
+        pads (bool): whether rows of a pass may be padded, see loading.ignores_padding.
+        """
         self.model, self.pads = model, pads
 
     @property
@@ -71,7 +80,8 @@ class HFBackend:
         """Return the passes that encode some windows, int64 (k,), each of at most so many wordpieces."""
         return padded_batches(wordpieces.lengths, windows, budget, of_equal_length=not self.pads)
 
-    @torch.no_grad()  # in inference mode training could not use what some models keep of a pass
+    # In inference mode training could not use what some models keep of a pass
+    @torch.no_grad()
     def encode(self, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
         """Return the states of a pass, float (rows * width, hidden)."""
         inputs = padded_inputs(self.model, wordpieces, self.device, rows)
@@ -81,8 +91,10 @@ class HFBackend:
             expected = getattr(self.model.config, "max_position_embeddings", None)
             if isinstance(expected, int) and rows.shape[1] > expected > 0:
                 raise ValueError(
-                    f"The encoder ({self.model.config.model_type}) cannot encode {rows.shape[1]} wordpieces at once: "
-                    f"it was made for {expected}. Set tokenizer_config = {{'model_max_length': {expected}}}."
+                    f"The encoder ({self.model.config.model_type}) cannot encode {rows.shape[1]} "
+                    "wordpieces at once: "
+                    f"it was made for {expected}. Set tokenizer_config = {{'model_max_length': "
+                    f"{expected}}}."
                 ) from error
             raise
 
@@ -99,9 +111,8 @@ class _ReferenceBackend(HFBackend):
         if not self.pads:
             return super().passes(wordpieces, windows, budget)
         n_characters: Any = wordpieces.n_characters
-        order = numpy.argsort(
-            -n_characters
-        )  # not stable, as there: texts of one length must come in the same order
+        # Not stable, as there: texts of one length must come in the same order
+        order = numpy.argsort(-n_characters)
         batches = [order[first : first + 32] for first in range(0, len(order), 32)]
         return [
             single_batch(wordpieces.lengths, batch, pads_left=wordpieces.pads_left)
@@ -117,13 +128,12 @@ def run(
 ) -> Iterator[TokenEmbeddings]:
     """Encode windows, each once, in whatever order is quick.
 
-    budget (int): the most wordpieces in a forward pass, padding included; 0 for what suits the device. It has no effect
-        on "reference", which has batches of its own.
+    budget (int): the most wordpieces in a forward pass, padding included; 0 for what suits the
+        device. It has no effect on "reference", which has batches of its own.
     """
     on_cpu = engine.device.type == "cpu"
-    if (
-        not budget
-    ):  # on a CPU a pass for each thread, as far as it is worth it: passes below 512 take longer
+    # On a CPU a pass for each thread, as far as it is worth it: passes below 512 take longer
+    if not budget:
         share = max(512, math.ceil(len(wordpieces.ids) / torch.get_num_threads()))
         budget = min(CPU_BUDGET, share) if on_cpu else GPU_BUDGET
     equal = (
@@ -156,9 +166,12 @@ def _equal_windows(wordpieces: TokenizedBatch) -> dict[int, list[int]]:
 
 
 class BackendCache:
-    """What was made of a model's weights for encoding, for as long as they stay the same; a copy has the calibration.
+    """What was made of a model's weights for encoding, for as long as they stay the same.
 
-    Updates and loading drop it; changes of the weights in place are noticed where PyTorch counts them.
+    A copy has the calibration.
+
+    Updates and loading drop it; changes of the weights in place are noticed where PyTorch counts
+    them.
 
     pads (bool): whether rows of a pass may be padded, see loading.ignores_padding.
     """
@@ -178,7 +191,8 @@ class BackendCache:
     ) -> Backend:
         """Return what encodes in a precision.
 
-        wordpieces (TokenizedBatch): to calibrate "int8" on, if they are ENOUGH; until then it is "auto".
+        wordpieces (TokenizedBatch): to calibrate "int8" on, if they are ENOUGH; until then it is
+            "auto".
         """
         calibration = None
         if precision == INT8 and is_packable(model) and model.device.type == "cpu":
@@ -190,7 +204,8 @@ class BackendCache:
             precision = resolve_precision("auto", model.device.type)
         weights = [(weight.data_ptr(), version_of(weight)) for weight in model.parameters()]
         key = (id(model), precision, id(calibration), weights)
-        made = self._made  # another thread may drop it
+        # Another thread may drop it
+        made = self._made
         if made is None or made[0] != key:
             with LOADING:
                 made = self._made
@@ -201,16 +216,21 @@ class BackendCache:
 
     def generation(self, model: Network) -> object:
         """Return an object that is replaced when the weights change: `is` tells whether they are still the same."""
-        if self._made is None:  # what encodes did not look at them
+        # What encodes did not look at them
+        if self._made is None:
             versions = _versions(model)
             if versions != self._seen:
                 self._seen, self._generation = versions, object()
         return self._generation
 
     def calibration(self, model: Network) -> "Calibration | None":
-        """Return the ranges that were found with a model's weights as they are; None if there are none."""
+        """Return the ranges that were found with a model's weights as they are.
+
+        None if there are none.
+        """
         versions, ranges = self._calibrated
-        if versions is None and ranges is not None:  # loaded or copied with them
+        # Loaded or copied with them
+        if versions is None and ranges is not None:
             self._calibrated = _versions(model), ranges
         elif versions != _versions(model):
             return None
@@ -219,11 +239,16 @@ class BackendCache:
     def calibrate(
         self, model: Network, wordpieces: TokenizedBatch, *, enough: int = 0
     ) -> "Calibration":
-        """Find and keep the ranges; see int8.calibrate. RAISES (ValueError): for a model that is not packable."""
+        """Find and keep the ranges; see int8.calibrate.
+
+        RAISES (ValueError): for a model that is not packable.
+        """
         if not is_packable(model):
             raise ValueError(
-                f"An encoder of class {type(model).__name__} is not calibrated: int8 is for the linear layers "
-                "of BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and MPNet, without adapters. "
+                f"An encoder of class {type(model).__name__} is not calibrated: int8 is for the "
+                "linear layers "
+                "of BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and MPNet, without "
+                "adapters. "
                 "Others encode as with precision = 'auto'."
             )
         from .int8 import calibrate  # noqa: PLC0415 (only int8 needs it)
@@ -233,7 +258,10 @@ class BackendCache:
         return ranges
 
     def drop(self, calibration: "Calibration | None" = None) -> None:
-        """Drop what was made: the weights are about to change, or did; calibration (Calibration): of the new ones."""
+        """Drop what was made: the weights are about to change, or did.
+
+        calibration (Calibration): of the new ones.
+        """
         self._made, self._calibrated, self._generation = None, (None, calibration), object()
 
 

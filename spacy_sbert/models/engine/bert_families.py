@@ -15,14 +15,17 @@ from ..loading import BUFFERS, Network, Source, odd_types
 from ..private_attributes import ACTIVATIONS
 from ..sbert_config import read_object
 
-Module: TypeAlias = Any  # a part of a model
+# A part of a model
+Module: TypeAlias = Any
+# The products of a layer; the heads' queries, keys and values are one
 LINEARS = (
     "heads",
     "mix",
     "widen",
     "narrow",
-)  # the products of a layer; the heads' queries, keys and values are one
-SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose channels differ most
+)
+# Those that read what layer norm gives, whose channels differ most
+SMOOTHED = ("heads", "widen")
 BERT = {
     "n_heads": "attention.self.num_attention_heads",
     "query": "attention.self.query",
@@ -55,7 +58,8 @@ DISTILBERT = {
     "key": "attention.k_lin",
     "value": "attention.v_lin",
     "drop_scores": "attention.dropout",
-    "mix": "attention.out_lin",  # without dropout behind it
+    # Without dropout behind it
+    "mix": "attention.out_lin",
     "norm_mixed": "sa_layer_norm",
     "widen": "ffn.lin1",
     "activate": "ffn.activation",
@@ -70,7 +74,8 @@ class _Family(NamedTuple):
 
     layers: str
     parts: dict[str, str]
-    counts_padding: bool = False  # whether positions begin behind padding_idx
+    # Whether positions begin behind padding_idx
+    counts_padding: bool = False
     has_pooler: bool = True
 
 
@@ -113,7 +118,10 @@ def activation_of(model: Network) -> str:
 
 
 def distance_bias(model: Network) -> torch.Tensor | None:
-    """Return what MPNet adds to the attention scores, float (buckets of distances, heads); None for the others."""
+    """Return what MPNet adds to the attention scores, float (buckets of distances, heads).
+
+    None for the others.
+    """
     return (
         model.encoder.relative_attention_bias.weight
         if FAMILIES[_class_of(model)].parts is MPNET
@@ -221,7 +229,8 @@ def _padding_idx(parts: dict[str, str], config: PretrainedConfig) -> int | None:
 def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters | None:
     """Return the weights of an encoder of FAMILIES, if its folder holds just those that its config describes.
 
-    RETURNS: None for any other folder, or with settings: loading.load_weights reads it, or says what is wrong with it.
+    RETURNS: None for any other folder, or with settings: loading.load_weights reads it, or says
+        what is wrong with it.
     """
     kind, file = (
         type(config).__name__.replace("Config", "Model"),
@@ -235,13 +244,13 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
     is_plain &= isinstance(names, list) and all(
         str(name).startswith(kind.removesuffix("Model")) for name in names
     )
+    # In which version 5 reads weights
     is_plain &= getattr(config, "dtype", None) in (
         None,
         torch.float32,
-    )  # in which version 5 reads weights
-    is_plain &= not any(
-        odd_types(read_object(source.folder / "config.json"), config)
-    )  # the class says what is wrong
+    )
+    # The class says what is wrong
+    is_plain &= not any(odd_types(read_object(source.folder / "config.json"), config))
     if family is None or not is_plain or not file.is_file():
         return None
     padding, n_heads = _padding_idx(FAMILIES[family].parts, config), config.num_attention_heads

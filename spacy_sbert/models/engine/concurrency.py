@@ -18,11 +18,12 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 _TOKENIZERS = "TOKENIZERS_PARALLELISM"
 
-LOADING = (
-    threading.RLock()
-)  # held while an encoder is loaded or built: from_pretrained is not made for several threads
-_STATE = threading.Condition()  # guards the lists of every EncoderUse, and _CHANGING
-_CHANGING: list[threading.Thread] = []  # those that change the weights of an encoder
+# Held while an encoder is loaded or built: from_pretrained is not made for several threads
+LOADING = threading.RLock()
+# Guards the lists of every EncoderUse, and _CHANGING
+_STATE = threading.Condition()
+# Those that change the weights of an encoder
+_CHANGING: list[threading.Thread] = []
 
 
 class TrainedElsewhereError(RuntimeError):
@@ -37,7 +38,10 @@ class _TrainingStep:
 
 
 class EncoderUse:
-    """The threads that use an encoder. While one trains it, others get a TrainedElsewhereError; a copy has no users."""
+    """The threads that use an encoder.
+
+    While one trains it, others get a TrainedElsewhereError; a copy has no users.
+    """
 
     def __init__(self) -> None:
         self._encoding: list[threading.Thread] = []
@@ -49,12 +53,16 @@ class EncoderUse:
 
     @contextmanager
     def encoding(self, *, alone: bool = False) -> Iterator[None]:
-        """Read the weights in a with block; alone (bool): whether to wait until no other thread encodes."""
+        """Read the weights in a with block.
+
+        alone (bool): whether to wait until no other thread encodes.
+        """
         me = threading.current_thread()
         with _STATE:
             if alone:
                 _STATE.wait_for(lambda: not _others(self._encoding))
-            if me not in self._encoding:  # what has begun continues
+            # What has begun continues
+            if me not in self._encoding:
                 _refuse(self._changing)
             self._encoding.append(me)
         try:
@@ -71,7 +79,8 @@ class EncoderUse:
         me = threading.current_thread()
         with _STATE:
             self.check_trainer()
-            self._changing.append(me)  # from now on others are refused
+            # From now on others are refused
+            self._changing.append(me)
             _CHANGING.append(me)
         try:
             with _STATE:
@@ -119,7 +128,8 @@ class EncoderUse:
 def _refuse(trainers: list[threading.Thread]) -> None:
     for thread in _others(trainers):
         raise TrainedElsewhereError(
-            f"Another thread ('{thread.name}') trains this encoder. Use it in that thread alone while it is "
+            f"Another thread ('{thread.name}') trains this encoder. Use it in that thread alone "
+            "while it is "
             "trained, or load the pipeline a second time."
         )
 
@@ -145,8 +155,9 @@ def _before_fork() -> None:
     _STATE.acquire()
     _STATE.wait_for(lambda: not _others(_CHANGING))
     LOADING.acquire()
-    # Tokenizers' own pool does not survive either: it stops by itself in a child, with a warning unless it is set.
-    os.environ.setdefault(_TOKENIZERS, "off")  # which hardly anyone sets by hand
+    # Tokenizers' own pool does not survive either: it stops by itself in a child, with a warning
+    # unless it is set. Which hardly anyone sets by hand
+    os.environ.setdefault(_TOKENIZERS, "off")
 
 
 def _release_in_parent() -> None:
@@ -161,9 +172,8 @@ def _release_in_child() -> None:
     _STATE.release()
     PROCESS_SETTINGS.release_in_child()
     torch.set_num_threads(1)
-    if (
-        "TOKENIZERS_PARALLELISM" in os.environ
-    ):  # if not, tokenizers does so itself; it would wait for the threads
+    # If not, tokenizers does so itself; it would wait for the threads
+    if "TOKENIZERS_PARALLELISM" in os.environ:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
@@ -198,7 +208,8 @@ def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
     started = threading.Barrier(n_threads + 1)
 
     def start() -> None:
-        torch.get_num_threads()  # a thread takes over the latest number when it first asks: not later, in place of 1
+        # A thread takes over the latest number when it first asks: not later, in place of 1
+        torch.get_num_threads()
         torch.set_num_threads(1)
         started.wait()
 
@@ -206,5 +217,6 @@ def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
     for _ in range(n_threads):
         pool.submit(start)
     started.wait()
-    torch.set_num_threads(n_threads)  # PyTorch gives the latest number to threads that start later
+    # PyTorch gives the latest number to threads that start later
+    torch.set_num_threads(n_threads)
     return pool

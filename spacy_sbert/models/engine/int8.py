@@ -27,13 +27,15 @@ _COUNT, _ROUNDED, _COSINE = "n_wordpieces", "is_rounded", "lowest_cosine"
 class Calibration:
     """The least and the greatest number of each channel, over some texts, and which products bear 8 bits."""
 
-    n_wordpieces: int  # of the texts, special ones included
-    ranges: dict[
-        str, torch.Tensor
-    ]  # for each of LINEARS float32 (layers, 2, width of its input), least and greatest
-    is_rounded: torch.Tensor  # bool (layers, products as LINEARS), which are in 8 bits
+    # Of the texts, special ones included
+    n_wordpieces: int
+    # For each of LINEARS float32 (layers, 2, width of its input), least and greatest
+    ranges: dict[str, torch.Tensor]
+    # Bool (layers, products as LINEARS), which are in 8 bits
+    is_rounded: torch.Tensor
     lowest_cosine: (
-        float  # of the mean states of one of the texts, with these products in 8 bits and without
+        # Of the mean states of one of the texts, with these products in 8 bits and without
+        float
     )
 
     def to_bytes(self) -> bytes:
@@ -50,7 +52,10 @@ class Calibration:
 
 
 def read_calibration(path: Path, model: Network) -> Calibration:
-    """Read what Calibration.to_bytes wrote. RAISES (ValueError): if the file is damaged, or of another model."""
+    """Read what Calibration.to_bytes wrote.
+
+    RAISES (ValueError): if the file is damaged, or of another model.
+    """
     try:
         found = load_file(path)
     except SafetensorError as error:
@@ -76,11 +81,14 @@ def read_calibration(path: Path, model: Network) -> Calibration:
 
 
 _SMOOTHING = 0.5
-_SMALLEST = 1e-5  # of channels that are zero on all texts
+# Of channels that are zero on all texts
+_SMALLEST = 1e-5
 _MAX_NOISE = (
-    0.05  # what is noisier (a ratio of signal to noise of 13 dB) is left out without a trial
+    # What is noisier (a ratio of signal to noise of 13 dB) is left out without a trial
+    0.05
 )
-MIN_COSINE = 0.99  # of a window's mean state with 8 bits to that without
+# Of a window's mean state with 8 bits to that without
+MIN_COSINE = 0.99
 
 
 class _Quantizer:
@@ -90,8 +98,8 @@ class _Quantizer:
 
     ranges: float32 (2, width), the least and the greatest number of each channel, see Calibration.
     factors: float32 (width,), f of each channel; None for 1.
-    SOURCE: Jacob et al. 2018, Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
-        Inference, section 2.1.
+    SOURCE: Jacob et al. 2018, Quantization and Training of Neural Networks for Efficient
+        Integer-Arithmetic-Only Inference, section 2.1.
     """
 
     def __init__(self, ranges: torch.Tensor, factors: torch.Tensor | None = None):
@@ -103,9 +111,8 @@ class _Quantizer:
             torch.full_like(least, self.scale) if factors is None else factors * self.scale
         )
         self._inverse = 1 / self._steps
-        self._shift = torch.tensor(
-            self.zero + 0.5, device=ranges.device
-        )  # what is left over is cut off
+        # What is left over is cut off
+        self._shift = torch.tensor(self.zero + 0.5, device=ranges.device)
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         return (
@@ -127,10 +134,12 @@ def _round_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 class _Int8Linear:
     """x W' + b, and the activation of it, from 8 bits of x and W.
 
-    weight: (out, in); bias: (out,); ranges: see _Quantizer; activation: see ACTIVATIONS, None for none.
+    weight: (out, in); bias: (out,); ranges: see _Quantizer; activation: see ACTIVATIONS, None for
+        none.
     smooth (bool): see _smoothed; what is rounded by the layer before has no factors.
     dtype (torch.dtype): of what it returns.
-    then (_Quantizer): of the layer that takes what this one gives, which is then given in 8 bits; None for a number.
+    then (_Quantizer): of the layer that takes what this one gives, which is then given in 8 bits;
+        None for a number.
     """
 
     def __init__(
@@ -192,21 +201,22 @@ def _smoothed(
     return weight * factors, _Quantizer(ranges, factors), factors
 
 
-_Place = tuple[int, str]  # a layer, and one of LINEARS
-_Measure = Callable[
-    [_Place, torch.Tensor, torch.Tensor], torch.Tensor
-]  # of the input (n, in) and output (n, out)
+# A layer, and one of LINEARS
+_Place = tuple[int, str]
+# Of the input (n, in) and output (n, out)
+_Measure = Callable[[_Place, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 @torch.no_grad()
 def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) -> Calibration:
     """Find ranges, and the products that bear 8 bits: the noisiest are left out until windows stay near what they were.
 
-    Where few channels are far greater than all others, as in the last product of some layers of MPNet, these are all
-    that 8 bits tell apart.
+    Where few channels are far greater than all others, as in the last product of some layers of
+    MPNet, these are all that 8 bits tell apart.
 
     enough (int): the first windows that have so many wordpieces are taken; 0 for all.
-    SOURCE: Dettmers et al. 2022, LLM.int8(): 8-bit Matrix Multiplication for Transformers at Scale, section 4.
+    SOURCE: Dettmers et al. 2022, LLM.int8(): 8-bit Matrix Multiplication for Transformers at Scale,
+        section 4.
     """
     engine, ends = PackedBert(model, torch.float32), numpy.cumsum(wordpieces.lengths)
     windows = numpy.arange(1 + numpy.searchsorted(ends[:-1], enough or ends[-1]))
@@ -243,10 +253,11 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
     noises = {place: _noise(*each.sum(0)) for place, each in measured.items()}
     noisiest = sorted(exact, key=lambda place: noises[place], reverse=True)
     n_too_noisy = sum(noise > _MAX_NOISE for noise in noises.values())
+    # At the last all of them
     for n_more in (
         0,
         *(2**k for k in range(1 + len(exact).bit_length())),
-    ):  # at the last all of them
+    ):
         left_out = noisiest[: n_too_noisy + n_more]
         found, _ = encode({**rounded, **{place: exact[place] for place in left_out}})
         lowest = float(torch.cosine_similarity(found, expected).min())
@@ -294,7 +305,10 @@ def _state_sums(
 
 
 def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> PackedBert:
-    """Return a PackedBert whose products are those of _Int8Linear, as far as they bear it; dtype: of the others."""
+    """Return a PackedBert whose products are those of _Int8Linear, as far as they bear it.
+
+    dtype: of the others.
+    """
     products = []
     for i, parts in enumerate(layers_of(model)):
         weights = weights_of(parts)
@@ -306,7 +320,8 @@ def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> P
             if not is_rounded:
                 found[name] = linear(*weights[name], dtype, activation)
                 continue
-            # The widening product writes 8 bits for the narrowing one, so that activations are never rounded twice.
+            # The widening product writes 8 bits for the narrowing one, so that activations are
+            # never rounded twice.
             narrow = found.get("narrow") if name == "widen" else None
             then = narrow.rounding if isinstance(narrow, _Int8Linear) else None
             ranges, smooth = calibration.ranges[name][i], name in SMOOTHED

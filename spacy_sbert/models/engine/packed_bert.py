@@ -20,10 +20,10 @@ def position_ids(
     """Return positions: columns, or for RoBERTa and MPNet those from padding + 1 on, spelled padding left out."""
     if padding is None:
         return columns
-    spelled = (
-        (ids == padding) & (windows >= 0)
-    ).long()  # whether there are any, a GPU would have to be asked
-    seen = spelled.cumsum(dim=1) - spelled  # before each place, in its row
+    # Whether there are any, a GPU would have to be asked
+    spelled = ((ids == padding) & (windows >= 0)).long()
+    # Before each place, in its row
+    seen = spelled.cumsum(dim=1) - spelled
     window_starts = torch.arange(ids.shape[1], device=ids.device) - columns
     positions = columns + padding + 1 - (seen - seen.gather(1, window_starts))
     return positions.masked_fill(ids == padding, padding)
@@ -36,7 +36,8 @@ def attention_bias(
 
     windows: int64 (rows, width), see PackedBert; by_distance: see distance_bias.
     RETURNS (dtype (rows, heads or 1, width, width)).
-    SOURCE: Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 2.1; in MPNet: Song et al. 2020.
+    SOURCE: Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 2.1; in MPNet:
+        Song et al. 2020.
     """
     same = windows[:, None, :, None] == windows[:, None, None, :]
     mask = torch.zeros(same.shape, dtype=dtype, device=windows.device).masked_fill_(
@@ -44,9 +45,8 @@ def attention_bias(
     )
     if by_distance is None:
         return mask
-    places = torch.arange(
-        windows.shape[1]
-    )  # in the row: windows are in one piece, distances in them are the same
+    # In the row: windows are in one piece, distances in them are the same
+    places = torch.arange(windows.shape[1])
     buckets = _distance_buckets(places - places[:, None]).to(windows.device)
     return mask + functional.embedding(buckets, by_distance).permute(2, 0, 1).contiguous().to(dtype)
 
@@ -62,10 +62,13 @@ def _distance_buckets(distances: torch.Tensor) -> torch.Tensor:
 
 
 class PackedBert:
-    """The last hidden states of a BERT-like encoder, from the weights of a model as they are now; see is_packable.
+    """The last hidden states of a BERT-like encoder, from the weights of a model as they are now.
+
+    See is_packable.
 
     dtype (torch.dtype): of the arithmetic; the sums of embeddings and what is returned are float32.
-    products (list[dict[str, Linear]]): of each layer, by the names of LINEARS; None for those of the model.
+    products (list[dict[str, Linear]]): of each layer, by the names of LINEARS; None for those of
+        the model.
     """
 
     merges_equal = in_parallel = True
@@ -124,8 +127,9 @@ class PackedBert:
     ) -> torch.Tensor:
         """Encode rows.
 
-        ids: int64 (rows, width), wordpieces. columns: the place of each in its window, from 0. types: token types, None
-            for 0. windows: the number of the window that a place belongs to, -1 for padding; all of the same shape.
+        ids: int64 (rows, width), wordpieces. columns: the place of each in its window, from 0.
+            types: token types, None for 0. windows: the number of the window that a place belongs
+                to, -1 for padding; all of the same shape.
         n_used (int): the places up to the last of a window; None for all.
         RETURNS (dtype (n_used, hidden), or some more): the states; those of padding mean nothing.
         """
@@ -143,7 +147,10 @@ class PackedBert:
 
 
 def _places_for(n_used: int) -> int:
-    """Return how many places products are made of; for a short text alone, which has a quarter of them, by 16."""
+    """Return how many places products are made of.
+
+    For a short text alone, which has a quarter of them, by 16.
+    """
     apart = PLACES_APART if n_used > PLACES_APART else PLACES_APART // 4
     return apart * math.ceil(n_used / apart)
 
@@ -173,29 +180,33 @@ class _LayerNorm:
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         weight, bias = self.weight, self.bias
-        if not states.is_cpu:  # CUDA takes one dtype alone
+        # CUDA takes one dtype alone
+        if not states.is_cpu:
             weight, bias = weight.to(states.dtype), bias.to(states.dtype)
         return functional.layer_norm(states, weight.shape, weight, bias, self.eps)
 
 
-_BLOCK = 2**19  # scores at a time, which stay in the cache of a core
+# Scores at a time, which stay in the cache of a core
+_BLOCK = 2**19
 
 
 def _attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     """softmax(Q K' / sqrt(size) + added) V for each head.
 
-    In bfloat16 on a CPU without AMX as products of their own: PyTorch's fused kernel takes a quarter more time there.
+    In bfloat16 on a CPU without AMX as products of their own: PyTorch's fused kernel takes a
+    quarter more time there.
 
-    heads: (places, 3, heads, size), queries, keys and values, row after row, maybe without the last or with more.
-    added_scores: (rows, 1 or heads, width, width), of the same dtype: -inf where a place does not attend to another.
+    heads: (places, 3, heads, size), queries, keys and values, row after row, maybe without the last
+        or with more.
+    added_scores: (rows, 1 or heads, width, width), of the same dtype: -inf where a place does not
+        attend to another.
     RETURNS ((places, heads * size)): what each place attends to; 0 behind the rows.
     SOURCE: Vaswani et al. 2017, section 3.2.
     """
     n_rows, width = added_scores.shape[::3]
     rows = with_places(heads, n_rows * width).view(n_rows, width, *heads.shape[1:])
-    query, key, value = (
-        rows[:, :, i].transpose(1, 2) for i in range(3)
-    )  # (rows, heads, width, size)
+    # (rows, heads, width, size)
+    query, key, value = (rows[:, :, i].transpose(1, 2) for i in range(3))
     if heads.is_cpu and heads.dtype == torch.bfloat16 and not uses_amx():
         attended = _by_products(query, key, value, added_scores)
     else:
@@ -212,7 +223,8 @@ def _by_products(
     n_rows, n_heads, width, size = query.shape
     attended = query.new_empty(n_rows, width, n_heads, size)
     first, most = 0, _BLOCK // (n_heads * width**2)
-    while first < n_rows:  # in blocks of powers of two, the largest first: products of few shapes
+    # In blocks of powers of two, the largest first: products of few shapes
+    while first < n_rows:
         block = slice(first, first + 2 ** (max(1, min(n_rows - first, most)).bit_length() - 1))
         first = block.stop
         q, k, v = (part[block].reshape(-1, width, size) for part in (query, key, value))

@@ -11,19 +11,27 @@ from torch.nn import functional
 from ..loading import Network, attention_mask, padding_id, takes_token_types
 from ..tokenization import TokenizedBatch
 
-CPU_BUDGET = 2048  # wordpieces in a pass, whose states stay in the cache
-# oneDNN makes a kernel for each shape of a product, of half a MB, and keeps a thousand. So passes are of few shapes.
-WIDTHS_APART = 8  # wordpieces
+# Wordpieces in a pass, whose states stay in the cache
+CPU_BUDGET = 2048
+# oneDNN makes a kernel for each shape of a product, of half a MB, and keeps a thousand. So passes
+# are of few shapes. Wordpieces
+WIDTHS_APART = 8
 PLACES_APART = 64
-_WIDTHS = (64, 128)  # of the narrowest rows; both are tried
+# Of the narrowest rows; both are tried
+_WIDTHS = (64, 128)
 _ATTENTION_SHARE = (
-    0.15  # of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
+    # Of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
+    0.15
 )
-_SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
+# The narrowest row of a pass, as a share of the widest, to which it is padded
+_SIMILAR = 0.75
 
 
 class _Packing(NamedTuple):
-    """Rows with several windows: int64 (n,) the row of each window and its first place; (rows,) widths, ascending."""
+    """Rows with several windows: int64 (n,) the row of each window and its first place.
+
+    (rows,) widths, ascending.
+    """
 
     row_of: numpy.ndarray
     column_of: numpy.ndarray
@@ -33,11 +41,14 @@ class _Packing(NamedTuple):
 def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> _Packing:
     """Put windows into few rows: the longest first, each into the fullest row it fits in.
 
-    A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all, or a longer one of its own.
+    A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all, or a longer
+    one of its own.
 
-    lengths (int64 (n,)): the wordpieces in each window. one_width (bool): whether rows are as wide as the longest.
-    SOURCE: Johnson 1973, Near-Optimal Bin Packing Algorithms (best fit decreasing); packing of sequences with a
-        block-diagonal mask as in Krell et al. 2021, Efficient Sequence Packing without Cross-contamination, section 3.
+    lengths (int64 (n,)): the wordpieces in each window. one_width (bool): whether rows are as wide
+        as the longest.
+    SOURCE: Johnson 1973, Near-Optimal Bin Packing Algorithms (best fit decreasing); packing of
+        sequences with a block-diagonal mask as in Krell et al. 2021, Efficient Sequence Packing
+        without Cross-contamination, section 3.
     """
     widths = [max(_WIDTHS[0], int(lengths.max(initial=0)))] if one_width else _WIDTHS
     return min((_pack(lengths, width) for width in widths), key=_cost)
@@ -53,14 +64,15 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
     order = numpy.argsort(-lengths, kind="stable")
     row_of, column_of = [0] * len(lengths), [0] * len(lengths)
     widths: list[int] = []
-    with_room: dict[int, list[tuple[int, int]]] = {}  # free places -> (row, its next column)
-    free_sizes = 0  # the keys of with_room, as bits
+    # Free places -> (row, its next column)
+    with_room: dict[int, list[tuple[int, int]]] = {}
+    # The keys of with_room, as bits
+    free_sizes = 0
     for window, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
         fitting = free_sizes >> length
         if fitting:
-            room = (
-                length + (fitting & -fitting).bit_length() - 1
-            )  # the smallest that is large enough
+            # The smallest that is large enough
+            room = length + (fitting & -fitting).bit_length() - 1
             row, column = with_room[room].pop()
             if not with_room[room]:
                 free_sizes ^= 1 << room
@@ -90,29 +102,39 @@ def ragged_arange(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarra
 class Batch:
     """A forward pass: rows of similar width."""
 
-    windows: numpy.ndarray  # int64 (k,), those in it
-    starts: numpy.ndarray  # int64 (k,), where each begins in the flattened rows
-    shape: tuple[int, int]  # rows and width
+    # int64 (k,), those in it
+    windows: numpy.ndarray
+    # int64 (k,), where each begins in the flattened rows
+    starts: numpy.ndarray
+    # Rows and width
+    shape: tuple[int, int]
 
 
 def packed_batches(
     lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1
 ) -> list[Batch]:
-    """Return passes with several windows in a row; at_a_time (int): how many threads share the passes."""
+    """Return passes with several windows in a row.
+
+    at_a_time (int): how many threads share the passes.
+    """
     packing = pack(lengths[windows])
     n_left = math.ceil(int(packing.widths.sum()) / budget)
-    if n_left > at_a_time:  # as many for each thread, so that none waits for the others' last one
+    # As many for each thread, so that none waits for the others' last one
+    if n_left > at_a_time:
         n_left = at_a_time * math.ceil(n_left / at_a_time)
     by_row = numpy.argsort(packing.row_of, kind="stable")
     rows = packing.row_of[by_row]
     passes, last = [], len(packing.widths)
     while last:
-        width = width_for(packing.widths[last - 1])  # the widest row that is left
+        # The widest row that is left
+        width = width_for(packing.widths[last - 1])
         similar = int(numpy.searchsorted(packing.widths, _SIMILAR * width))
-        share = int(packing.widths[:last].sum()) / max(1, n_left)  # of those that are left
+        # Of those that are left
+        share = int(packing.widths[:last].sum()) / max(1, n_left)
         most = budget // width
         n_rows = min(most, math.ceil(share / width))
-        n_rows += n_rows % 2 if n_rows < most else 0  # even numbers are fewer shapes
+        # Even numbers are fewer shapes
+        n_rows += n_rows % 2 if n_rows < most else 0
         first = max(similar, last - max(1, n_rows))
         chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
         starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
@@ -159,7 +181,8 @@ def padded_inputs(
     inputs = {"input_ids": ids, **attention_mask(encoder, (owners >= 0).long())}
     if wordpieces.has_type_ids and takes_token_types(encoder):
         inputs["token_type_ids"] = (
-            types  # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
+            # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
+            types
         )
     return inputs
 
@@ -167,7 +190,10 @@ def padded_inputs(
 def lay_out(
     wordpieces: TokenizedBatch, rows: Batch, device: torch.device, padding: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return ids, columns, types and windows of the places in a pass, int64 (rows, width); see PackedBert."""
+    """Return ids, columns, types and windows of the places in a pass, int64 (rows, width).
+
+    See PackedBert.
+    """
     lengths = wordpieces.lengths[rows.windows]
     to, of = (
         ragged_arange(rows.starts, lengths),

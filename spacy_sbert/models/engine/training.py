@@ -33,7 +33,8 @@ from .packing import (
 )
 
 _Forward = tuple[list[TokenEmbeddings], Callable[[list[torch.Tensor]], None]]
-CPU_ROWS = 8  # a CPU is busy with as many; rows of other lengths would be padding
+# A CPU is busy with as many; rows of other lengths would be padding
+CPU_ROWS = 8
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager:
@@ -42,7 +43,8 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager:
         return nullcontext()
     if precision == "float16" and device.type == "cpu":
         raise ValueError(
-            'precision = "float16" needs a GPU, and the CPU is in use: set precision = "bfloat16" or '
+            'precision = "float16" needs a GPU, and the CPU is in use: set precision = "bfloat16" '
+            "or "
             '"float32", or run on a GPU (--gpu-id 0).'
         )
     return torch.autocast(device.type, dtype=getattr(torch, precision))
@@ -52,14 +54,15 @@ def plain_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str)
     """Encode windows and keep what their backward pass needs: packed, or on a CPU with others of similar length.
 
     precision (str): "float32", "bfloat16" or "float16".
-    RETURNS (list[TokenEmbeddings], Callable): float32; the callback takes the gradients of their values and adds to
-        those of the parameters.
+    RETURNS (list[TokenEmbeddings], Callable): float32; the callback takes the gradients of their
+        values and adds to those of the parameters.
     """
     n = len(wordpieces.lengths)
     groups = _by_length(
         wordpieces, CPU_ROWS if model.device.type == "cpu" and not _is_packed(model) else n
     )
-    with autocast(model.device, precision):  # around all groups: weights are cast once
+    # Around all groups: weights are cast once
+    with autocast(model.device, precision):
         found = [_values_of(model, wordpieces, windows, precision) for windows in groups]
 
     def backward(d_values: list[torch.Tensor]) -> None:
@@ -75,11 +78,14 @@ def cached_forward(
 ) -> _Forward:
     """Encode a batch whose activations would not fit in memory: mini-batch by mini-batch, twice.
 
-    The first pass keeps nothing but the states. The callback runs each mini-batch again, with the same dropout, and
-    takes the gradient back before the next one: the gradient is that of the whole batch at once.
+    The first pass keeps nothing but the states. The callback runs each mini-batch again, with the
+    same dropout, and takes the gradient back before the next one: the gradient is that of the whole
+    batch at once.
 
-    mini_batch_size (int): the windows in a mini-batch. The others, and what is returned: see plain_forward.
-    SOURCE: Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup, section 3.2.
+    mini_batch_size (int): the windows in a mini-batch. The others, and what is returned: see
+        plain_forward.
+    SOURCE: Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited
+        Setup, section 3.2.
     """
     groups = _by_length(wordpieces, mini_batch_size)
     devices = [model.device] if model.device.type == "cuda" else []
@@ -129,7 +135,8 @@ def _values_of(
 
 
 def _backward(model: Network, states: list[torch.Tensor], d_states: list[torch.Tensor]) -> None:
-    if states[0].requires_grad:  # else every parameter is frozen
+    # Else every parameter is frozen
+    if states[0].requires_grad:
         if _is_packed(model):
             _dense_gradient(model.embeddings.word_embeddings)
         torch.autograd.backward(states, d_states)
@@ -144,7 +151,8 @@ def _states(
 
 
 def _is_packed(model: Network) -> bool:
-    name = "is_activation_checkpointing"  # in version 5 of Transformers
+    # In version 5 of Transformers
+    name = "is_activation_checkpointing"
     recomputes_states = getattr(
         model, name if hasattr(type(model), name) else "is_gradient_checkpointing"
     )
@@ -153,8 +161,10 @@ def _is_packed(model: Network) -> bool:
 
 # Packed rows
 
-_Context: TypeAlias = Any  # an autograd.function.FunctionCtx, with attributes of the function
-_STEPS = 2**16  # of the probability of dropout
+# An autograd.function.FunctionCtx, with attributes of the function
+_Context: TypeAlias = Any
+# Of the probability of dropout
+_STEPS = 2**16
 
 
 def _linear(module: Module, x: torch.Tensor) -> torch.Tensor:
@@ -228,7 +238,10 @@ def _kept(like: torch.Tensor, p: float) -> torch.Tensor:
 def _attention(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, p: float
 ) -> torch.Tensor:
-    """softmax(q k' / √d + mask) v, with dropout of the softmax by p; q, k, v: (rows, heads, width, d)."""
+    """softmax(q k' / √d + mask) v, with dropout of the softmax by p.
+
+    q, k, v: (rows, heads, width, d).
+    """
     if not query.is_cpu or not 0.0 < p < 1.0:
         return functional.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=p
@@ -274,7 +287,10 @@ def _packed_states(
 def _layer(
     parts: SimpleNamespace, states: torch.Tensor, added_scores: torch.Tensor
 ) -> torch.Tensor:
-    """states: (places, hidden), those of the rows and maybe more; added_scores: (rows, 1 or heads, width, width)."""
+    """states: (places, hidden), those of the rows and maybe more.
+
+    added_scores: (rows, 1 or heads, width, width).
+    """
     n_rows, width = added_scores.shape[::3]
     n_places, projections = n_rows * width, (parts.query, parts.key, parts.value)
     query, key, value = (
@@ -299,7 +315,8 @@ _Parameters = Mapping[KeyT, torch.nn.Parameter]
 def can_fuse(optimizer: object, parameters: _Parameters) -> bool:
     """Return whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU."""
     if type(optimizer) is not Optimizer or optimizer.use_radam or optimizer.averages is not None:
-        return False  # a subclass may do otherwise
+        # A subclass may do otherwise
+        return False
     tensors: list[Any] = [
         tensor for parameter in parameters.values() for tensor in (parameter, parameter.grad)
     ]
@@ -315,19 +332,22 @@ def update_fused(optimizer: Optimizer, parameters: _Parameters) -> None:
     """Change parameters in place as the optimizer would, but for rounding.
 
         g = clip(g + L2 w),  m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g²
-        w = w - lr √(1 - b2ᵗ) / (1 - b1ᵗ) · m / (√v + eps),  or with L2 as weight decay, then w = w - lr L2 w
+        w = w - lr √(1 - b2ᵗ) / (1 - b1ᵗ) · m / (√v + eps), or with L2 as weight decay, then w = w -
+        lr L2 w
 
-    The moments m, v and the step t of each parameter are kept in the optimizer, which may go on alone at any step.
+    The moments m, v and the step t of each parameter are kept in the optimizer, which may go on
+    alone at any step.
 
     parameters (dict): see can_fuse. Their gradients g are changed too: zero them.
-    SOURCE: Kingma and Ba 2015, Adam: A Method for Stochastic Optimization, the last lines of section 2;
-        thinc.optimizers.Optimizer, thinc.backends.numpy_ops.
+    SOURCE: Kingma and Ba 2015, Adam: A Method for Stochastic Optimization, the last lines of
+        section 2; thinc.optimizers.Optimizer, thinc.backends.numpy_ops.
     """
     steps: dict[int, dict[KeyT, torch.nn.Parameter]] = defaultdict(dict)
     for key, parameter in parameters.items():
         optimizer.nr_update[key] += 1
         steps[optimizer.nr_update[key]][key] = (
-            parameter  # a parameter without gradient makes no step
+            # A parameter without gradient makes no step
+            parameter
         )
     for step, group in steps.items():
         _update_group(optimizer, step, group)
@@ -340,9 +360,11 @@ def _update_group(optimizer: Optimizer, step: int, group: _Parameters) -> None:
     for gradient, weight in zip(gradients, weights, strict=True):
         if decay and not is_decay:
             gradient.add_(weight, alpha=decay)
-        if optimizer.grad_clip:  # PyTorch's norm of as many values is off by 5e-4
+        # PyTorch's norm of as many values is off by 5e-4
+        if optimizer.grad_clip:
             NumpyOps().clip_gradient(gradient.numpy(), optimizer.grad_clip)
     correction = (1 - optimizer.b2**step) ** 0.5 / (1 - optimizer.b1**step)
+    # 1 - 0.999 in float32, as Thinc has it, is off by 1e-5
     adam(
         weights,
         gradients,
@@ -350,12 +372,11 @@ def _update_group(optimizer: Optimizer, step: int, group: _Parameters) -> None:
         [_moment(optimizer.mom2, key, parameter) for key, parameter in group.items()],
         [],
         [torch.tensor(torch.inf)]
-        * len(group),  # steps: 1 - b ** inf = 1, as lr is corrected already, and eps is not
+        # steps: 1 - b ** inf = 1, as lr is corrected already, and eps is not
+        * len(group),
         fused=True,
         amsgrad=False,
-        beta1=float(
-            numpy.float32(optimizer.b1)
-        ),  # 1 - 0.999 in float32, as Thinc has it, is off by 1e-5
+        beta1=float(numpy.float32(optimizer.b1)),
         beta2=float(numpy.float32(optimizer.b2)),
         lr=optimizer.learn_rate * correction,
         weight_decay=0.0,
