@@ -9,8 +9,8 @@ import pytest
 
 
 @pytest.fixture
-def script(load):
-    return load("fetch_mpnet")
+def script(load_script):
+    return load_script("fetch_mpnet")
 
 
 def make_archive(path, names):

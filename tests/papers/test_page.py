@@ -6,8 +6,8 @@ import pytest
 
 
 @pytest.fixture
-def page(load):
-    return load("page")
+def page(load_script):
+    return load_script("page")
 
 
 def test_page_says_what_is_saved(page):
