@@ -15,8 +15,8 @@ from zipfile import ZipFile
 import numpy
 import pytest
 import spacy
-from killing import python, scripted, typed
-from pipelines import ROOT, blocks
+from helpers.killing import python, scripted, typed
+from helpers.pipelines import ROOT, blocks
 
 from spacy_sbert.hub.cards import describe, package_card, write_readme
 from spacy_sbert.readers import read_sts

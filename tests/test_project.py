@@ -12,9 +12,9 @@ import zipfile
 import pytest
 import spacy
 import srsly
-from killing import typed
-from pipelines import ROOT, SHARING, blocks, shim_of
-from workflows import copy_project
+from helpers.killing import typed
+from helpers.pipelines import ROOT, SHARING, blocks, shim_of
+from helpers.workflows import copy_project
 
 from spacy_sbert.readers import PairCorpus, read_sts
 

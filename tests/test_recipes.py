@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 import pytest
-from pipelines import ROOT, blocks
+from helpers.pipelines import ROOT, blocks
 from sklearn.base import clone
 
 from spacy_sbert import find_sbert, load_pipe

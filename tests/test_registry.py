@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import spacy
 import srsly
-from pipelines import ROOT, no_warnings
+from helpers.pipelines import ROOT, no_warnings
 from spacy.util import registry
 
 import spacy_sbert
