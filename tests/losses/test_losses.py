@@ -185,17 +185,14 @@ def test_online_contrastive_with_few_of_a_kind(gold):
 
 
 COLUMN = numpy.array([[0.0], [1.0], [4.0], [6.0], [20.0]])
-ONES, ZEROS = numpy.ones((3, 2)), numpy.zeros((3, 2))
-POSITIVE, NEGATIVE = (
-    numpy.array([[3.0, 4.0], [0, 1], [0, 1]]),
-    numpy.array([[0.0, 2.0], [0, 1.5], [6, 8]]),
-)
+ONES = numpy.ones((3, 2))
+ZEROS = numpy.zeros((3, 2))
+POSITIVE = numpy.array([[3.0, 4.0], [0, 1], [0, 1]])
+NEGATIVE = numpy.array([[0.0, 2.0], [0, 1.5], [6, 8]])
 FAR = numpy.array([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 9.0]])
 # Cosines 1 and 0
-EAST, BOTH = (
-    numpy.array([[1.0, 0.0], [1.0, 0.0]]),
-    numpy.array([[1.0, 0.0], [0.0, 1.0]]),
-)
+EAST = numpy.array([[1.0, 0.0], [1.0, 0.0]])
+BOTH = numpy.array([[1.0, 0.0], [0.0, 1.0]])
 ROOT = 0.5**0.5
 ANCHORS = numpy.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])
 ANSWERS = numpy.array([[2.0, 0.0], [1.0, 1.0], [4.0, 3.0]])

@@ -34,7 +34,8 @@ def reference_loss(members, texts, scale, similarity, symmetric):
         return -numpy.log(numpy.exp(right) / (numpy.exp(right) + sum(map(numpy.exp, wrong))))
 
     (a, p, *hard), (A, P, *H) = members, texts
-    forward, backward = [], []
+    forward = []
+    backward = []
     for i in range(len(a)):
         own = {A[i], P[i]}
         wrong = [
@@ -63,14 +64,16 @@ every_text = pytest.mark.parametrize("texts", [DISTINCT, REPEATED], ids=["distin
 
 
 def test_value_by_hand():
-    anchors = positives = numpy.eye(2)
+    anchors = numpy.eye(2)
+    positives = anchors
     loss = MultipleNegativesRankingLoss(scale=3.0)
     value, _ = loss(([anchors, positives], [["a", "b"], ["c", "d"]]), True)
     assert value == pytest.approx(numpy.log1p(numpy.exp(-3)))
     value, _ = loss(([anchors, positives, positives], [["a", "b"], ["c", "d"], ["e", "f"]]), True)
     assert value == pytest.approx(numpy.log(2 + 2 * numpy.exp(-3)))
     value, backprop = loss(([0 * anchors, anchors], [["a", "b"], ["c", "d"]]), True)
-    assert value == pytest.approx(numpy.log(2)) and not any(d.any() for d in backprop())
+    assert value == pytest.approx(numpy.log(2))
+    assert not any(d.any() for d in backprop())
 
 
 @options
@@ -118,7 +121,8 @@ def test_cached_is_the_same(texts, n_members, similarity, symmetric, mini_batch_
 
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
-    seen, wrapped = [], ranking.cross_entropy
+    seen = []
+    wrapped = ranking.cross_entropy
     monkeypatch.setattr(
         ranking, "cross_entropy", lambda *given: seen.append(given[0].shape) or wrapped(*given)
     )

@@ -61,7 +61,8 @@ def test_folds_of_the_sample(load_script):
     check_splits(rows, halves, sentences)
     for split in halves:
         scored, trained = ({rows[i].topic for i in part} for part in (split.test, split.train))
-        assert len(scored) == len(trained) == 2 and not scored & trained
+        assert len(scored) == len(trained) == 2
+        assert not scored & trained
     with pytest.raises(SystemExit, match="5 folds of 4 topics: expected 2 to 4"):
         script.make_splits("topic-folds", rows, 5)
 
@@ -96,8 +97,10 @@ def test_regression_of_the_script_is_that_of_the_suite(load_script):
     """Support vectors, by the script and by the task of the package: the same predictions of pairs
     held out.
     """
-    script, rows = load_script("argument_similarity"), read_arguments(SAMPLE, "ukp")
-    source, splits = HashedSource(), script.make_splits("folds", rows, 3)
+    script = load_script("argument_similarity")
+    rows = read_arguments(SAMPLE, "ukp")
+    source = HashedSource()
+    splits = script.make_splits("folds", rows, 3)
     first, second = zip(*(row.members for row in rows), strict=True)
     pairs = GradedPairs(
         first, second, numpy.array([row.score for row in rows]), tuple(row.topic for row in rows)
@@ -139,7 +142,8 @@ def two_topics(tmp_path):
 @pytest.mark.slow
 def test_argument_similarity(load_script, run_script, tiny_bert, two_topics, tmp_path, monkeypatch):
     script = load_script("argument_similarity")
-    trained, seen = script.trained, []
+    trained = script.trained
+    seen = []
 
     def look_and_train(folder, settings, config, args, overrides):
         records = [
@@ -194,7 +198,8 @@ def test_argument_similarity(load_script, run_script, tiny_bert, two_topics, tmp
         min(30, len(split.train)) for split in splits for _ in range(2)
     ]
     for split, (_, pairs) in zip([split for split in splits for _ in range(2)], seen, strict=True):
-        assert pairs <= keys(rows, split.train) and not pairs & keys(rows, split.test)
+        assert pairs <= keys(rows, split.train)
+        assert not pairs & keys(rows, split.test)
     (table,) = read_rows(output)
     assert [line[:2] for line in table] == [
         ["2-fold cross-validation over pairs", what] for what in script.TITLES.values()

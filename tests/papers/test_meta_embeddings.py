@@ -75,9 +75,8 @@ METHODS += ["ae, raw (paper)", "ae, unit length"]
 @pytest.mark.slow
 def test_the_tables(tables, tmp_path):
     found = tables()
-    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2} and found["tuned_on"] == [
-        "STSb-dev"
-    ]
+    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2}
+    assert found["tuned_on"] == ["STSb-dev"]
     grid = {key: json.loads(key) for key in found["table1"]}
     counts = Counter((one["method"], one.get("normalize")) for one in grid.values())
     assert counts == {
@@ -87,7 +86,8 @@ def test_the_tables(tables, tmp_path):
         ("ae", True): 12,
         ("ae", False): 12,
     }
-    rows, members = found["table2"], ["wide", "narrow", "lengths"]
+    rows = found["table2"]
+    members = ["wide", "narrow", "lengths"]
     assert list(rows) == [*members, "narrow, projected up", "lengths, projected up", *METHODS]
     for name, row in rows.items():
         assert list(row["tasks"]) == ["STS12", "STS14", "STSb-dev"]
@@ -128,7 +128,8 @@ def test_the_tables(tables, tmp_path):
     assert {(one["method"], one.get("normalize", True)) for one in marked} == expected
     assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(rows)]] == list(rows)
     assert tables[2][0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
-    assert len(tables[3]) > 2 + 5 + 6 and tables[3][2].startswith("| STS12 MSRpar |")
+    assert len(tables[3]) > 2 + 5 + 6
+    assert tables[3][2].startswith("| STS12 MSRpar |")
 
 
 @pytest.mark.slow

@@ -28,11 +28,15 @@ def test_a_run_is_saved_and_not_made_again(load_script, tmp_path):
         assert (tmp_path / "new" / "table.md").read_text() == "{('u,v', '1'): {'spearman': 0.6}}\n"
     saved = (tmp_path / "new" / "scores.json").read_text()
     kept = json.loads(saved)
-    assert made == [1] and str(tmp_path) not in saved
-    assert kept["settings"] == {"seeds": [1]} and kept["runs"].keys() == {"u-v-1"}
+    assert made == [1]
+    assert str(tmp_path) not in saved
+    assert kept["settings"] == {"seeds": [1]}
+    assert kept["runs"].keys() == {"u-v-1"}
     run = kept["runs"]["u-v-1"]
-    assert run["scores"] == {"spearman": 0.6} and run["device"] == "cpu"
-    assert run["seconds"] >= 0 and run["versions"]["spacy"]
+    assert run["scores"] == {"spearman": 0.6}
+    assert run["device"] == "cpu"
+    assert run["seconds"] >= 0
+    assert run["versions"]["spacy"]
     with pytest.raises(SystemExit, match=r"was made with .* not .*choose another --output"):
         runs("u,v", "1", settings=second, make=make)
 
@@ -42,20 +46,16 @@ def test_means_deviations_and_paired_differences(load_script):
     2 degrees.
     """
     tables = load_script("runs")
-    assert (
-        tables.mean_and_deviation([0.5, 0.7]) == ("60.00", "14.14")
-        and tables.in_one([0.5, 0.7]) == "60.00 ± 14.14"
-    )
-    assert tables.mean_and_deviation([0.5]) == ("50.00", "-") and tables.in_one([0.5]) == "50.00"
+    assert tables.mean_and_deviation([0.5, 0.7]) == ("60.00", "14.14")
+    assert tables.in_one([0.5, 0.7]) == "60.00 ± 14.14"
+    assert tables.mean_and_deviation([0.5]) == ("50.00", "-")
+    assert tables.in_one([0.5]) == "50.00"
     assert tables.mean_and_deviation([0.5, None]) == tables.mean_and_deviation([]) == ("-", "-")
-    assert (
-        tables.mean_of([0.5, 0.7]) == pytest.approx(0.6)
-        and tables.mean_of([0.5, None]) is tables.mean_of([]) is None
-    )
+    assert tables.mean_of([0.5, 0.7]) == pytest.approx(0.6)
+    assert tables.mean_of([0.5, None]) is tables.mean_of([]) is None
     mean, interval, t, p = tables.paired_difference([0.81, 0.83, 0.82], [0.80, 0.80, 0.80])
-    assert [mean, interval, t] == ["+2.00", "-0.48 to +4.48", f"{2 * 3**0.5:.2f}"] and float(
-        p
-    ) == pytest.approx(0.074)
+    assert [mean, interval, t] == ["+2.00", "-0.48 to +4.48", f"{2 * 3**0.5:.2f}"]
+    assert float(p) == pytest.approx(0.074)
     assert tables.paired_difference([0.8], [0.7]) == ["+10.00", "-", "-", "-"]
     assert tables.paired_difference([0.5, 0.5], [0.5, 0.5]) == ["+0.00", "-", "-", "-"]
     assert tables.paired_difference([0.5, None], [0.5, 0.4]) == ["-"] * 4

@@ -34,8 +34,10 @@ def test_supervised_sts(load_script, run_script, sts_options, tmp_path, monkeypa
     """A second step goes on from the first; nothing is trained twice; vectors and cross-encoders
     are compared.
     """
-    script, output = load_script("supervised_sts"), tmp_path / "out"
-    trained, seen = script.trained, {}
+    script = load_script("supervised_sts")
+    output = tmp_path / "out"
+    trained = script.trained
+    seen = {}
 
     def look_and_train(folder, settings, config, args, overrides):
         if not folder.exists():
@@ -64,18 +66,21 @@ def test_supervised_sts(load_script, run_script, sts_options, tmp_path, monkeypa
     assert [row[2] for row in rows] == [
         f"{100 * saved[f'{name}-1']['files']['dev.csv']['spearman']:.2f}" for name in names
     ]
-    assert list(saved["sts-1"]["seconds"]) == ["sts"] and list(saved["nli-sts-1"]["seconds"]) == [
+    assert list(saved["sts-1"]["seconds"]) == ["sts"]
+    assert list(saved["nli-sts-1"]["seconds"]) == [
         "nli",
         "nli-sts",
     ]
     assert rows[2][6] == f"{sum(saved['nli-sts-1']['seconds'].values()):.0f}"
-    assert differences[0][0] == "NLI, then STS, less STS" and differences[0][-1] == "1"
+    assert differences[0][0] == "NLI, then STS, less STS"
+    assert differences[0][-1] == "1"
     assert float(differences[0][2]) == pytest.approx(
         float(rows[2][2]) - float(rows[0][2]), abs=0.011
     )
     refuse_training(load_script, monkeypatch)
     run_script("supervised_sts", *options)
-    assert read_rows(output) == [rows, differences] and not list((output / "models").iterdir())
+    assert read_rows(output) == [rows, differences]
+    assert not list((output / "models").iterdir())
 
 
 @pytest.mark.slow
@@ -103,10 +108,8 @@ def test_supervised_sts_on_suites(run_script, sts_options, tmp_path, dev):
     assert lines[0] == ["trained on", "scored by", "STSb-dev", "mean", "seeds"]
     assert [line[0] for line in lines[2:]] == ["nothing", "nothing", "NLI", "NLI"]
     saved = read_scores(tmp_path / "out")["nli-1"]
-    assert (
-        lines[4][2] == lines[4][3] == f"{100 * saved['suites']['STSb-dev']['pooled']:.2f}"
-        and lines[5][2] == "-"
-    )
+    assert lines[4][2] == lines[4][3] == f"{100 * saved['suites']['STSb-dev']['pooled']:.2f}"
+    assert lines[5][2] == "-"
     of_file = saved["files"]["dev.csv"]["spearman"]
     assert saved["suites"]["STSb-dev"]["pooled"] == pytest.approx(of_file, abs=1e-6), (
         "the same pipeline"
