@@ -16,7 +16,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import (
+from helpers.pipelines import (
     CNN,
     MAX_LENGTH,
     SHARING,
@@ -34,7 +34,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 from spacy_sbert.models.private_attributes import is_installed
 
 # So that its failures show their values
-pytest.register_assert_rewrite("loss_checks")
+pytest.register_assert_rewrite("helpers.loss_checks")
 
 WORDS = [
     "a",

@@ -15,8 +15,8 @@ from zipfile import ZipFile
 import numpy
 import pytest
 import spacy
-from killing import python, scripted, typed
-from pipelines import ROOT, blocks
+from helpers.killing import python, scripted, typed
+from helpers.pipelines import ROOT, blocks
 
 from spacy_sbert.hub.cards import describe, package_card, write_readme
 from spacy_sbert.readers import read_sts
@@ -86,9 +86,9 @@ def fresh_environment(folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="bin/")
-def test_commands_of_the_readme(tmp_path):
+def test_commands_of_the_tour(tmp_path):
     """As they stand, one after the other, in an environment of their own."""
-    shown = blocks((ROOT / "README.md").read_text(), "bash")
+    shown = blocks((ROOT / "docs" / "tour.md").read_text(), "bash")
     (commands,) = (block.strip().splitlines() for block in shown if "my.cfg" in block)
     assert len(commands) == 4
     for part, count in (("train", 128), ("dev", 60)):

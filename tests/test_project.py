@@ -12,9 +12,9 @@ import zipfile
 import pytest
 import spacy
 import srsly
-from killing import typed
-from pipelines import ROOT, SHARING, blocks, shim_of
-from workflows import copy_project
+from helpers.killing import typed
+from helpers.pipelines import ROOT, SHARING, blocks, shim_of
+from helpers.workflows import copy_project
 
 from spacy_sbert.readers import PairCorpus, read_sts
 
@@ -99,7 +99,7 @@ def test_the_workflows_over_either_transformer(project, encoder):
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme(project):
+def test_the_commands_of_readme_and_tour(project):
     """In their order, but for those that need data sets of others."""
     for part in ("train", "dev"):
         table = (project / "assets" / f"nli-{part}.jsonl").read_text(encoding="utf8").splitlines()
@@ -109,11 +109,9 @@ def test_the_commands_of_the_readme(project):
         ]
         write_table(project / f"{part}.csv", ("sentence1", "sentence2", "label"), rows)
     (project / "packages").mkdir()
-    lines = (
-        "\n".join(blocks((ROOT / "README.md").read_text(encoding="utf8"), "bash"))
-        .replace("\\\n", " ")
-        .splitlines()
-    )
+    pages = [ROOT / "README.md", ROOT / "docs" / "tour.md"]
+    shown = [block for page in pages for block in blocks(page.read_text(encoding="utf8"), "bash")]
+    lines = "\n".join(shown).replace("\\\n", " ").splitlines()
     commands = [
         words[3:]
         for words in (shlex.split(line, comments=True) for line in lines)

@@ -11,7 +11,7 @@ import numpy
 import pandas
 import pytest
 import spacy
-from pipelines import ROOT
+from helpers.pipelines import ROOT
 from safetensors.torch import load_file, save_file
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer

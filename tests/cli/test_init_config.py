@@ -6,8 +6,8 @@ import json
 
 import pytest
 import spacy
-from invoking import said as run
-from made_tables import cycle, text, write_columns
+from helpers.invoking import said as run
+from helpers.made_tables import cycle, text, write_columns
 from spacy.cli.train import train
 from spacy.util import load_config
 
@@ -26,7 +26,7 @@ TABLES = {
     "positives": (("one", "two"), (text, text), "pair_ap"),
     "triplets": (("a", "p", "n"), (text, text, text), "triplet_acc"),
 }
-# test_roles trains on labels
+# test_options trains on labels
 QUICK = ("graded", "positives")
 
 

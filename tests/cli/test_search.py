@@ -3,7 +3,7 @@
 import pytest
 import spacy
 import srsly
-from invoking import said
+from helpers.invoking import said
 
 TEXTS = [
     "A man is eating food.",

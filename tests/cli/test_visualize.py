@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from invoking import said
-from made_pages import data_of
+from helpers.invoking import said
+from helpers.made_pages import data_of
 
 TEXTS = ["A man is eating.", "The cat sat.", "He cannot go.", "The dog ran fast."]
 LINES = "\n".join(TEXTS)

@@ -5,7 +5,7 @@ import re
 
 import numpy
 import pytest
-from made_results import GOLD, OWN, classified, graded, results
+from helpers.made_results import GOLD, OWN, classified, graded, results
 from scipy import stats
 
 from spacy_sbert.evaluation.compare import compare

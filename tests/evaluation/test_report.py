@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-from made_pages import read
-from made_results import OWN, classified, graded, results
+from helpers.made_pages import read
+from helpers.made_results import OWN, classified, graded, results
 
 from spacy_sbert.evaluation.compare import compare
 from spacy_sbert.evaluation.report import Results, comparison_report, evaluation_report

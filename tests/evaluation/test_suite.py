@@ -8,7 +8,7 @@ import re
 import numpy
 import pytest
 import spacy
-from made_data import HashedSource, write_benchmark, write_year
+from helpers.made_data import HashedSource, write_benchmark, write_year
 from scipy import stats
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites, register_tasks, suite

@@ -8,7 +8,7 @@ import json
 
 import pytest
 import spacy
-from made_tables import write_texts
+from helpers.made_tables import write_texts
 
 from spacy_sbert.cli.visualize import read_texts
 from spacy_sbert.files.delimited import by_name, read_delimited

@@ -7,11 +7,11 @@ import json
 import numpy
 import pytest
 import spacy
-from objectives import OBJECTIVES, heads, make, step
-from pipelines import HOLDER, TRANSFORMERS, gradients, shim_of, shipped_config, weights
+from helpers.objectives import OBJECTIVES, heads, make, step
+from helpers.pipelines import HOLDER, TRANSFORMERS, gradients, shim_of, shipped_config, weights
+from helpers.workflows import CONFIGS, ROOT, TWO_STEPS, copy_project, settings_for
 from spacy.cli.train import train
 from thinc.api import Adam
-from workflows import CONFIGS, ROOT, TWO_STEPS, copy_project, settings_for
 
 pytestmark = pytest.mark.gpu
 

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import MINILM, TRANSFORMERS
+from helpers.pipelines import MINILM, TRANSFORMERS
 from thinc.api import CupyOps
 
 pytestmark = pytest.mark.gpu

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 import torch
-from objectives import OBJECTIVES
-from pipelines import ROOT, TRANSFORMERS
+from helpers.objectives import OBJECTIVES
+from helpers.pipelines import ROOT, TRANSFORMERS
+from helpers.workflows import CONFIGS
 from thinc.util import has_gpu
-from workflows import CONFIGS
 
 from spacy_sbert.models.private_attributes import is_installed
 

@@ -9,7 +9,7 @@ from math import inf, nan
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, PAIRS, gradients, make_pipeline, shim_of, weights
+from helpers.pipelines import HOLDER, PAIRS, gradients, make_pipeline, shim_of, weights
 from thinc.api import Optimizer, PyTorchGradScaler, fix_random_seed
 from transformers import AutoTokenizer
 

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 from gpu_rehearsal.strict_meta import META, StrictCalls, strict_gpu
-from small_models import TRAINED, batch_of
+from helpers.small_models import TRAINED, batch_of
 from thinc.api import Adam
 from transformers import BertConfig
 

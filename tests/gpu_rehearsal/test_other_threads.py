@@ -6,7 +6,7 @@ import numpy
 import pytest
 import thinc.util
 import torch
-from pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients
+from helpers.pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients
 from thinc.api import Adam, xp2torch
 
 from spacy_sbert.models.word_layers import bilstm_encoder

@@ -8,8 +8,8 @@ import spacy
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from gpu_rehearsal.strict_arrays import StrictArray
 from gpu_rehearsal.strict_ops import strict_device
-from objectives import make, step
-from pipelines import ENCODERS, reloaded
+from helpers.objectives import make, step
+from helpers.pipelines import ENCODERS, reloaded
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sbert-")
 TEXTS = [

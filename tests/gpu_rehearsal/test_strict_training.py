@@ -5,8 +5,8 @@ loss.
 import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
-from objectives import OBJECTIVES, make
-from pipelines import (
+from helpers.objectives import OBJECTIVES, make
+from helpers.pipelines import (
     LISTENER,
     OTHERS,
     TOK2VEC_LISTENER,
@@ -24,7 +24,7 @@ from spacy_sbert.training.batchers import batch_by_objective
 
 # losses, where it is more than one
 REPORTED = {"MatryoshkaLoss": 2, "MultiTaskLoss": 3}
-# all, see tests/losses/test_every_encoder.py
+# all, see tests/behaviour/test_loss_gradients.py
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 
 

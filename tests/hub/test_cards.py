@@ -7,9 +7,9 @@ import re
 
 import pytest
 import spacy
+from helpers.invoking import said
+from helpers.pipelines import ROOT
 from huggingface_hub import ModelCard
-from invoking import said
-from pipelines import ROOT
 from spacy.lookups import Lookups
 
 from spacy_sbert.hub import cards

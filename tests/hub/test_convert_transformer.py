@@ -3,9 +3,9 @@
 import numpy
 import pytest
 import spacy
-from invoking import said
-from pipelines import CNN, MINILM, STOCK, STOCK_LISTENER, TOK2VEC_LISTENER, blank, slow
-from small_tokenizers import make_folder
+from helpers.invoking import said
+from helpers.pipelines import CNN, MINILM, STOCK, STOCK_LISTENER, TOK2VEC_LISTENER, blank, slow
+from helpers.small_tokenizers import make_folder
 from spacy.training import Example
 from spacy.util import registry
 from thinc.api import fix_random_seed

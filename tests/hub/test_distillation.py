@@ -9,7 +9,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import TRANSFORMERS, real_data, write_modules
+from helpers.pipelines import TRANSFORMERS, real_data, write_modules
 from scipy import sparse
 from spacy.training import Example
 from thinc.api import Adam

@@ -1,6 +1,6 @@
 import numpy
 import pytest
-from loss_checks import Embedder, check_float32, check_gradients, check_parity
+from helpers.loss_checks import Embedder, check_float32, check_gradients, check_parity
 from sentence_transformers.sentence_transformer import losses as st_losses
 
 from spacy_sbert.losses import ranking

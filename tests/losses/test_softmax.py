@@ -1,7 +1,7 @@
 import numpy
 import pytest
 import torch
-from loss_checks import Embedder, check_gradients, check_parity
+from helpers.loss_checks import Embedder, check_gradients, check_parity
 from sentence_transformers.sentence_transformer import losses as st_losses
 from thinc.api import fix_random_seed
 

@@ -5,7 +5,7 @@ keeps the heads.
 import numpy
 import pytest
 import torch
-from loss_checks import Embedder, check_gradients, check_parity
+from helpers.loss_checks import Embedder, check_gradients, check_parity
 from sentence_transformers.sentence_transformer import losses as st_losses
 
 from spacy_sbert.losses.distillation import DistillationLoss

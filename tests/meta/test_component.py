@@ -9,9 +9,16 @@ import numpy
 import pytest
 import spacy
 import srsly
-from made_views import SENTENCES as CORPUS
-from made_views import WORDS, unit
-from pipelines import OTHER_VECTORS, make_example, reloaded, shim_of, through_docbin, warnings_with
+from helpers.made_views import SENTENCES as CORPUS
+from helpers.made_views import WORDS, unit
+from helpers.pipelines import (
+    OTHER_VECTORS,
+    make_example,
+    reloaded,
+    shim_of,
+    through_docbin,
+    warnings_with,
+)
 from spacy.tokens import Doc
 from spacy.util import import_file
 from spacy.vectors import Vectors

@@ -5,8 +5,8 @@ import gzip
 import numpy
 import pytest
 import spacy
-from invoking import said
-from made_views import SENTENCES as CORPUS
+from helpers.invoking import said
+from helpers.made_views import SENTENCES as CORPUS
 
 from spacy_sbert.meta import GCCA
 from spacy_sbert.meta.fit import read_sentences

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import srsly
 import torch
-from made_views import make_views, unit
+from helpers.made_views import make_views, unit
 from scipy import linalg
 
 from spacy_sbert.files.serialization import add_checksum

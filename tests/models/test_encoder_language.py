@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import spacy
-from pipelines import MINILM, warnings_with
+from helpers.pipelines import MINILM, warnings_with
 
 from spacy_sbert.models.encoder_language import language_of
 

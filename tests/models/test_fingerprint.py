@@ -11,7 +11,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import (
+from helpers.pipelines import (
     ENCODERS,
     HOLDER,
     OTHERS,
@@ -311,7 +311,7 @@ def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
 @pytest.mark.parametrize("encoder", quick("tokens", of=OTHERS))
 def test_pooling_tokens_and_training_change_the_identity(make_nlp, examples, encoder):
     """Of encoders without a transformer of this package; for the others see
-    tests/search/test_encoder.py.
+    test_fingerprint_settings.py.
     """
     nlp = make_nlp(encoder)
     first = identify(find_sbert(nlp))
@@ -356,7 +356,7 @@ def test_training_a_head_changes_no_vector(make_nlp, examples):
 
 
 def test_the_digest_of_an_encoder(make_nlp):
-    """Each number of the weights; for settings see tests/search/test_encoder.py."""
+    """Each number of the weights; for settings see test_fingerprint_settings.py."""
     encoders = [
         make_nlp(model=model).get_pipe("sbert").text_encoder() for model in ({}, {"dense": DENSE})
     ]

@@ -4,7 +4,7 @@ differences.
 
 import numpy
 import pytest
-from gradients import finite_differences, relative_error
+from helpers.gradients import finite_differences, relative_error
 from scipy import special
 
 from spacy_sbert import similarity

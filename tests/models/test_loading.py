@@ -9,8 +9,8 @@ import numpy
 import pytest
 import spacy
 import torch
+from helpers.pipelines import MINILM, change_json, one_pipe, warnings_with, write_modules
 from packaging.version import Version
-from pipelines import MINILM, change_json, one_pipe, warnings_with, write_modules
 from transformers import AutoConfig, BertForMaskedLM, BertModel, BertTokenizerFast
 from transformers.utils import is_sentencepiece_available
 

@@ -5,7 +5,7 @@ half precision.
 import numpy
 import pytest
 import torch
-from gradients import finite_differences, relative_error
+from helpers.gradients import finite_differences, relative_error
 from thinc.api import Model, NumpyOps, Ragged, chain
 from transformers.file_utils import ModelOutput
 

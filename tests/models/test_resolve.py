@@ -7,7 +7,7 @@ import shutil
 import sys
 
 import pytest
-from pipelines import MINILM, change_json, no_warnings, one_pipe, write_modules
+from helpers.pipelines import MINILM, change_json, no_warnings, one_pipe, write_modules
 
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve

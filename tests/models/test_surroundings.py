@@ -19,7 +19,7 @@ import pytest
 import spacy
 import torch
 import transformers
-from pipelines import MAX_LENGTH, blank, reloaded, scored_pairs, slow
+from helpers.pipelines import MAX_LENGTH, blank, reloaded, scored_pairs, slow
 from thinc.api import fix_random_seed, use_ops
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel

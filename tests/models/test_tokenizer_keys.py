@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy
 import pytest
 import transformers
-from pipelines import change_json, one_pipe, slow
+from helpers.pipelines import change_json, one_pipe, slow
+from helpers.small_tokenizers import KINDS, TEXTS, make_folder
 from sentence_transformers import CrossEncoder, SentenceTransformer
-from small_tokenizers import KINDS, TEXTS, make_folder
 from transformers import PreTrainedTokenizerBase
 
 from spacy_sbert import find_sbert

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import spacy
 import srsly
-from pipelines import SHARING, TRANSFORMERS, one_pipe
+from helpers.pipelines import SHARING, TRANSFORMERS, one_pipe
 from transformers import BertTokenizer
 
 from spacy_sbert.models.sbert_config import TransformerConfig

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from gradients import finite_differences, relative_error
+from helpers.gradients import finite_differences, relative_error
 from spacy.vectors import Vectors
 from thinc.api import Adam
 

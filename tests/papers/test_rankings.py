@@ -4,7 +4,7 @@ import json
 
 import numpy
 import pytest
-from made_results import OWN, classified, results
+from helpers.made_results import OWN, classified, results
 from rankings import _fisher_interval, main, rankings, ranks, report
 
 FILES = ["1", "2", "3", "4", "5"]

@@ -4,7 +4,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS, no_warnings
+from helpers.pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS, no_warnings
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.pipeline.doc_vectors import find, names

@@ -5,7 +5,7 @@ import gc
 import numpy
 import pytest
 import spacy
-from pipelines import EVERY_ENCODER, SHARING, blank, reloaded
+from helpers.pipelines import EVERY_ENCODER, SHARING, blank, reloaded
 from spacy.tokens import DocBin
 from thinc.api import Adam
 

@@ -2,9 +2,9 @@ from importlib.metadata import version
 
 import numpy
 import pytest
-from made_views import WORDS
+from helpers.made_views import WORDS
+from helpers.pipelines import PAIRS, scored_pairs
 from packaging.version import Version
-from pipelines import PAIRS, scored_pairs
 from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback

@@ -8,7 +8,7 @@ from copy import deepcopy
 import numpy
 import pytest
 import spacy
-from pipelines import (
+from helpers.pipelines import (
     CNN,
     CURATED_LISTENER,
     LISTENER,
@@ -23,9 +23,9 @@ from pipelines import (
     reloaded,
     weights,
 )
+from helpers.small_models import SHARED_FAMILIES
+from helpers.small_tokenizers import make_folder
 from sentence_transformers import SentenceTransformer
-from small_models import SHARED_FAMILIES
-from small_tokenizers import make_folder
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example

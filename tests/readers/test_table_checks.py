@@ -3,8 +3,8 @@ training file.
 """
 
 import pytest
-from invoking import said as run
-from made_tables import text, write_rows
+from helpers.invoking import said as run
+from helpers.made_tables import text, write_rows
 
 from spacy_sbert.readers.examples import Row
 from spacy_sbert.readers.table_checks import character_similarity, find_leak, scan_rows

@@ -11,12 +11,12 @@ from typing import Any
 import numpy
 import pytest
 import spacy
-import writers
-from counted_cases import damages, judge, parts
-from made_data import write_benchmark
-from made_stored import Stored
-from made_views import make_views
-from writers import TEXTS, run_suite
+from helpers import writers
+from helpers.counted_cases import damages, judge, parts
+from helpers.made_data import write_benchmark
+from helpers.made_stored import Stored
+from helpers.made_views import make_views
+from helpers.writers import TEXTS, run_suite
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.evaluation.results import read_results

@@ -12,11 +12,11 @@ from tempfile import gettempdir
 
 import numpy
 import pytest
-import writers
-from counted_cases import parts
-from killing import EVENTS, watch
-from made_data import write_benchmark
-from writers import TEXTS, WRITERS, in_time, member_vectors, run_suite, together
+from helpers import writers
+from helpers.counted_cases import parts
+from helpers.killing import EVENTS, watch
+from helpers.made_data import write_benchmark
+from helpers.writers import TEXTS, WRITERS, in_time, member_vectors, run_suite, together
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.search.corpus_search import _open_index, read_corpus

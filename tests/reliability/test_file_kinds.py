@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import writers
-from counted_cases import parts
-from made_data import write_benchmark
+from helpers import writers
+from helpers.counted_cases import parts
+from helpers.made_data import write_benchmark
+from helpers.writers import WRITERS, in_time, run_suite
 from protocols.argument_corpora import read_arguments
-from writers import WRITERS, in_time, run_suite
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.cli.visualize import read_texts

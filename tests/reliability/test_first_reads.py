@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
-from pipelines import warnings_with
+from helpers.pipelines import warnings_with
 from spacy.tokens import Doc, DocBin
 from spacy.util import minibatch
 

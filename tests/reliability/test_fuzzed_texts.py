@@ -10,9 +10,9 @@ from functools import cache, partial
 
 import numpy
 import pytest
-from counted_cases import parts
-from pipelines import INSTALLED
-from spacy_transformers_tests import make_models
+from helpers.counted_cases import parts
+from helpers.pipelines import INSTALLED
+from helpers.spacy_transformers_tests import make_models
 from transformers import AutoTokenizer
 
 from spacy_sbert.models.resolve import find_local

@@ -6,8 +6,8 @@ import math
 
 import pytest
 import spacy
-from objectives import layer, make_examples
-from pipelines import PAIRS, make_example
+from helpers.objectives import layer, make_examples
+from helpers.pipelines import PAIRS, make_example
 from spacy.tokens import Span, SpanGroup
 from spacy.training import Example
 

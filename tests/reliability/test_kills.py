@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy
 import pytest
 import spacy
-from counted_cases import judge, parts
-from killing import command, count_events, killed, killed_at, run, save_index
-from made_data import write_benchmark
-from made_views import SENTENCES
+from helpers.counted_cases import judge, parts
+from helpers.killing import command, count_events, killed, killed_at, run, save_index
+from helpers.made_data import write_benchmark
+from helpers.made_views import SENTENCES
 
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.search import VectorIndex

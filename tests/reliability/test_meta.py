@@ -5,9 +5,9 @@ import re
 
 import numpy
 import pytest
-from counted_cases import parts
-from made_views import unit
-from pipelines import no_warnings
+from helpers.counted_cases import parts
+from helpers.made_views import unit
+from helpers.pipelines import no_warnings
 from scipy import linalg
 
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy
 import pytest
-from counted_cases import parts
-from made_views import unit
-from pipelines import no_warnings
+from helpers.counted_cases import parts
+from helpers.made_views import unit
+from helpers.pipelines import no_warnings
 from scipy import special
 from thinc.types import Ragged
 

@@ -7,10 +7,10 @@ import pytest
 import spacy
 import typer
 from click.testing import CliRunner
-from counted_cases import parts
-from pipelines import ROOT
+from helpers.counted_cases import parts
+from helpers.pipelines import ROOT
+from helpers.wrong_settings import PROMISE
 from thinc.api import Config
-from wrong_settings import PROMISE
 
 from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app

@@ -11,8 +11,8 @@ import numpy
 import pytest
 import spacy
 import srsly
-from counted_cases import damages, judge, parts
-from pipelines import INSTALLED, one_pipe, shim_of, write_modules
+from helpers.counted_cases import damages, judge, parts
+from helpers.pipelines import INSTALLED, one_pipe, shim_of, write_modules
 
 from spacy_sbert.files.serialization import MARK
 

@@ -8,11 +8,11 @@ from importlib.metadata import distribution
 import numpy
 import pytest
 import spacy
-from counted_cases import parts
-from pipelines import ROOT
+from helpers.counted_cases import parts
+from helpers.pipelines import ROOT
+from helpers.wrong_settings import LATER, MANY, NUMBERS, PROMISE, target, validated_functions
 from spacy.util import registry
 from thinc.api import reduce_mean
-from wrong_settings import LATER, MANY, NUMBERS, PROMISE, target, validated_functions
 
 from spacy_sbert import bulk, hub, meta, readers, search, visual
 from spacy_sbert.architectures import sentence_listener

@@ -16,8 +16,8 @@ from unittest.mock import Mock
 import numpy
 import pytest
 import torch
-from counted_cases import parts
-from pipelines import TRAINED, one_pipe, scored_pairs
+from helpers.counted_cases import parts
+from helpers.pipelines import TRAINED, one_pipe, scored_pairs
 from spacy.util import fix_random_seed
 from thinc.api import Adam
 from transformers import DistilBertConfig, DistilBertModel, DistilBertTokenizerFast

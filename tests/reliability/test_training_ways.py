@@ -9,8 +9,8 @@ import numpy
 import pytest
 import spacy
 import torch
-from objectives import make_examples
-from pipelines import (
+from helpers.objectives import make_examples
+from helpers.pipelines import (
     LISTENER,
     PAIRS,
     SHARING,

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy
 import pytest
 import spacy
-from counted_cases import parts
-from pipelines import INSTALLED, TRANSFORMERS, reloaded, warnings_with
+from helpers.counted_cases import parts
+from helpers.pipelines import INSTALLED, TRANSFORMERS, reloaded, warnings_with
 from spacy.pipeline.functions import DocCleaner
 from spacy.tokens import Doc, DocBin, Span
 

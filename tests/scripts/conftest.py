@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
-from pipelines import ROOT
+from helpers.pipelines import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@ follow.
 """
 
 import pytest
-from pipelines import MEAN, ROOT
+from helpers.pipelines import MEAN, ROOT
+from helpers.workflows import CONFIGS
 from spacy.cli.init_config import fill_config
 from thinc.api import Config
-from workflows import CONFIGS
 
 OURS = "sbert_transformer"
 THEIRS = "transformer"

@@ -8,8 +8,8 @@ from functools import partial
 import numpy
 import pytest
 import spacy
-from made_data import write_benchmark, write_year
-from made_views import SENTENCES
+from helpers.made_data import write_benchmark, write_year
+from helpers.made_views import SENTENCES
 from transformers import BertConfig, BertModel
 
 from spacy_sbert.hub import export_folder

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
-from made_data import HashedSource
-from pipelines import ROOT, real_data
+from helpers.made_data import HashedSource
+from helpers.pipelines import ROOT, real_data
 from protocols.argument_corpora import read_arguments
 from protocols.arguments import _score_held_out
 

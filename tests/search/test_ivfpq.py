@@ -9,7 +9,7 @@ from shutil import copy, copytree
 import faiss
 import numpy
 import pytest
-from made_stored import BLOCK, Stored
+from helpers.made_stored import BLOCK, Stored
 
 from spacy_sbert.search import (
     EncoderIdentity,

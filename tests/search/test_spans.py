@@ -5,7 +5,7 @@ import re
 import numpy
 import pytest
 import spacy
-from pipelines import ROOT, shim_of, through_docbin
+from helpers.pipelines import ROOT, shim_of, through_docbin
 from spacy.tokens import Doc, Span
 
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans

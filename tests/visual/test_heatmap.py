@@ -8,8 +8,8 @@ import re
 import numpy
 import pytest
 import spacy
-from made_pages import NLP, data_of, doc_of, made, read
-from pipelines import through_docbin
+from helpers.made_pages import NLP, data_of, doc_of, made, read
+from helpers.pipelines import through_docbin
 from scipy.cluster import hierarchy
 from spacy.tokens import Doc
 

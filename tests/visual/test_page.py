@@ -5,7 +5,7 @@ read.
 import re
 
 import pytest
-from made_pages import data_of, made, read
+from helpers.made_pages import data_of, made, read
 
 from spacy_sbert import visual
 from spacy_sbert.visual.page import DARK, DARK_LABELS, LIGHT, LIGHT_LABELS, STEPS, _ink, _scale

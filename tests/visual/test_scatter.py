@@ -7,7 +7,7 @@ import sys
 import numpy
 import pytest
 import spacy
-from made_pages import data_of, made, read
+from helpers.made_pages import data_of, made, read
 
 from spacy_sbert import visual
 from spacy_sbert.visual import scatter
