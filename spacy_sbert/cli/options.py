@@ -152,7 +152,7 @@ def warn_of_unread_texts(path: Path) -> None:
     if format_suffix(path) not in TABLES:
         return
 
-    from ..readers.infer_schema import find_nameless_texts, find_texts
+    from ..readers.text_cells import find_nameless_texts, find_texts
 
     unread: list[str] = []
     # The command itself reports a file that cannot be read

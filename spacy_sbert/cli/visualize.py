@@ -14,7 +14,7 @@ from wasabi import msg
 
 from ..files.atomic import atomic_write
 from ..files.tables import TABLES, TextColumns, read_table
-from ..files.text_lines import check_label, check_text, format_suffix, read_lines
+from ..files.text_lines import check_cell, check_label, format_suffix, read_lines
 from ..progress import progress_of, ticking
 from ..validation import NonNegative
 from ._util import check_new, command, exit_on_error, fail, named_file
@@ -212,7 +212,7 @@ def read_texts(
     if label is not None:
         names.append(label)
     records = list(islice(read_table(path, names, header=header), limit or None))
-    texts = [check_text(record[0], names[0], path, line) for line, record in records]
+    texts = [check_cell(record[0], names[0], path, line) for line, record in records]
     if label is None:
         return texts, None
     return texts, [check_label(record[1], label, path, line) for line, record in records]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..bulk import FileVectors
 from ..errors import Errors
-from ..files.tables import TABLES, Columns, TextColumns, read_columns, read_text_rows
+from ..files.tables import TABLES, NamedRecord, TextColumns, read_columns, read_text_rows
 from ..files.text_lines import format_suffix
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_of
@@ -39,7 +39,7 @@ class Corpus(NamedTuple):
     texts: list[str]
     rows: list[int]
     ids: list[str | int] | None = None
-    others: list[Columns] | None = None
+    others: list[NamedRecord] | None = None
 
 
 def read_corpus(
@@ -65,9 +65,9 @@ def read_corpus(
     texts: list[str] = []
     numbers: list[int] = []
     ids: list[Any] = []
-    kept: list[Columns] = []
+    kept: list[NamedRecord] = []
     has_others = others and format_suffix(path) in TABLES
-    columns: Iterable[Columns] = repeat({})
+    columns: Iterable[NamedRecord] = repeat({})
     if has_others:
         columns = read_columns(path, header=header)
     records = read_text_rows(path, TextColumns(column, id_column, header))

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from invoking import said
+from helpers.invoking import said
 
 from spacy_sbert import cli
 from spacy_sbert.cli.options import _FORMATS, AUTO
