@@ -76,7 +76,7 @@ def _benchmark_cli(
     from ..evaluation.encoders import Source, make_baseline
     from ..evaluation.report import evaluation_report
     from ..evaluation.suite import check_suite, write_json
-    from ..files.serialization import checksummed_json
+    from ..files.checksum import checksummed_json
 
     save = None if output is None else lambda results: write_json(output, checksummed_json(results))
     if cache is None and output is not None:
