@@ -279,7 +279,8 @@ def test_texts_of_tables(write, name, text, expected):
 def test_read_columns(write, name, text):
     path = write(name, text)
     rows = list(read_columns(path))
-    assert [row["text"] for row in rows] == texts(path) and [row["id"] for row in rows] == [
+    assert [row["text"] for row in rows] == texts(path)
+    assert [row["id"] for row in rows] == [
         "1",
         "2",
     ]
@@ -312,10 +313,8 @@ def test_duplicate_column_names(tmp_path):
 
 
 def test_tabs_quotes_and_line_ends_are_quoted(tmp_path):
-    path, texts = (
-        tmp_path / "out.tsv",
-        ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""],
-    )
+    path = tmp_path / "out.tsv"
+    texts = ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""]
     write_table(path, ("score", "text"), [(0.5, text) for text in texts])
     assert [text for _, (text,) in read_table(path, ["text"])] == texts
     with path.open(encoding="utf8", newline="") as file:

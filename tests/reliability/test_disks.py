@@ -184,7 +184,8 @@ CHANGES_OF_INPUT = {
 
 
 def of_encode(cases, nlp, folder, change):
-    sbert, output = nlp.get_pipe("sbert"), folder / "out.npy"
+    sbert = nlp.get_pipe("sbert")
+    output = folder / "out.npy"
     writer = writers.resume(nlp, folder)
     change(folder / "in.txt")
     with cases.refuses("encode", "input (SHA-256)", f"{output}.partial"):
@@ -198,7 +199,8 @@ def of_encode(cases, nlp, folder, change):
 
 
 def of_search(cases, nlp, folder, change):
-    corpus, sbert = write_corpus(folder), nlp.get_pipe("sbert")
+    corpus = write_corpus(folder)
+    sbert = nlp.get_pipe("sbert")
     _open_index(sbert, corpus, folder / "index", read_corpus(corpus), kind="flat")
     change(corpus)
     with cases.refuses("search", str(folder / "index"), str(corpus)):

@@ -87,7 +87,8 @@ def test_a_filled_config(choose, tmp_path, monkeypatch):
         "include_prompt",
         "max_batch_items",
     }
-    assert ours.keys() - theirs.keys() == only_ours and theirs.keys() <= ours.keys()
+    assert ours.keys() - theirs.keys() == only_ours
+    assert theirs.keys() <= ours.keys()
 
 
 def test_settings_with_another_name(choose, tmp_path):
