@@ -12,7 +12,8 @@ from helpers.made_tables import NLI, cycle, text, write_columns
 
 from spacy_sbert.files.tables import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.infer_schema import find_table, find_texts
+from spacy_sbert.readers.infer_schema import find_table
+from spacy_sbert.readers.text_cells import find_texts
 
 NLP = spacy.blank("en")
 
