@@ -7,8 +7,8 @@ from typing import Literal
 import numpy
 from pydantic import BaseModel, NonNegativeInt
 
+from ..files.checksum import digest_of_stream, file_digest
 from ..files.manifest import Manifest
-from ..files.serialization import digest_of_stream, file_digest
 from ..files.tables import TextColumns, read_text_rows
 from ..progress import progress_of
 from .stored_vectors import StoredVectors, TableReader

@@ -15,7 +15,8 @@ from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
 from ..errors import import_extra, warn
 from ..files.atomic import check_apart, check_input, check_output
-from ..files.serialization import file_digest, versions
+from ..files.checksum import file_digest
+from ..files.serialization import versions
 from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
 from ..models.encoded_docs import Encoded, TruncationCounter

@@ -8,7 +8,8 @@ from typing import BinaryIO
 import numpy
 
 from ..files.atomic import Lock, atomic_write, check_output, rewrite_os_errors
-from ..files.serialization import file_digest, read_arrays
+from ..files.checksum import file_digest
+from ..files.serialization import read_arrays
 from ..models.encoded_docs import Encoded
 from .embeddings_file import FileRecord, MadeOf, differences
 

@@ -76,7 +76,7 @@ def _benchmark_cli(
     from ..evaluation.encoders import Source, make_baseline
     from ..evaluation.report import evaluation_report
     from ..evaluation.suite import check_suite, write_json
-    from ..files.serialization import checksummed_json
+    from ..files.checksum import checksummed_json
 
     def save(results: dict[str, Any]) -> None:
         if output is not None:

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import BaseModel
 
 from .atomic import atomic_write
-from .serialization import checksummed_json, parse_checksummed
+from .checksum import checksummed_json, parse_checksummed
 
 
 class Manifest(BaseModel):

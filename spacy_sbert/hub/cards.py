@@ -1,6 +1,5 @@
 """Model cards: a pipeline's sentence vectors, described for its package and the hub."""
 
-import hashlib
 import json
 import math
 import re
@@ -17,6 +16,7 @@ from spacy.util import registry
 from thinc.api import Model
 
 from ..files.atomic import check_output, write_text
+from ..files.checksum import digest_of_bytes
 from ..files.serialization import versions
 from ..pipeline import doc_vectors, listeners
 from ..pipeline.sbert import SentenceBert
@@ -492,7 +492,7 @@ def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
 
 
 def _mark(text: str) -> str:
-    return _MARK.format(digest=hashlib.sha256(text.encode("utf8")).hexdigest()[:16])
+    return _MARK.format(digest=digest_of_bytes(text.encode("utf8"))[:16])
 
 
 def update_hub(repo: str, facts: PipelineFacts) -> None:

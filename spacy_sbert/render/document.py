@@ -140,7 +140,6 @@ class Document:
         width (int): the columns of the terminal. A wider table is transposed if that makes it
             narrower.
         """
-
         blocks = [_wrapped(text, width) for text in (self.title, *self.paragraphs)]
         for table in self.tables:
             blocks.append(_headed(table.title, self._aligned(table, width)))

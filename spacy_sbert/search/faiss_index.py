@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..bulk import StoredVectors
 from ..errors import Errors, import_extra
-from ..files.serialization import digest_of_stream
+from ..files.checksum import digest_of_stream
 from ..similarity import checked, unit_length
 from ..validation import check
 from .exact import Best, check_widths, slices

@@ -15,7 +15,8 @@ import numpy
 from pydantic import BaseModel, Field
 
 from ..files.atomic import Lock, atomic_write, rewrite_os_errors, write_text
-from ..files.serialization import file_digest, read_arrays
+from ..files.checksum import file_digest
+from ..files.serialization import read_arrays
 from .faiss_index import Kind, import_faiss, is_of_kind
 from .identity import EncoderIdentity
 
