@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from ..errors import Errors, import_extra
 from ..files.checksum import checksummed_json, parse_checksummed
-from ..files.tables import TABLES, TEXT
+from ..files.tables import TABLES, TEXT_SUFFIX
 from ..files.text_lines import format_suffix
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class RemoteFolder:
         RAISES (ValueError): if there is no such folder, no shard in it, or a file of an unknown
             format.
         """
-        files, known = self.open(), ", ".join((*TABLES, TEXT))
+        files, known = self.open(), ", ".join((*TABLES, TEXT_SUFFIX))
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 (an extra)
 
         try:
@@ -108,7 +108,7 @@ class RemoteFolder:
             path = PurePosixPath(info.path)
             if info.type != FileType.File or _is_hidden(path):
                 continue
-            if format_suffix(path) not in (*TABLES, TEXT):
+            if format_suffix(path) not in (*TABLES, TEXT_SUFFIX):
                 raise ValueError(
                     f"{self.name}/{path} is no file of texts: expected names that end in one of "
                     f"{known}, all but "

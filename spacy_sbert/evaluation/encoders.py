@@ -25,7 +25,7 @@ from ..models.word_layers import (
     SMOOTHING,
     first_component,
     sif_weights,
-    token_vectors,
+    static_vectors,
     weighted_mean,
 )
 from ..validation import NonNegative, Width, check
@@ -216,7 +216,7 @@ def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
     """
     vectors = numpy.zeros((len(texts), 3 * nlp.vocab.vectors_length), dtype="float32")
     for vector, text in zip(vectors, texts, strict=True):
-        rows = token_vectors(nlp.make_doc(text))[1].astype("float64")
+        rows = static_vectors(nlp.make_doc(text))[1].astype("float64")
         if len(rows):
             vector[:] = numpy.concatenate([rows.min(axis=0), rows.mean(axis=0), rows.max(axis=0)])
     return vectors

@@ -47,7 +47,7 @@ class DataFile:
         raise MissingData(f"{name} not found below {root}. Get it from {self.source}")
 
 
-def check_count(
+def check_official_count(
     n: int, path: Path, official: int | None = None, *, any_count: bool = True
 ) -> list[str]:
     """Return a note on a data set that is not whole.

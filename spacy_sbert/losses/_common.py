@@ -9,7 +9,7 @@ from thinc.api import Model, Ops
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
-from ..models.heads import unit_length
+from ..models.heads import normalization
 from ..similarity import cosine, euclidean, manhattan
 from ..validation import ConfiguredModel
 
@@ -185,12 +185,12 @@ def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "m
 
 
 # Has neither parameters nor state
-unit_rows = unit_length()
+normalize = normalization()
 
 
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return cos(u_i, v_i), and du, dv: the cosine is the dot product of the rows at unit length."""
-    (unit_u, back_u), (unit_v, back_v) = unit_rows(u, True), unit_rows(v, True)
+    (unit_u, back_u), (unit_v, back_v) = normalize(u, True), normalize(v, True)
     return cosine(u, v), lambda d: [back_u(_column(d) * unit_v), back_v(_column(d) * unit_u)]
 
 
@@ -202,7 +202,7 @@ def _cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
 
 def _euclidean_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return ||u_i - v_i||, and du = (u - v) / ||u - v|| = -dv."""
-    return euclidean(u, v), lambda d: _opposite(_column(d) * unit_rows(u - v, True)[0])
+    return euclidean(u, v), lambda d: _opposite(_column(d) * normalize(u - v, True)[0])
 
 
 def _manhattan_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:

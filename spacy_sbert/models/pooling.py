@@ -13,7 +13,7 @@ from thinc.util import to_numpy
 from ..errors import Errors
 from ..validation import ConfiguredModel, WidthOrOff, check
 from .encoded_docs import DEFAULT_SETTINGS, EncodeSettings
-from .heads import truncation, unit_length
+from .heads import normalization, truncation
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings
 
@@ -206,7 +206,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         check("truncate_dim", truncate_dim, WidthOrOff)
         layers: list[Model] = [
             _make_pooling(pooling),
-            unit_length(),
+            normalization(),
             *([] if dense is None else [dense]),
         ]
         attrs = {"upstream_normalize": False}

@@ -26,12 +26,12 @@ from .examples import Row, example_doc, make_example
 from .formats import (
     AUTO,
     SPACY,
-    UNKNOWN_FORMAT,
     Columns,
     find_format,
     load_docbin,
     read_docs,
     read_rows,
+    unknown_format,
 )
 
 _ItemT = TypeVar("_ItemT")
@@ -450,7 +450,7 @@ def convert(
         input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns
     )
     if corpus.files[0][1] == SPACY:
-        raise ValueError(UNKNOWN_FORMAT.format(path=input_path))
+        raise unknown_format(input_path)
     docs = DocBin()
     for example in progress_of(
         corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress

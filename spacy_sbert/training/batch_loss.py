@@ -288,7 +288,7 @@ def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str
     return first
 
 
-def score_pairs(
+def score_examples(
     pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object
 ) -> Scores:
     """Score the pairs among the examples with the pipe's scorer.

@@ -13,7 +13,7 @@ from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss
 from spacy_sbert.losses.similarity import CoSENTLoss, CosineSimilarityLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss, MultiTaskLoss
-from spacy_sbert.models.heads import unit_length
+from spacy_sbert.models.heads import normalization
 
 RNG = numpy.random.default_rng(10)
 MEMBERS = [RNG.normal(size=(5, 6)) for _ in range(2)]
@@ -146,8 +146,8 @@ REFUSED = [
         "to 8 dimensions: they are 6 wide",
     ),
     (
-        lambda: MatryoshkaLoss(unit_length(), DIMS),
-        "is built of loss layers, got the Thinc model 'unit_length'",
+        lambda: MatryoshkaLoss(normalization(), DIMS),
+        "is built of loss layers, got the Thinc model 'normalization'",
     ),
     (
         lambda: MatryoshkaLoss(MultiTaskLoss({"one": COSINE}), DIMS),

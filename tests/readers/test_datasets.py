@@ -9,7 +9,9 @@ import pytest
 import spacy
 from helpers.pipelines import real_data
 
-from spacy_sbert.readers import PairCorpus, convert, pair_doc, read_sts
+from spacy_sbert.files.text_lines import read_lines
+from spacy_sbert.readers import PairCorpus, convert, datasets, pair_doc, read_sts
+from spacy_sbert.readers.examples import Row
 from spacy_sbert.readers.formats import _starts_as_sts as starts_as_sts
 
 QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
@@ -383,3 +385,23 @@ def test_real_quora_pairs(tmp_path):
     repaired = tmp_path / "qqp.tsv"
     repaired.write_text(path.read_bytes().decode("utf8", errors="replace"), encoding="utf8")
     assert PairCorpus(repaired, **settings).count() == 10000
+
+
+def test_function_is_all_that_a_layout_needs(tmp_path, monkeypatch):
+    # Restored at the end
+    monkeypatch.setitem(datasets.LAYOUTS, "bars", None)
+
+    @datasets.layout("bars")
+    def bar_rows(path):
+        for line, text in read_lines(path):
+            first, second, score = text.split("|")
+            yield Row((first, second), line, score=float(score))
+
+    path = tmp_path / "own.txt"
+    path.write_text("a cat|a dog|0.5\n")
+    nlp = spacy.blank("en")
+    (example,) = PairCorpus(path, format="bars")(nlp)
+    assert [span.text for span in example.reference.spans["sbert"]] == ["a cat", "a dog"]
+    assert example.reference.spans["sbert"].attrs["score"] == 0.5
+    with pytest.raises(ValueError, match=r"Unknown format 'rods': expected one of .*, bars, text"):
+        PairCorpus(path, format="rods")
