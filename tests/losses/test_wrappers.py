@@ -147,7 +147,7 @@ REFUSED = [
     ),
     (
         lambda: MatryoshkaLoss(normalization(), DIMS),
-        "is built of loss layers, got the Thinc model 'normalization'",
+        "is built of loss layers, got the Thinc model 'unit_length'",
     ),
     (
         lambda: MatryoshkaLoss(MultiTaskLoss({"one": COSINE}), DIMS),
