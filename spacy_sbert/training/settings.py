@@ -1,4 +1,7 @@
-"""Check the settings of [training] before anything is loaded: spaCy checks their types, but not their ranges."""
+"""Check the settings of [training] before anything is loaded.
+
+spaCy checks their types, but not their ranges.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -21,10 +24,8 @@ from ..validation import (
 from .gold import MEASURES, measure_of
 
 _Fraction = Annotated[float, Field(ge=0, lt=1)]
-_MOST_PARTS = (
-    # Of a batch: spaCy counts to this number at each step, whatever the size of the batch
-    10_000
-)
+# Parts of a batch: spaCy counts to this number at each step, whatever the size of the batch
+_MOST_PARTS = 10_000
 # Of [training]
 _SETTINGS: dict[str, Any] = {
     "patience": NonNegative,
@@ -124,10 +125,9 @@ def _check_number(name: str, value: float) -> None:
 
 def _check_end(training: Mapping[str, Any]) -> None:
     """Refuse a training without an end."""
-    max_epochs, max_steps, patience = (
-        training.get(name, 1) for name in ("max_epochs", "max_steps", "patience")
-    )
-    if max_epochs < 1 and not max_steps and not patience:
+    max_epochs = training.get("max_epochs", 1)
+    has_end = max_epochs >= 1 or training.get("max_steps", 1) or training.get("patience", 1)
+    if not has_end:
         raise ValueError(
             f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience "
             "= 0. Set one of "
@@ -142,10 +142,8 @@ def _check_corpus(name: str, value: object, config: Mapping[str, Any]) -> None:
     except (KeyError, TypeError):
         block = None
     if block is None:
-        known = (
-            ", ".join(f"corpora.{key}" for key in config.get("corpora", {}))
-            or "a block of [corpora]"
-        )
+        listed = ", ".join(f"corpora.{key}" for key in config.get("corpora", {}))
+        known = listed or "a block of [corpora]"
         raise ValueError(
             f"Cannot use {name} = {short_repr(value)}: there is no such block. Expected {known}."
         )
@@ -163,7 +161,8 @@ def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) 
 
 def _check_losses(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Refuse a training in which the loss of every component that would learn has the weight 0."""
-    components, weightless = config.get("components", {}), list[str]()
+    components = config.get("components", {})
+    weightless: list[str] = []
     for name in config.get("nlp", {}).get("pipeline", []):
         block = components.get(name, {})
         if name in training.get("frozen_components", []) or not _has_loss(block.get("factory")):
@@ -186,9 +185,8 @@ def _has_loss(factory: str | None) -> bool:
     """
     if factory is None or not Language.has_factory(factory):
         return True
-    return factory not in _UPSTREAM and "model" in (
-        Language.get_factory_meta(factory).default_config or {}
-    )
+    settings = Language.get_factory_meta(factory).default_config or {}
+    return factory not in _UPSTREAM and "model" in settings
 
 
 def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
