@@ -254,8 +254,7 @@ def _skip(batches: _Batches, state: TrainingState) -> None:
     if content != state.content:
         raise ValueError(
             f"Cannot resume: the training corpus does not make the {state.step} batches of the "
-            "checkpoint. Give the "
-            "same files, or train in another folder."
+            "checkpoint. Give the same files, or train in another folder."
         )
 
 

@@ -360,8 +360,7 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
     if not nlp.vocab.vectors.size:
         raise ValueError(
             f"The pipeline {pipeline} has no static vectors. Use one that has them, such as "
-            "en_core_web_md, or make "
-            "one with 'python -m spacy init vectors'."
+            "en_core_web_md, or make one with 'python -m spacy init vectors'."
         )
     title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
     if name == "static":
@@ -373,8 +372,7 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
     if counts is None:
         raise ValueError(
             "The baseline 'sif' needs word counts (counts): a file with a word and its count on "
-            "each line, such as "
-            "enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
+            "each line, such as enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
         )
     encode = partial(_smooth_inverse_frequency, nlp, sif_weights(read_counts(counts), SMOOTHING))
     return _Baseline(title, encode, digest, SMOOTHING, file_digest(counts), learns=True)

@@ -86,8 +86,7 @@ class PairCorpus:
         if not paths:
             raise ValueError(
                 "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the "
-                "command line: "
-                "--paths.train pairs.spacy --paths.dev pairs.spacy."
+                "command line: --paths.train pairs.spacy --paths.dev pairs.spacy."
             )
         self.spans_key = spans_key
         self.limit = limit
@@ -223,8 +222,8 @@ class MultiCorpus:
     ):
         if not corpora:
             raise ValueError(
-                "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each "
-                "name, such as "
+                "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each name, "
+                "such as "
                 '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
             )
         for name, corpus in corpora.items():
@@ -396,9 +395,8 @@ class TeacherCorpus:
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(
                     f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, "
-                    "zero, or not finite). "
-                    "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or "
-                    "remove the text."
+                    "zero, or not finite). Use a pipeline whose doc.vector is set, such as one "
+                    "with an 'sbert' pipe, or remove the text."
                 )
             yield vector
 

@@ -68,15 +68,14 @@ def sts_rows(path: Path) -> Iterator[Row]:
         if len(columns) < STS_COLUMNS:
             raise ValueError(
                 f"{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, "
-                "score, "
-                f"sentence1, sentence2), got {len(columns)}. For a table with other columns, set "
-                "format and members."
+                f"score, sentence1, sentence2), got {len(columns)}. For a table with other "
+                "columns, set format and members."
             )
         if line == 1 and {*STS_SENTENCES} <= {name.strip() for name in columns}:
             raise ValueError(
                 f"{path}, line {line}: the layout of the STS benchmark has no header, got "
-                f"'{', '.join(columns)}'. Give "
-                "--format table: columns are then found by their names."
+                f"'{', '.join(columns)}'. Give --format table: columns are then found by their "
+                "names."
             )
         score = check_score(columns[4], 0.0, STS_MAX_SCORE, path, line, "score")
         yield Row(check_members(columns[5:7], STS_SENTENCES, path, line), line, score=score)

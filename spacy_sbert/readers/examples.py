@@ -179,8 +179,7 @@ def check_members(
         ]
         raise ValueError(
             f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so "
-            "there is "
-            "nothing to tell apart. Remove the line."
+            "there is nothing to tell apart. Remove the line."
         )
     return members
 
@@ -196,11 +195,9 @@ def check_score(
     # Also refuses nan
     if not low <= score <= high:
         raise ValueError(
-            f"{path}, line {line}: expected a score from {low:g} to {high:g}, got '{value}' in "
-            f"the column '{column}'. "
-            "Repair the line, or set min_score and max_score for a table of another range: "
-            "options of a command that "
-            "has them (--max-score 5), or settings of the config's corpus "
-            "(--corpora.train.max_score 5 of train)."
+            f"{path}, line {line}: expected a score from {low:g} to {high:g}, got '{value}' in the "
+            f"column '{column}'. Repair the line, or set min_score and max_score for a table of "
+            "another range: options of a command that has them (--max-score 5), or settings of the "
+            "config's corpus (--corpora.train.max_score 5 of train)."
         )
     return (score - low) / (high - low)

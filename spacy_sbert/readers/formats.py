@@ -226,9 +226,8 @@ def _check_file(path: Path) -> None:
     check_input(path)
     if not path.is_file():
         raise ValueError(
-            f"There is no file {path}. Check the path, or [paths] in the config; data sets of "
-            "this project "
-            "come with 'python -m spacy project assets'."
+            f"There is no file {path}. Check the path, or [paths] in the config; data sets of this "
+            "project come with 'python -m spacy project assets'."
         )
 
 
@@ -250,10 +249,8 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
             text = doc.text[:50]
             raise ValueError(
                 f"{path}: the Doc number {number} ('{text}') is not a pair or another example: "
-                "expected Spans with "
-                f"text in doc.spans['{spans_key}'], and in its attrs at most a score from 0 to 1 "
-                "and a label. Make the "
-                "file with 'python -m spacy sbert convert'."
+                f"expected Spans with text in doc.spans['{spans_key}'], and in its attrs at most a "
+                "score from 0 to 1 and a label. Make the file with 'python -m spacy sbert convert'."
             )
         yield doc
 

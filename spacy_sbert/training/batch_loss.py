@@ -20,13 +20,12 @@ from .examples import OBJECTIVE, attribute, check_rows, labels_of, scores_of, te
 
 LOSS_NOT_FINITE = (
     "The loss '{loss}' is not finite in the batch that begins with '{text}': training has "
-    "diverged. Lower "
-    "the learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
+    "diverged. Lower the learning rate, clip the gradient, or use float32 or bfloat16 in place of "
+    "float16."
 )
 SINGLE_CLASS = (
-    "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. "
-    "Train on data "
-    "with two labels or more, or give all of them in [initialize.components.sbert] labels."
+    "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train "
+    "on data with two labels or more, or give all of them in [initialize.components.sbert] labels."
 )
 
 Labels = list[Name] | dict[str, list[Name]]
@@ -327,9 +326,8 @@ def score_examples(
         # Which spaCy would report as E900
         raise ValueError(
             f"The scorer of the pipe '{pipe.name}' looked up {error}, and there is no such key. "
-            "Gold values are in "
-            f"example.reference.spans['{pipe.spans_key}'].attrs under 'score', 'label' and "
-            "'objective'."
+            f"Gold values are in example.reference.spans['{pipe.spans_key}'].attrs under 'score', "
+            "'label' and 'objective'."
         ) from error
     if not isinstance(scores, dict):
         raise ValueError(

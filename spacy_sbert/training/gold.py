@@ -133,7 +133,7 @@ def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any])
     if weighted and not any(name in scores for name in weighted):
         known = ", ".join(name for name, score in scores.items() if isinstance(score, int | float))
         raise ValueError(
-            f"Training cannot tell better weights from worse: no score of [training.score_weights] "
+            "Training cannot tell better weights from worse: no score of [training.score_weights] "
             f"({', '.join(weighted)}) is defined. Give weight to one of these: {known or 'none'}."
         )
 

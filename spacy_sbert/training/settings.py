@@ -130,8 +130,7 @@ def _check_end(training: Mapping[str, Any]) -> None:
     if not has_end:
         raise ValueError(
             f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience "
-            "= 0. Set one of "
-            "them, such as max_epochs = 4."
+            "= 0. Set one of them, such as max_epochs = 4."
         )
 
 
@@ -153,9 +152,8 @@ def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) 
     unknown = [component for component in given if component not in pipeline]
     if unknown and pipeline:
         raise ValueError(
-            f"Cannot use {name} = {short_repr(list(given))}: there is no component "
-            f"'{unknown[0]}'. The pipeline has "
-            f"{', '.join(pipeline)}."
+            f"Cannot use {name} = {short_repr(list(given))}: there is no component '{unknown[0]}'. "
+            f"The pipeline has {', '.join(pipeline)}."
         )
 
 
@@ -173,8 +171,7 @@ def _check_losses(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
     if weightless:
         raise ValueError(
             f"loss_weight = 0 in [components.{weightless[0]}], and nothing else learns: nothing "
-            "would be trained. Set "
-            "it to 1.0."
+            "would be trained. Set it to 1.0."
         )
 
 
@@ -199,10 +196,8 @@ def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
     if weights and not weighted and chooses:
         raise ValueError(
             "All of [training.score_weights] are 0 or null, so no score would be better than that "
-            "before training. "
-            f"Give one of {', '.join(weights)} the weight 1.0. To train to the end without "
-            "choosing set each of them "
-            "to null, and patience = 0."
+            f"before training. Give one of {', '.join(weights)} the weight 1.0. To train to the "
+            "end without choosing set each of them to null, and patience = 0."
         )
     known = _known_scores(config)
     if known is None:

@@ -106,8 +106,8 @@ class TrainingLog:
         if self.unscored:
             message = (
                 f"Steps after the last evaluation: {self.unscored}. model-last has their weights, "
-                "model-best has not. "
-                "'spacy sbert train' takes the same config, and always evaluates the last step."
+                "model-best has not. 'spacy sbert train' takes the same config, and always "
+                "evaluates the last step."
             )
             print(Printer(no_print=True).info(message), file=self.stdout)
 

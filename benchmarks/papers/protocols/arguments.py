@@ -37,9 +37,8 @@ _ASPECT_PLACE = DataFile(
 )
 _ASPECT_NOTE = (
     "Labels as scores: DTORCD 0, NS 0, SS 1/2, HS 1. Reimers et al. 2019 oppose the first two to "
-    "the last two; "
-    "Spearman's correlation depends on the order of the scores alone, Pearson's also on where SS "
-    "stands."
+    "the last two; Spearman's correlation depends on the order of the scores alone, Pearson's also "
+    "on where SS stands."
 )
 
 

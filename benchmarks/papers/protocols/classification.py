@@ -216,8 +216,7 @@ def _protocol(
     words = protocol_of(splits)
     words[_MLP] = (
         f"{HIDDEN} rectified linear units; l2, dropout and the end of training chosen by the "
-        f"cross-entropy {held}; "
-        f"mean over the seeds {', '.join(map(str, mlp_seeds))}"
+        f"cross-entropy {held}; mean over the seeds {', '.join(map(str, mlp_seeds))}"
     )
     return {
         key: text for key, text in words.items() if key not in (_LR, _MLP) or key in classifiers

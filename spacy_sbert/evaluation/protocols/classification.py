@@ -191,8 +191,8 @@ def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
     if len(names) < 2 or fewest < needed:
         raise ValueError(
             f"{task}: the training examples have {len(names)} labels, the rarest, '{rarest}', "
-            f"{fewest} times. Expected "
-            f"two labels or more, each at least {needed} times: once for each fold."
+            f"{fewest} times. Expected two labels or more, each at least {needed} times: once for "
+            "each fold."
         )
 
 

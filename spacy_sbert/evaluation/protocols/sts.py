@@ -44,8 +44,8 @@ _SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]
 }
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 TRAINED = (
-    "The encoder was trained on {}, which shares pairs or sources with this set: this score is "
-    "not zero-shot."
+    "The encoder was trained on {}, which shares pairs or sources with this set: this score is not "
+    "zero-shot."
 )
 
 
@@ -321,8 +321,7 @@ def _read_subset(sentences_file: Path, gold: Path) -> list[tuple[str, str, float
     if len(sentences) != len(scores):
         raise ValueError(
             f"{sentences_file} has {len(sentences)} lines, {gold} has {len(scores)}: expected one "
-            "score, or a blank "
-            "line, for each pair."
+            "score, or a blank line, for each pair."
         )
     pairs = []
     for (line, text), (_, score) in zip(sentences, scores, strict=True):
@@ -441,9 +440,8 @@ class _LabelTask(Task):
             hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for pipe in pipes
         ):
             raise MissingData(
-                "The pipeline has no trained classification head: to label pairs, train an "
-                "'sbert' pipe with "
-                "spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
+                "The pipeline has no trained classification head: to label pairs, train an 'sbert' "
+                "pipe with spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
             )
         path, settings = self.place.find(run.root), run.settings
         scores = evaluate(nlp, path, format=self.format)
