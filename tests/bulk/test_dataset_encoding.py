@@ -71,10 +71,10 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         encode_file(pipe, path, single, window=WINDOW, overwrite=True)
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
-        manifest = RemoteFolder(str(tmp_path / "out")).read_json(f"{name}.npy.json", ShardManifest)
+        manifest = RemoteFolder(str(tmp_path / "out")).read(f"{name}.npy.json", ShardManifest)
         assert manifest.made.rows == len(numpy.load(single))
         assert manifest.bytes == single.stat().st_size
-    index = RemoteFolder(str(tmp_path / "out")).read_json("index.json", Index)
+    index = RemoteFolder(str(tmp_path / "out")).read("index.json", Index)
     assert sum(part.made.rows for part in index.parts) == N_ROWS
     assert index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)

@@ -16,7 +16,7 @@ from helpers.pipelines import reloaded
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.bulk import file_encoding as module
-from spacy_sbert.bulk.file_encoding import _PartialRun
+from spacy_sbert.bulk.partial_run import PartialRun
 from spacy_sbert.pipeline.listeners import find_transformer
 
 N_TEXTS = 40
@@ -52,7 +52,7 @@ def interrupt(sbert, given, monkeypatch):
     """Begin a run, and interrupt it after some windows."""
 
     def begin(output, n_windows, error=KeyboardInterrupt, **options):
-        whole = _PartialRun.write
+        whole = PartialRun.write
 
         def write(self, number, window):
             if number == n_windows:
@@ -60,7 +60,7 @@ def interrupt(sbert, given, monkeypatch):
             return whole(self, number, window)
 
         with monkeypatch.context() as patch, pytest.raises(error):
-            patch.setattr(_PartialRun, "write", write)
+            patch.setattr(PartialRun, "write", write)
             encode_file(sbert, given, output, window=WINDOW, **options)
         assert not output.exists()
 

@@ -20,7 +20,7 @@ from spacy_sbert.search import (
     nearest,
     recall,
 )
-from spacy_sbert.search.index import IndexRow
+from spacy_sbert.search.index_folder import IndexRow
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))
@@ -423,7 +423,7 @@ def test_nothing_is_compared_once_the_index_is_not_kept(monkeypatch):
     index.search(QUERIES, k=5)
     del kept
     index.search(QUERIES, k=5)
-    monkeypatch.setattr("spacy_sbert.search.index._blocks_of", None)
+    monkeypatch.setattr("spacy_sbert.search.faiss_index._blocks_of", None)
     index.search(QUERIES, k=5)
 
 
