@@ -109,9 +109,12 @@ def test_shards(encode, tmp_path):
     reports = [encode("shards", shard="1/2"), encode("shards", shard="2/2")]
     assert [report.parts for report in reports] == [3, 3]
     assert contents(tmp_path / "shards", but=()) == contents(tmp_path / "whole", but=())
-    for shard in ("0/2", "3/2", "2", "a/b", "1/0", ""):
-        with pytest.raises(ValueError, match=f"'{shard}'"):
-            encode(shard=shard)
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "a/b", "1/0", ""])
+def test_bad_shards(encode, shard):
+    with pytest.raises(ValueError, match=f"'{shard}'"):
+        encode(shard=shard)
 
 
 def test_bad_part(encode, source, tmp_path):
@@ -192,25 +195,35 @@ def test_row_groups(pipeline, tmp_path):
     assert "big.parquet, row group 1, line 1" in report.failed["big.parquet.00001"]
 
 
-def test_refused(source, pipeline, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("empty", "empty"), ("none", "none"), ("in", "README.md"), ("nothing://there", "there")],
+)
+def test_refused_sources(source, pipeline, tmp_path, name, message):
     (tmp_path / "empty").mkdir()
     (source / "README.md").write_text("read me")
-    for given, options, error, message in (
-        (tmp_path / "empty", {}, ValueError, "empty"),
-        (tmp_path / "none", {}, ValueError, "none"),
-        (source, {}, ValueError, "README.md"),
-        ("nothing://there", {}, ValueError, "nothing://there"),
-        # These before any work
-        (source, {"dtype": "float8"}, ValueError, "dtype"),
-        (source, {"window": 0}, ValueError, "window"),
-        (source, {"colour": "red"}, TypeError, "colour"),
-        (source, {"with_text": True}, ValueError, "text"),
-    ):
-        with pytest.raises(error, match=message):
-            encode_dataset(
-                given, tmp_path / "out", pipeline="none" if options else pipeline, **options
-            )
-    (source / "README.md").unlink()
+    given = name if "://" in name else tmp_path / name
+    with pytest.raises(ValueError, match=message):
+        encode_dataset(given, tmp_path / "out", pipeline=pipeline)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dtype": "float8"}, ValueError, "dtype"),
+        ({"window": 0}, ValueError, "window"),
+        ({"colour": "red"}, TypeError, "colour"),
+        ({"with_text": True}, ValueError, "text"),
+    ],
+)
+def test_options_are_refused_before_any_work(source, tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        encode_dataset(source, tmp_path / "out", pipeline="none", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_that_is_not_installed(source, pipeline, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
         on_machines(source, tmp_path / "out", pipeline=pipeline)

@@ -135,42 +135,56 @@ def test_cluster(pipe, corpus):
     assert {label for label, _, _ in found} == {0, -1}
 
 
-def test_refused(pipe, corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("act", "options", "message"),
+    [
+        pytest.param(search_texts, {"queries": ["a", " "]}, "it has no text", id="empty query"),
+        pytest.param(
+            search_texts,
+            {"queries": ["a"], "index": "i", "kind": "lsh"},
+            "kind = 'lsh'",
+            id="unknown kind",
+        ),
+        pytest.param(mine_texts, {"min_score": 2}, "min_score = 2", id="cosine above 1"),
+        pytest.param(cluster_texts, {"method": "dbscan"}, "method = 'dbscan'", id="unknown method"),
+        pytest.param(
+            cluster_texts, {"method": "kmeans"}, "how many clusters", id="k-means without k"
+        ),
+        pytest.param(
+            cluster_texts,
+            {"linkage": "single"},
+            "takes no linkage: .* threshold, min_size",
+            id="option of another method",
+        ),
+        pytest.param(
+            cluster_texts,
+            {"method": "hierarchical", "n_clusters": 2},
+            "6 .* at most 5",
+            id="too many texts",
+        ),
+    ],
+)
+def test_refused_options(pipe, corpus, tmp_path, monkeypatch, act, options, message):
     monkeypatch.setattr(module, "_MAX_HIERARCHICAL", 5)
-    for name, content in (("one.txt", "a\n"), ("none.txt", "\n"), ("a.csv", "id\n1\n")):
-        (tmp_path / name).write_text(content)
-    for work, message in [
-        (lambda: search_texts(pipe, corpus, ["a", " "]), "which has no vector: it has no text"),
-        (
-            lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"),
-            "Cannot use kind = 'lsh'",
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        act(pipe, corpus, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        pytest.param("one.txt", "a\n", "holds one text", id="one text"),
+        pytest.param("none.txt", "\n", "holds no text", id="no text"),
+        pytest.param(
+            "a.csv", "id\n1\n", r"a\.csv, line 1: expected a column 'text', got id", id="no column"
         ),
-        (lambda: mine_texts(pipe, tmp_path / "one.txt"), "holds one text"),
-        (lambda: search_texts(pipe, tmp_path / "none.txt", ["a"]), "holds no text"),
-        (
-            lambda: search_texts(pipe, tmp_path / "a.csv", ["a"]),
-            r"a\.csv, line 1: expected a column 'text', got id",
-        ),
-        (
-            lambda: mine_texts(pipe, corpus, min_score=2),
-            "min_score = 2: expected less than or equal to 1",
-        ),
-        (
-            lambda: cluster_texts(pipe, corpus, method="dbscan"),
-            "Cannot use method = 'dbscan': expected 'communities'",
-        ),
-        (lambda: cluster_texts(pipe, corpus, method="kmeans"), "how many clusters"),
-        (
-            lambda: cluster_texts(pipe, corpus, linkage="single"),
-            "'communities' takes no linkage: .* threshold, min_size",
-        ),
-        (
-            lambda: cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2),
-            "Cannot cluster 6 .* at most 5",
-        ),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            work()
+    ],
+)
+def test_refused_files(pipe, tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        mine_texts(pipe, tmp_path / name)
 
 
 # Vectors that are not those of the texts, in their order
