@@ -41,31 +41,58 @@ def counts(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", _BASELINES)
-def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
-    source, again = (
-        make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2)
-    )
+@pytest.fixture
+def make_source(nlp, counts, tiny_bert):
+    def make(name):
+        return make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert))
+
+    return make
+
+
+every_baseline = pytest.mark.parametrize("name", _BASELINES)
+
+
+@every_baseline
+def test_a_baseline_has_a_name_and_a_digest(make_source, name):
+    source = make_source(name)
     assert source.name.startswith(name)
     assert source.nlp is None
-    assert source.digest == again.digest
     assert len(source.digest) == 64
+    assert source.digest == make_source(name).digest
+
+
+@every_baseline
+def test_vectors_of_a_baseline(make_source, name):
+    source = make_source(name)
     rows = source.encode(CORPUS, CORPUS)
     assert rows.dtype == "float32"
     assert rows.shape[0] == len(CORPUS)
     assert numpy.isfinite(rows).all()
-    assert rows[0].any() and not rows[4].any(), "no words, no vector"
-    assert numpy.array_equal(rows, again.encode(CORPUS, CORPUS))
-    assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (
-        1,
-        rows.shape[1],
-    )
+    assert numpy.array_equal(rows, make_source(name).encode(CORPUS, CORPUS))
+    store = VectorStore(source, None, lambda items, _: items)
+    assert store(CORPUS[:1], fit_on=CORPUS).shape == (1, rows.shape[1])
+
+
+@every_baseline
+def test_no_words_no_vector(make_source, name):
+    source = make_source(name)
+    rows = source.encode(CORPUS, CORPUS)
+    assert rows[0].any()
+    assert not rows[4].any()
     assert not source.encode([""], [""]).any()
-    if name in ("static", "sif", "power-means"):
-        assert not source.encode(["zebra", " "], CORPUS).any(), "no known words"
-    one = source.encode(CORPUS[:1], CORPUS)
-    other = source.encode(CORPUS[:1], CORPUS[:1])
-    assert (one.shape != other.shape or not numpy.array_equal(one, other)) == source.learns
+
+
+@pytest.mark.parametrize("name", ["static", "sif", "power-means"])
+def test_no_known_words_no_vector(make_source, name):
+    assert not make_source(name).encode(["zebra", " "], CORPUS).any()
+
+
+@every_baseline
+def test_what_learns_depends_on_what_it_learns_of(make_source, name):
+    source = make_source(name)
+    of_all = source.encode(CORPUS[:1], CORPUS)
+    of_one = source.encode(CORPUS[:1], CORPUS[:1])
+    assert (not numpy.array_equal(of_all, of_one)) == source.learns
 
 
 def test_digests_tell_vectors_apart(nlp, counts):

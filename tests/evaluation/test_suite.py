@@ -264,7 +264,7 @@ def test_tasks_of_ones_own(tmp_path):
 
     with pytest.raises(
         ValueError,
-        match=r"Unknown suite 'own': expected some of sts, .*, speed\. Register .*--code",
+        match=r"suite 'own': expected some of sts, ",
     ):
         measured()
     register_tasks(Own())

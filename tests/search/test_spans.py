@@ -99,7 +99,7 @@ def test_a_saved_index_of_the_same_spans(docs, tmp_path):
     found = SpanSearch(spans, index=VectorIndex.load(tmp_path)).search("the cat", k=2)
     expected = SpanSearch(spans).search("the cat", k=2)
     assert [one.span for one in found] == [one.span for one in expected]
-    with pytest.raises(ValueError, match=r"The index is of others .* it holds 5 vectors, not 4"):
+    with pytest.raises(ValueError, match=r"5 vectors, not 4"):
         SpanSearch(spans[1:], index=VectorIndex.load(tmp_path))
     with pytest.raises(ValueError, match=r"its vector 0 has the cosine -?0\.0"):
         other = numpy.zeros_like(spans[0].vector)
@@ -236,9 +236,7 @@ def test_docs_that_another_encoder_read_since_are_not_asked_by_it(make_nlp):
     _trained(nlp)
     for doc in docs:
         nlp.get_pipe("sbert")(doc)
-    with pytest.raises(
-        ValueError, match="does not know a pipe with the encoder that made its vectors"
-    ):
+    with pytest.raises(ValueError, match="does not know a pipe with the encoder"):
         search.search("The man ran.", k=1)
     with pytest.warns(UserWarning, match="sbert-other-encoder"):
         search.search(nlp("The man ran."), k=1)
@@ -253,9 +251,7 @@ def test_docs_that_were_retokenized_since(make_nlp, kind):
     assert search.search("The cat sat on the mat.", k=1)[0].span.text == "The cat sat on the mat."
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
-    with pytest.raises(
-        ValueError, match=r"'The cat sat on the mat\.' is no longer where it was.*retokenized"
-    ):
+    with pytest.raises(ValueError, match=r"'The cat sat on the mat\.' .*retokenized"):
         search.search(nlp("The cat sat on the mat."), k=2)
 
 

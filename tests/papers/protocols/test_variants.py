@@ -127,9 +127,7 @@ def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     found = measured(tmp_path, settings)
     assert [entry["size"] for entry in found["variants"]] == ["own", "pca-3"]
     assert found["notes"][0] == "Not measured, of 12 vectors of width 6: pca-100, up-4."
-    with pytest.raises(
-        ValueError, match="None of the sizes pca-100 can be made from 12 vectors of width 6"
-    ):
+    with pytest.raises(ValueError, match=r"pca-100 .* 12 vectors of width 6"):
         measured(tmp_path, Settings(any_count=True, sizes=("pca-100",)))
 
 
