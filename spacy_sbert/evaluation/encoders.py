@@ -19,7 +19,6 @@ from ..errors import DivergedError, Errors, import_extra
 from ..files.atomic import atomic_write, check_output
 from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
 from ..files.text_lines import read_counts
-from ..models.fingerprint import pipeline_digest
 from ..models.word_layers import (
     SMOOTHING,
     first_component,
@@ -27,6 +26,7 @@ from ..models.word_layers import (
     token_vectors,
     weighted_mean,
 )
+from ..pipeline.digest import pipeline_digest
 from ..validation import NonNegative, Width, check
 
 # Items and what is done, to the items behind a bar

@@ -19,6 +19,7 @@ from ..models import sbert_config
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
 from ..models.loading import takes_token_types
 from ..models.pooling import SentencePooling
+from ..models.poolings import POOLING
 from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve
 from ..models.sbert_config import REFERENCE, Precision
@@ -44,7 +45,6 @@ _ACTIVATIONS = {
     "torch.nn.modules.activation.Sigmoid": "sigmoid",
 }
 _TORCH_NAMES = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
-_POOLING_NAMES = {ours: theirs for theirs, ours in sbert_config.POOLING_MODES.items()}
 
 
 @validated
@@ -134,13 +134,21 @@ def _write_inputs(folder: Path, encoder: SpanTransformer) -> None:
 
 def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
     """Return the config.json of a Pooling module."""
-    modes, flags = name.split("+"), POOLING_FLAGS
-    width, include = encoder.get_dim("nO"), encoder.prompts.includes(load(encoder).load())
+    modes = name.split("+")
+    unknown = [mode for mode in modes if not POOLING[mode].flag]
+    if unknown:
+        raise ValueError(
+            f"Cannot export the pooling '{unknown[0]}', which sentence-transformers does not have. "
+            f"Train with one of {', '.join(POOLING_FLAGS.values())}, or share the pipeline itself."
+        )
+    flags = POOLING_FLAGS
+    width = encoder.get_dim("nO")
+    include = encoder.prompts.includes(load(encoder).load())
     if modes == [mode for mode in flags.values() if mode in modes]:
         enabled = {flag: mode in modes for flag, mode in flags.items()}
         return {"word_embedding_dimension": width, **enabled, "include_prompt": include}
     # Flags have a fixed order. Only recent versions read a list.
-    listed = [_POOLING_NAMES[mode] for mode in modes]
+    listed = [POOLING[mode].mode for mode in modes]
     return {"embedding_dimension": width, "pooling_mode": listed, "include_prompt": include}
 
 
