@@ -1,6 +1,5 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
 from ..errors import DivergedError, Errors, Warnings, warn
+from ..files.checksum import digest_of_bytes
 from . import loading
 from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.bert_families import BertParameters, is_packable, load_parameters
@@ -81,7 +81,7 @@ def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
 
 
 def _digests(files: dict[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    return {name: digest_of_bytes(content) for name, content in files.items()}
 
 
 def _damaged(reason: str) -> ValueError:

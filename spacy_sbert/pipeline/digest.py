@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions, version
 from spacy.language import Language
 from thinc.api import Model
 
-from ..files.serialization import digest_of_stream
+from ..files.checksum import digest_of_stream
 from ..models.fingerprint import encoder_digest, precision_of
 from ..models.transformer import SpanTransformer
 from .listeners import SentenceModel

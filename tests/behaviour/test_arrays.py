@@ -125,7 +125,8 @@ SMALL = {
     "too large": lambda: X.astype("float64") * 1e300,
     "too small": lambda: X.astype("float64") * 1e-60,
 }
-INT8, BINARY = Int8Vectors.fit(X).apply(X), BinaryVectors.of(X)
+INT8 = Int8Vectors.fit(X).apply(X)
+BINARY = BinaryVectors.of(X)
 INDEX = VectorIndex.build(X)
 FITTED = {kind: kind(size=3).fit([X, X[:, ::-1]]) for kind in (SVD, GCCA)}
 AE = {"size": 3, "epochs": 2}
@@ -185,11 +186,13 @@ def arrays_of(result):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("form", SAME)
 def test_the_same_numbers_give_the_same(function, form, tmp_path):
-    given, call = SAME[form](tmp_path / "x"), FUNCTIONS[function][1]
+    given = SAME[form](tmp_path / "x")
+    call = FUNCTIONS[function][1]
     for ours, theirs in zip(arrays_of(call(given)), arrays_of(call(X)), strict=True):
         # Which keep the dtype
         rounding = 2e-3 if form == "float16" and function in LENIENT else 1e-5
-        assert ours.shape == theirs.shape and numpy.allclose(ours, theirs, atol=rounding)
+        assert ours.shape == theirs.shape
+        assert numpy.allclose(ours, theirs, atol=rounding)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -241,7 +244,8 @@ SIDES = {
 
 @pytest.mark.parametrize("measure", [similarity.pearson, similarity.spearman])
 def test_correlations(measure):
-    numbers, gold = [0.5, 0.25, 2.0, 1.0], [1, 2, 3, 5]
+    numbers = [0.5, 0.25, 2.0, 1.0]
+    gold = [1, 2, 3, 5]
     expected = measure(numbers, gold)
     tensor = torch.tensor(numbers)
     for same in (

@@ -14,7 +14,8 @@ from helpers.pipelines import CNN, TOK2VEC_LISTENER, add_curated
 from spacy.vectors import Vectors
 from thinc.api import NumpyOps, Ops, fix_random_seed
 
-WIDTH, ROWS = 16, 60
+WIDTH = 16
+ROWS = 60
 SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
 TOKENS = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1"}
 STATIC = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": WIDTH}
@@ -146,7 +147,8 @@ def check_gradient(nlp, batch):
 
     assert loss_at(start) > 0
     gradient = [derivative().copy() for _, derivative, _ in learned]
-    rng, size = numpy.random.default_rng(1), norm(gradient)
+    rng = numpy.random.default_rng(1)
+    size = norm(gradient)
     randoms = [[rng.normal(size=value.shape) for value in start] for _ in range(2)]
     for direction, share in (
         (gradient, 1.0),

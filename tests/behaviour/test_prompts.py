@@ -28,7 +28,8 @@ def of_call(nlp, texts=TEXTS, **settings):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls+max"])
 def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
-    plain, nlp = make_nlp(model={"pooling": pooling}), prompted(make_nlp, pooling=pooling)
+    plain = make_nlp(model={"pooling": pooling})
+    nlp = prompted(make_nlp, pooling=pooling)
     whole = [TEXTS[0], TEXTS[1], TEXTS[3]]
     expected = plain.get_pipe("sbert").encode([PROMPTS["query"] + text for text in whole])
     assert numpy.allclose(of_call(nlp, whole, prompt_name="query"), expected, atol=1e-6)
@@ -47,9 +48,8 @@ def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
 def test_default_prompt(make_nlp):
     nlp = prompted(make_nlp, default_prompt_name="passage")
     docs = list(nlp.pipe(TEXTS))
-    assert [doc.has_vector for doc in docs] == [True, True, False, True] and not docs[
-        2
-    ].vector.any()
+    assert [doc.has_vector for doc in docs] == [True, True, False, True]
+    assert not docs[2].vector.any()
     assert numpy.array_equal(of_call(nlp), of_call(nlp, prompt_name="passage"))
     assert not numpy.allclose(of_call(nlp)[0], of_call(nlp, prompt="")[0], atol=1e-3)
     assert numpy.array_equal(of_call(nlp, prompt=""), of_call(make_nlp()))
@@ -76,7 +76,8 @@ def test_truncation_keeps_the_first_dimensions(make_nlp, normalize):
     assert numpy.array_equal(encoded, plain.get_pipe("sbert").encode(TEXTS)[:, :5])
     assert nlp.get_pipe("sbert").encode(TEXTS, truncate_dim=2).shape == (4, 2)
     assert nlp.get_pipe("sbert").encode([]).shape == (0, 5)
-    span, whole = nlp(TEXTS[0])[1:3], plain(TEXTS[0])[1:3]
+    span = nlp(TEXTS[0])[1:3]
+    whole = plain(TEXTS[0])[1:3]
     assert numpy.allclose(span.vector, whole.vector[:5], atol=1e-7)
     assert nlp("").vector.shape == (5,)
 
@@ -114,7 +115,8 @@ def test_a_query_prompt_and_the_identity(make_nlp, tmp_path):
     assert [identity.width for identity in identities] == [16, 16, 5, 16]
     texts = ["a man is eating.", "the cat sat."]
     nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
-    pipe, doc = nlp.get_pipe("sbert"), nlp(" ".join(texts))
+    pipe = nlp.get_pipe("sbert")
+    doc = nlp(" ".join(texts))
     expected = numpy.sort(
         cos_sim(pipe.encode(["he ran"], prompt_name="query"), pipe.encode(texts))[0]
     )[::-1]
@@ -130,7 +132,8 @@ def test_a_query_prompt_and_the_identity(make_nlp, tmp_path):
 
 @pytest.mark.spacy_transformers
 def test_wrong_calls(make_nlp):
-    nlp, shared = prompted(make_nlp), make_nlp("shared")
+    nlp = prompted(make_nlp)
+    shared = make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])
     with pytest.raises(
         ValueError,

@@ -69,8 +69,11 @@ def test_annotations_and_sentence_vectors(model, tmp_path):
             assert annotations(doc) == own
             # Batches differ
             assert numpy.allclose(vectors(doc), wanted, atol=1e-5), doc.text
-    assert [ent.label_ for ent in docs[0].ents].count("GPE") == 2 and len(list(docs[0].sents)) == 3
-    assert expected[0].any(axis=1).all() and not expected[2].any() and not expected[3].any()
+    assert [ent.label_ for ent in docs[0].ents].count("GPE") == 2
+    assert len(list(docs[0].sents)) == 3
+    assert expected[0].any(axis=1).all()
+    assert not expected[2].any()
+    assert not expected[3].any()
     # Read alone by an encoder of its own; the mean of the tokens in context else
     for sentence in docs[0].sents:
         in_context = docs[0].tensor[sentence.start : sentence.end].mean(axis=0)

@@ -26,7 +26,8 @@ from spacy_sbert.ray import encode_dataset as on_machines
 
 pyarrow = pytest.importorskip("pyarrow")
 WINDOW = 4
-N_FILES, N_ROWS = 6, sum(range(6))
+N_FILES = 6
+N_ROWS = sum(range(6))
 
 
 @pytest.fixture
@@ -71,14 +72,11 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
         manifest = RemoteFolder(str(tmp_path / "out")).read_json(f"{name}.npy.json", ShardManifest)
-        assert (
-            manifest.made.rows == len(numpy.load(single))
-            and manifest.bytes == single.stat().st_size
-        )
+        assert manifest.made.rows == len(numpy.load(single))
+        assert manifest.bytes == single.stat().st_size
     index = RemoteFolder(str(tmp_path / "out")).read_json("index.json", Index)
-    assert (
-        sum(part.made.rows for part in index.parts) == N_ROWS and index.parts[-1].made.width == 16
-    )
+    assert sum(part.made.rows for part in index.parts) == N_ROWS
+    assert index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
     assert {part.vectors for part in index.parts} == {
         str(p.relative_to(source)) + ".npy" for p in source.rglob("part*")
@@ -88,7 +86,8 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
 def test_second_run(encode, tmp_path):
     encode()
     out = tmp_path / "out"
-    before, expected = {path: path.stat().st_mtime_ns for path in out.rglob("part*")}, contents(out)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("part*")}
+    expected = contents(out)
     (out / "part1.txt.npy.json").unlink()
     (out / "deep" / "part3.txt.npy").write_bytes(b"half")
     manifest = (out / "part5.txt.npy.json").read_text()
@@ -161,14 +160,16 @@ def test_index_of_changed_jobs(encode, source, tmp_path):
     (source / "part1.txt").write_text("Something else.\nAnd more.\n")
     assert list(encode(dtype="float16").failed) == ["part1.txt"]
     assert not index.exists()
-    assert encode(dtype="float16", restart=True).failed == {} and index.exists()
+    assert encode(dtype="float16", restart=True).failed == {}
+    assert index.exists()
 
 
 def test_row_groups(pipeline, tmp_path):
     from pyarrow.parquet import read_table, write_table
 
     (tmp_path / "in").mkdir()
-    file, texts = tmp_path / "in" / "big.parquet", [f"The dog ran {i}." for i in range(10)]
+    file = tmp_path / "in" / "big.parquet"
+    texts = [f"The dog ran {i}." for i in range(10)]
     table = pyarrow.table({"name": list(range(10)), "text": texts, "other": list(range(10))})
     write_table(table, file, row_group_size=4)
     options = {"pipeline": pipeline, "output": ".parquet", "id_column": "name", "with_text": True}
@@ -178,7 +179,8 @@ def test_row_groups(pipeline, tmp_path):
     names = [f"big.parquet.0000{i}.parquet" for i in range(3)]
     assert sorted(path.name for path in (tmp_path / "out").glob("big*.parquet")) == names
     found = pyarrow.concat_tables([read_table(tmp_path / "out" / name) for name in names])
-    assert found["id"].to_pylist() == list(range(10)) and found["text"].to_pylist() == texts
+    assert found["id"].to_pylist() == list(range(10))
+    assert found["text"].to_pylist() == texts
     expected = read_table(tmp_path / "whole" / "big.parquet.parquet")
     assert (
         numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max()
@@ -221,7 +223,8 @@ def test_warning_about_truncation(pipeline, tmp_path):
         (tmp_path / "in" / name).write_text("the cat " * 30 + "\ndog\n")
     with pytest.warns(UserWarning, match=r"\[sbert-bulk-cut\] 2 of 4 texts") as warned:
         report = encode_dataset(tmp_path / "in", tmp_path / "out", pipeline=pipeline)
-    assert len(warned) == 1 and report.cut == 2
+    assert len(warned) == 1
+    assert report.cut == 2
 
 
 def test_worker(source, pipeline, tmp_path):
@@ -243,7 +246,8 @@ def test_worker(source, pipeline, tmp_path):
         assert found.manifest.made.rows == int(shard.path[4])
     (source / shard.path).write_bytes(b"\xff")
     found = encode(shard.model_copy(update={"size": 1}))
-    assert found.failed and found.manifest is None
+    assert found.failed
+    assert found.manifest is None
     with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
         _Worker(config, Job(made_of={**made_of, "device": "NVIDIA H100"}).model_dump_json())
 

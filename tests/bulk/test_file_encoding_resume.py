@@ -19,7 +19,8 @@ from spacy_sbert.bulk import file_encoding as module
 from spacy_sbert.bulk.file_encoding import _PartialRun
 from spacy_sbert.pipeline.listeners import find_transformer
 
-N_TEXTS, WINDOW = 40, 4
+N_TEXTS = 40
+WINDOW = 4
 
 
 def sentences(n):
@@ -69,7 +70,8 @@ def interrupt(sbert, given, monkeypatch):
 @pytest.fixture
 def encoded(monkeypatch):
     """The texts that the encoder is given."""
-    seen, whole = [], module.encode_windows
+    seen = []
+    whole = module.encode_windows
 
     def watched(encoder, texts, **kwargs):
         texts = list(texts)
@@ -88,7 +90,8 @@ def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
     path = write_texts("a.tsv.gz", sentences(600))
     encode_file(sbert, path, tmp_path / "unbroken.npy", window=8)
 
-    output, kept = tmp_path / "out.npy", tmp_path / "out.npy.partial"
+    output = tmp_path / "out.npy"
+    kept = tmp_path / "out.npy.partial"
     options = ["--pipeline", tmp_path / "nlp", "--window", "8", "--n-process", "2", "--quiet"]
     process = start(partial(command, "sbert", "encode", path, output, *options))
     while process.exitcode is None and len(list(kept.glob("window-*"))) <= 5:
@@ -98,7 +101,8 @@ def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
         encode_file(sbert, path, output, window=8)
     process.kill()
     process.join()
-    assert process.exitcode == -signal.SIGKILL and not output.exists()
+    assert process.exitcode == -signal.SIGKILL
+    assert not output.exists()
 
     report = encode_file(sbert, path, output, window=8)
     assert 40 <= report.resumed < 600 == report.rows
@@ -129,15 +133,19 @@ def test_resume(sbert, given, unbroken, interrupt, encoded, tmp_path, n_windows)
     encoded.clear()
     report = encode_file(sbert, given, output, window=WINDOW)
     assert output.read_bytes() == unbroken
-    assert report.resumed == n_windows * WINDOW and encoded == sentences(N_TEXTS)[report.resumed :]
-    assert report.zero == 1 and not numpy.load(output)[-1].any()
+    assert report.resumed == n_windows * WINDOW
+    assert encoded == sentences(N_TEXTS)[report.resumed :]
+    assert report.zero == 1
+    assert not numpy.load(output)[-1].any()
 
 
 def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch, threads):
     """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of
     threads.
     """
-    shim, budgets, whole = find_transformer("sbert", sbert.model).shim, [], module.encode_windows
+    shim = find_transformer("sbert", sbert.model).shim
+    budgets = []
+    whole = module.encode_windows
 
     def watched(*args, **kwargs):
         budgets.append(shim.max_batch_items)
@@ -147,7 +155,8 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch, thread
     threads(3 - min(torch.get_num_threads(), 2))
     encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
-    assert budgets == [2048] and shim.max_batch_items == 0
+    assert budgets == [2048]
+    assert shim.max_batch_items == 0
 
 
 def change_bit(window):
@@ -168,12 +177,15 @@ def test_damaged_windows_are_encoded_again(
     damage(tmp_path / "out.npy.partial" / "window-00000003.npz")
     encoded.clear()
     report = encode_file(sbert, given, output, window=WINDOW)
-    assert output.read_bytes() == unbroken and report.resumed == 3 * WINDOW
-    assert encoded == sentences(N_TEXTS)[3 * WINDOW :] and report.zero == 1
+    assert output.read_bytes() == unbroken
+    assert report.resumed == 3 * WINDOW
+    assert encoded == sentences(N_TEXTS)[3 * WINDOW :]
+    assert report.zero == 1
 
 
 def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
-    output, kept = tmp_path / "out.npy", tmp_path / "out.npy.partial"
+    output = tmp_path / "out.npy"
+    kept = tmp_path / "out.npy.partial"
     interrupt(output, 2)
     (kept / "notes.txt").write_text("mine")
     for content in ("", '{"format": "another"}', "[]"):
@@ -181,9 +193,8 @@ def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
         with pytest.raises(ValueError, match=r"run\.json"):
             encode_file(sbert, given, output, window=WINDOW)
     encode_file(sbert, given, output, window=WINDOW, restart=True)
-    assert output.read_bytes() == unbroken and [path.name for path in kept.iterdir()] == [
-        "notes.txt"
-    ]
+    assert output.read_bytes() == unbroken
+    assert [path.name for path in kept.iterdir()] == ["notes.txt"]
 
 
 def change_weights(sbert):
@@ -206,7 +217,8 @@ DIFFERENT = [
 
 
 def test_a_different_run_is_refused(make_nlp, sbert, given, interrupt, tmp_path):
-    output, kept = tmp_path / "out.npy", tmp_path / "out.npy.partial"
+    output = tmp_path / "out.npy"
+    kept = tmp_path / "out.npy.partial"
     interrupt(output, 2)
     before = {path: path.read_bytes() for path in kept.iterdir()}
     for change, options, message in DIFFERENT:
@@ -224,7 +236,8 @@ def test_a_different_run_is_refused(make_nlp, sbert, given, interrupt, tmp_path)
     with pytest.raises(ValueError, match=r"input \(SHA-256\) was \w+, now"):
         encode_file(sbert, given, output, window=WINDOW)
     report = encode_file(sbert, given, output, restart=True, window=5)
-    assert report.resumed == 0 and len(numpy.load(output)) == N_TEXTS
+    assert report.resumed == 0
+    assert len(numpy.load(output)) == N_TEXTS
 
 
 def test_old_output_is_kept_until_the_end(sbert, given, unbroken, interrupt, tmp_path):
@@ -272,7 +285,8 @@ def test_full_disk(sbert, given, interrupt, tmp_path, suffix):
             encode_file(sbert, given, output, window=WINDOW, **options)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert raised.value.errno == errno.EFBIG and not output.exists()
+    assert raised.value.errno == errno.EFBIG
+    assert not output.exists()
     assert not (tmp_path / f"out{suffix}.partial" / "new").exists()
     assert encode_file(sbert, given, output, window=WINDOW, **options).resumed == N_TEXTS
     assert output.read_bytes() == (tmp_path / f"unbroken{suffix}").read_bytes()
@@ -288,4 +302,5 @@ def test_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
             OSError, match=r"Cannot write .*run\.json: No space left on device"
         ) as raised:
             encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
-    assert raised.value.errno == errno.ENOSPC and not list(tmp_path.glob("out*"))
+    assert raised.value.errno == errno.ENOSPC
+    assert not list(tmp_path.glob("out*"))

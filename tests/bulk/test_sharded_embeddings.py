@@ -34,11 +34,10 @@ def folder(made, tmp_path):
 
 
 def test_as_one_array(folder, sbert):
-    vectors, expected = (
-        PartVectors(folder),
-        sbert.encode([text for texts in TEXTS for text in texts]),
-    )
-    assert vectors.shape == expected.shape == (11, 16) and len(vectors) == 11
+    vectors = PartVectors(folder)
+    expected = sbert.encode([text for texts in TEXTS for text in texts])
+    assert vectors.shape == expected.shape == (11, 16)
+    assert len(vectors) == 11
     assert (
         repr(vectors)
         == f"PartVectors({folder}: 11 vectors of 16 numbers by {vectors.encoder[0]}, 4 parts)"
@@ -50,10 +49,8 @@ def test_as_one_array(folder, sbert):
             numpy.concatenate([expected[:0], *vectors.blocks(start)]), expected[start:], atol=1e-6
         )
     rows = numpy.array([10, 0, 3, 9, 3, 5])
-    assert (
-        numpy.allclose(vectors[rows], expected[rows], atol=1e-6)
-        and vectors[rows].dtype == "float32"
-    )
+    assert numpy.allclose(vectors[rows], expected[rows], atol=1e-6)
+    assert vectors[rows].dtype == "float32"
 
 
 def test_where(folder):
@@ -92,7 +89,8 @@ def test_credentials_are_not_shown(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RemoteFolder, "open", lambda place: files)
         vectors = PartVectors("s3://user:key@bucket/folder?region=north")
-    assert vectors.name == "s3://bucket/folder?region=north" and "key" not in repr(vectors.place)
+    assert vectors.name == "s3://bucket/folder?region=north"
+    assert "key" not in repr(vectors.place)
     assert vectors.place.address == "s3://user:key@bucket/folder?region=north"
     with pytest.raises(ValueError, match=r"Cannot read the folder other://host/folder") as caught:
         RemoteFolder("other://user:key@host/folder").open()

@@ -132,7 +132,9 @@ def test_console_without_unicode(tmp_path, charset):
     (tmp_path / "e.txt").write_text(f"{text}\nplain\n", encoding="utf8")
     (tmp_path / "\u4e00.txt").write_text("he\n", encoding="utf8")
     done = said("search", "nlp", "e.txt", "plain", "-o", "\u4e00.jsonl", charset=charset)
-    assert "emoji ? text, ?" in done and "plain" in done and "Wrote 2 rows to ?.jsonl" in done
+    assert "emoji ? text, ?" in done
+    assert "plain" in done
+    assert "Wrote 2 rows to ?.jsonl" in done
     assert {row["text"] for row in read("\u4e00.jsonl")} == {text, "plain"}
     assert "?" in said("mine", "nlp", "\u4e00.txt", "m.tsv", code=1, charset=charset)
     assert "Cannot load" in said("mine", "\U0001f600", "e.txt", "m.tsv", code=1, charset=charset)
@@ -171,7 +173,8 @@ def test_missing_package_is_reported_before_encoding(tmp_path, monkeypatch, modu
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
     done = said(*command.split(), "--quiet", code=1)
-    assert "pip install" in done and encoded == []
+    assert "pip install" in done
+    assert encoded == []
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 

@@ -79,18 +79,22 @@ def test_command_that_writes(folder, command, request):
     # Which changes what it loads
     if command != "fit-meta":
         request.getfixturevalue("loaded_once")
-    name, saved = COMMANDS[command][0], rf"(Wrote|Saved) (.* to )?{COMMANDS[command][0]}"
+    name = COMMANDS[command][0]
+    saved = rf"(Wrote|Saved) (.* to )?{COMMANDS[command][0]}"
     output = folder / name
     if command != "search --index":
         output.write_text(HAND)
         # Card keeps a README written by hand
         done = run_command(command, code=int(command != "card"))
-        assert output.read_text() == HAND and (command == "card" or output.name in done.output)
+        assert output.read_text() == HAND
+        assert command == "card" or output.name in done.output
     if command in WITHOUT_OVERWRITE and output.exists():
         remove(output)
     done = run_command(command, *([] if command in WITHOUT_OVERWRITE else ["--overwrite"]))
-    assert BAR.search(done.stderr) and not BAR.search(done.stdout)
-    assert output.exists() and re.search(saved, done.stdout)
+    assert BAR.search(done.stderr)
+    assert not BAR.search(done.stdout)
+    assert output.exists()
+    assert re.search(saved, done.stdout)
     assert output.is_dir() or output.read_bytes() != HAND.encode()
     if command == "search --index":
         # It is used, not saved again
@@ -103,7 +107,9 @@ def test_command_that_writes(folder, command, request):
     ):
         beside.unlink()
     done = run_command(command, "--quiet")
-    assert output.exists() and not BAR.search(done.output) and re.search(saved, done.stdout)
+    assert output.exists()
+    assert not BAR.search(done.output)
+    assert re.search(saved, done.stdout)
 
 
 def test_folder_with_other_files(folder, monkeypatch):
@@ -139,7 +145,8 @@ def test_benchmark_updates_only_its_own_results(folder):
     output = folder / "r.json"
     for content in ('{"a": 1}', '{"format": "spacy-sbert comparison 1", "tasks": {}}', HAND):
         output.write_text(content)
-        assert "r.json" in run_command("benchmark", code=1).output and output.read_text() == content
+        assert "r.json" in run_command("benchmark", code=1).output
+        assert output.read_text() == content
     run_command("benchmark", "--overwrite")
     for _ in range(2):
         assert list(json.loads(output.read_text())["tasks"]) == ["STSb-dev"]
@@ -148,13 +155,10 @@ def test_benchmark_updates_only_its_own_results(folder):
 
 def test_links_and_reports_that_exist_are_refused(folder):
     (folder / "pairs.tsv").symlink_to(folder / "elsewhere.tsv")
-    assert (
-        "pairs.tsv" in run_command("mine", code=1).output
-        and not (folder / "elsewhere.tsv").exists()
-    )
+    assert "pairs.tsv" in run_command("mine", code=1).output
+    assert not (folder / "elsewhere.tsv").exists()
     for name in ("r.md", "r.html"):
         (folder / name).write_text(HAND)
-        assert (
-            name in run_command("benchmark", code=1).output and (folder / name).read_text() == HAND
-        )
+        assert name in run_command("benchmark", code=1).output
+        assert (folder / name).read_text() == HAND
         remove(folder / name)

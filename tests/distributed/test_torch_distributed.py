@@ -60,7 +60,8 @@ def check_equal(path, loss, first, second):
 
     def difference(kind):
         keys = [key for key in expected if key.startswith(kind)]
-        assert keys == [key for key in first if key.startswith(kind)] and keys
+        assert keys == [key for key in first if key.startswith(kind)]
+        assert keys
         return max(float(abs(first[key] - expected[key]).max()) for key in keys)
 
     largest = max(float(abs(expected[key]).max()) for key in expected if key.startswith("gradient"))
@@ -106,7 +107,9 @@ class Pair(TorchDistributed):
 
     def __init__(self, rank=0):
         super().__init__()
-        self.rank, self.size, self.is_first = rank, 2, rank == 0
+        self.rank = rank
+        self.size = 2
+        self.is_first = rank == 0
 
     def gather_objects(self, value):
         return [value, value + self.differs]
@@ -170,7 +173,8 @@ def test_batches_and_weights_are_checked(make_nlp):
     """A batch of one, and one whose others have no members; different batches, and different
     weights.
     """
-    nlp, ranks = ready(make_nlp), Pair()
+    nlp = ready(make_nlp)
+    ranks = Pair()
     others = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS[:2]]
     with joined(nlp, ranks) as joint:
         for batch in ([*examples(nlp)[:1], *others], examples(nlp)[:1]):
@@ -192,7 +196,8 @@ def test_first_rank_evaluates(make_nlp):
         random.random()
         yield from examples(nlp)
 
-    first, second = Pair(), Pair(rank=1)
+    first = Pair()
+    second = Pair(rank=1)
     first.gather_objects = lambda value: [value, value]
     second.gather_objects = lambda value: [scores if value is None else value] * 2
     state = random.getstate()
@@ -229,7 +234,8 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
         example.predicted.text for example in examples(nlp)[::2]
     ]
     first, *others = [gradient for _, gradient, _ in _parameters_of(models)]
-    assert (first == 0.5).all() and all(gradient is None for gradient in others)
+    assert (first == 0.5).all()
+    assert all(gradient is None for gradient in others)
     assert shim_of(nlp, "transformer")._grad_scaler.found_inf
 
 
@@ -295,10 +301,8 @@ def torchrun(*words):
         "-m",
         "spacy",
     ]
-    command, settings = (
-        list(map(str, [sys.executable, *launcher, *words])),
-        {**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    command = list(map(str, [sys.executable, *launcher, *words]))
+    settings = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -46,10 +46,14 @@ def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
     source, again = (
         make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2)
     )
-    assert source.name.startswith(name) and source.nlp is None
-    assert source.digest == again.digest and len(source.digest) == 64
+    assert source.name.startswith(name)
+    assert source.nlp is None
+    assert source.digest == again.digest
+    assert len(source.digest) == 64
     rows = source.encode(CORPUS, CORPUS)
-    assert rows.dtype == "float32" and rows.shape[0] == len(CORPUS) and numpy.isfinite(rows).all()
+    assert rows.dtype == "float32"
+    assert rows.shape[0] == len(CORPUS)
+    assert numpy.isfinite(rows).all()
     assert rows[0].any() and not rows[4].any(), "no words, no vector"
     assert numpy.array_equal(rows, again.encode(CORPUS, CORPUS))
     assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (
@@ -59,7 +63,8 @@ def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
     assert not source.encode([""], [""]).any()
     if name in ("static", "sif", "power-means"):
         assert not source.encode(["zebra", " "], CORPUS).any(), "no known words"
-    one, other = source.encode(CORPUS[:1], CORPUS), source.encode(CORPUS[:1], CORPUS[:1])
+    one = source.encode(CORPUS[:1], CORPUS)
+    other = source.encode(CORPUS[:1], CORPUS[:1])
     assert (one.shape != other.shape or not numpy.array_equal(one, other)) == source.learns
 
 
@@ -101,12 +106,10 @@ def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
     source = make_baseline("sif", nlp=nlp, counts=counts)
     # Has no count
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))
-    cat, dog, emu, upper = (
-        numpy.array([1, 0, 2]),
-        numpy.array([3, -4, 0]),
-        numpy.ones(3),
-        numpy.array([0, 8, 0]),
-    )
+    cat = numpy.array([1, 0, 2])
+    dog = numpy.array([3, -4, 0])
+    emu = numpy.ones(3)
+    upper = numpy.array([0, 8, 0])
     # "Emu" has no vector
     texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]
     before = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2, upper / 3])
@@ -145,7 +148,8 @@ def test_tf_idf_equals_scikit_learn():
     with_comma = make_baseline("tf-idf").encode(["Cat, dog"], CORPUS)
     assert with_comma.shape == (1, len(theirs.vocabulary_) + 1), "the comma is a word of spaCy's"
     rows = make_baseline("tf-idf").encode(texts, corpus)
-    assert numpy.allclose(rows, theirs.transform(texts).toarray(), atol=1e-6) and not rows[2:].any()
+    assert numpy.allclose(rows, theirs.transform(texts).toarray(), atol=1e-6)
+    assert not rows[2:].any()
 
 
 def test_tf_idf_of_many_words_keeps_inner_products():
@@ -153,7 +157,9 @@ def test_tf_idf_of_many_words_keeps_inner_products():
     texts = [" ".join(f"w{word}" for word in rng.zipf(1.3, 30) % 3000) for _ in range(200)]
     whole = make_baseline("tf-idf", width=10_000).encode(texts, texts)
     projected = make_baseline("tf-idf", width=512).encode(texts, texts)
-    assert whole.shape[1] > 512 and projected.shape == (200, 512) and projected.dtype == "float32"
+    assert whole.shape[1] > 512
+    assert projected.shape == (200, 512)
+    assert projected.dtype == "float32"
     assert numpy.abs(projected @ projected.T - whole @ whole.T).max() < 6 * BOUND / 512**0.5
 
 
@@ -164,8 +170,10 @@ def test_random_projection_adds_up_words_and_keeps_inner_products():
     rows, others = (
         make_baseline("random-projection", width=64, seed=seed).encode(texts) for seed in (3, 4)
     )
-    assert set(numpy.abs(rows[0]).tolist()) == {0.125} and not numpy.array_equal(rows, others)
-    assert numpy.allclose(rows[2], rows[0] + 2 * rows[1]) and numpy.array_equal(rows[2], rows[3])
+    assert set(numpy.abs(rows[0]).tolist()) == {0.125}
+    assert not numpy.array_equal(rows, others)
+    assert numpy.allclose(rows[2], rows[0] + 2 * rows[1])
+    assert numpy.array_equal(rows[2], rows[3])
     bags = numpy.random.default_rng(0).integers(0, 3, (60, 40))
     texts = [" ".join(f"w{word} " * count for word, count in enumerate(bag)) for bag in bags]
     rows = make_baseline("random-projection", width=4096).encode(texts)
@@ -208,7 +216,8 @@ def test_what_is_missing_is_said(nlp, counts, monkeypatch):
 # Suites that need no more than vectors
 
 SUITES = ("sts", "sick", "triplets", "arguments", "learned", "transfer", "probing", "speed")
-FEW, SLOW = ("sts", "triplets", "speed"), pytest.mark.slow
+FEW = ("sts", "triplets", "speed")
+SLOW = pytest.mark.slow
 WORDS = ["man", "cat", "dog", "eating", "food", "mat", "meal", "going"]
 
 
@@ -269,7 +278,8 @@ def vectors(tmp_path_factory):
 def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline):
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
     monkeypatch.setattr(mlp, "_MAX_PASSES", 8)
-    suites, output = SUITES if baseline == "tf-idf" else FEW, tmp_path / "results.json"
+    suites = SUITES if baseline == "tf-idf" else FEW
+    output = tmp_path / "results.json"
     options = [
         "--suite",
         ",".join(suites),

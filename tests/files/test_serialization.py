@@ -9,9 +9,9 @@ import pytest
 import srsly
 from pydantic import BaseModel
 
-from spacy_sbert.files.serialization import (
+from spacy_sbert.files.checksum import (
     MARK,
-    _CorruptedState,
+    CorruptedState,
     add_checksum,
     checksummed_json,
     digest_of_parts,
@@ -82,9 +82,9 @@ def test_every_flip_and_every_cut():
     sealed = add_checksum(STATE)
     for at in range(len(sealed)):
         for bit in range(8):
-            with pytest.raises(_CorruptedState):
+            with pytest.raises(CorruptedState):
                 verify_checksum(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
-        with pytest.raises(_CorruptedState):
+        with pytest.raises(CorruptedState):
             # Also of nothing
             verify_checksum(sealed[:at])
 
@@ -101,7 +101,8 @@ def test_weights_in_another_pipe(make_nlp):
 def test_damaged_cfg_and_missing_parts(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.to_disk(tmp_path)
-    file, pipe = tmp_path / "sbert" / "cfg", nlp.get_pipe("sbert")
+    file = tmp_path / "sbert" / "cfg"
+    pipe = nlp.get_pipe("sbert")
     for content in ("", "{", "[]"):
         file.write_text(content)
         with pytest.raises(ValueError, match="damaged") as caught:

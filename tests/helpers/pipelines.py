@@ -394,10 +394,8 @@ def autograd(folder: Path, loss: Any) -> dict[str, Any]:
 
     loss (Callable): of a network of Hugging Face's and its tokenizer.
     """
-    network, tokenizer = (
-        AutoModel.from_pretrained(folder).double().eval(),
-        AutoTokenizer.from_pretrained(folder),
-    )
+    network = AutoModel.from_pretrained(folder).double().eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     loss(network, tokenizer).backward()
     return {
         name: own.grad

@@ -340,10 +340,8 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_an_exported_folder_has_the_vectors_of_every_setting(settings, make_nlp, tmp_path):
-    nlp, texts = (
-        make_nlp(model=settings),
-        ["A man is eating food on the mat and the dog ran", "the CAT"],
-    )
+    nlp = make_nlp(model=settings)
+    texts = ["A man is eating food on the mat and the dog ran", "the CAT"]
     export_folder(nlp, tmp_path / "out")
     assert (
         largest_difference(nlp.get_pipe("sbert").encode(texts), encode(tmp_path / "out", texts))
@@ -355,7 +353,8 @@ def test_commands(made, tmp_path):
     output = said("import", made["all"], tmp_path / "nlp", "--lang", "de", "--pipe", "vectors")
     assert "--precision float32" in output
     nlp = spacy.load(tmp_path / "nlp")
-    assert nlp.pipe_names == ["vectors"] and nlp.lang == "de"
+    assert nlp.pipe_names == ["vectors"]
+    assert nlp.lang == "de"
     said("export", tmp_path / "nlp", tmp_path / "out")
     texts = ["a man is eating food", "the cat sat"]
     assert largest_difference(encode(tmp_path / "out", texts), encode(made["all"], texts)) < 1e-6
@@ -377,10 +376,12 @@ def test_commands(made, tmp_path):
 
 def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
     nlp = import_folder(str(made["all"]))
-    pipe, doc = nlp.get_pipe("sbert"), nlp("the man ran fast")
+    pipe = nlp.get_pipe("sbert")
+    doc = nlp("the man ran fast")
     with pytest.raises(ValueError, match=r"nlp\.get_pipe\('sbert'\)\.vector\(span\)"):
         _ = doc[1:3].vector
-    assert numpy.array_equal(pipe.vector(doc), doc.vector) and pipe.vector(doc[1:3]).shape == (8,)
+    assert numpy.array_equal(pipe.vector(doc), doc.vector)
+    assert pipe.vector(doc[1:3]).shape == (8,)
     assert numpy.linalg.norm(pipe.vector(doc[1:3])) == pytest.approx(1, abs=1e-6)
     assert not numpy.allclose(pipe.vector(doc[1:3]), pipe.vector(doc[2]))
     layers = [node for node in nlp.get_pipe("sbert").model.walk() if node.name == "dense"]
@@ -404,7 +405,8 @@ def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
 
 def test_links_of_the_cache_are_followed(made, tmp_path):
     """huggingface_hub's cache has links to blobs/ as files; a link as a module's folder is named."""
-    blobs, folder = tmp_path / "blobs", tmp_path / "snapshots" / "0123"
+    blobs = tmp_path / "blobs"
+    folder = tmp_path / "snapshots" / "0123"
     shutil.copytree(made["all"], folder)
     blobs.mkdir()
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -459,7 +461,8 @@ def test_wrong_folders(made, tmp_path):
     for name, place, value, message in WRONG:
         file = tmp_path / "in" / name
         whole = file.read_text()
-        content = inner = json.loads(whole)
+        content = json.loads(whole)
+        inner = content
         for key in (place or ())[:-1]:
             inner = inner[key]
         if place:

@@ -107,7 +107,8 @@ def encode(path, given):
 
 
 def largest_difference(ours, theirs):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype == numpy.float32
+    assert ours.shape == theirs.shape
+    assert ours.dtype == theirs.dtype == numpy.float32
     return float(numpy.abs(ours - theirs).max())
 
 
@@ -127,13 +128,13 @@ def is_empty(nlp, given):
 
 @pytest.mark.parametrize("case", EXPORTS)
 def test_out_and_in_again(case, tiny_bert, tmp_path):
-    given, nlp = texts(), make_nlp(tiny_bert, **EXPORTS[case])
-    ours, empty = vectors(nlp, given), is_empty(nlp, given)
-    assert (
-        3 <= empty.sum() < 6 < len(given)
-        and not ours[empty].any()
-        and ours[~empty].any(axis=1).all()
-    )
+    given = texts()
+    nlp = make_nlp(tiny_bert, **EXPORTS[case])
+    ours = vectors(nlp, given)
+    empty = is_empty(nlp, given)
+    assert 3 <= empty.sum() < 6 < len(given)
+    assert not ours[empty].any()
+    assert ours[~empty].any(axis=1).all()
     export_folder(nlp, tmp_path / "out")
     theirs = encode(tmp_path / "out", given)
     assert largest_difference(ours[~empty], theirs[~empty]) < 1e-6
@@ -160,7 +161,8 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
     ids=str,
 )
 def test_in(case, dtype, tiny_bert, tmp_path):
-    given, folder = texts(), make_folder(tiny_bert, tmp_path / "in", case, dtype)
+    given = texts()
+    folder = make_folder(tiny_bert, tmp_path / "in", case, dtype)
     theirs = encode(folder, given)
     name = str(dtype).removeprefix("torch.")
     is_half = dtype is not torch.float32
@@ -193,7 +195,8 @@ def test_the_layout_of_model2vec(tiny_bert, tmp_path):
 
 def test_rounding_of_long_texts(tiny_bert, tmp_path):
     """Of 12,000 wordpieces four are seen again and again: their float32 sums drift, ours less."""
-    nlp, text = make_nlp(tiny_bert), "the cat sat fast " * 3000
+    nlp = make_nlp(tiny_bert)
+    text = "the cat sat fast " * 3000
     table = find_static_embedding(nlp.get_pipe("sbert").model)
     ids = Tokenizer.from_str(table.attrs["tokenizer"]).encode(text).ids
     exact = table.get_param("E")[ids].mean(axis=0, dtype="float64")

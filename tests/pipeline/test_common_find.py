@@ -30,7 +30,8 @@ def nlp(make_nlp, tiny_bert):
     ],
 )
 def test_each_finds_its_own(nlp, find, kind, factory, last):
-    assert find(nlp) is nlp.get_pipe(last) and type(find(nlp)) is kind
+    assert find(nlp) is nlp.get_pipe(last)
+    assert type(find(nlp)) is kind
     assert find(nlp, factory) is nlp.get_pipe(factory)
     with pytest.raises(
         ValueError,

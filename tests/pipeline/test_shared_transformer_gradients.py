@@ -159,7 +159,8 @@ def expected(make_nlp, tiny_bert):
 @pytest.fixture
 def passes(monkeypatch):
     """The backward passes of encoders."""
-    found, begin_update = [], TransformerShim.begin_update
+    found = []
+    begin_update = TransformerShim.begin_update
 
     def counted(shim, wordpieces):
         states, backprop = begin_update(shim, wordpieces)
@@ -201,11 +202,10 @@ def test_finite_differences(make_nlp, tiny_bert):
     update(nlp)
     named = shim_of(nlp, "transformer")._model.named_parameters()
     given = {name: own.grad.double() for name, own in named if own.grad is not None}
-    network, tokenizer = (
-        AutoModel.from_pretrained(tiny_bert).double().eval(),
-        AutoTokenizer.from_pretrained(tiny_bert),
-    )
-    loss, parameters = loss_of(nlp, tuple(FACTORS)), dict(network.named_parameters())
+    network = AutoModel.from_pretrained(tiny_bert).double().eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    loss = loss_of(nlp, tuple(FACTORS))
+    parameters = dict(network.named_parameters())
     generator = torch.Generator().manual_seed(0)
     parameters = {name: parameters[name] for name in given}
     for i in range(5):
@@ -214,7 +214,8 @@ def test_finite_differences(make_nlp, tiny_bert):
             for n, own in parameters.items()
         }
         direction = given if i == 0 else drawn
-        step, values = 1e-6 / max(float(own.abs().max()) for own in direction.values()), []
+        step = 1e-6 / max(float(own.abs().max()) for own in direction.values())
+        values = []
         for sign in (1, -2):
             with torch.no_grad():
                 for name, own in parameters.items():
@@ -264,9 +265,8 @@ def test_nobody_calls_back(make_nlp, passes):
     nlp = make_pipeline(make_nlp)
     update(nlp, ())
     finish_update(nlp, SGD(0.0))
-    assert not passes and all(
-        own.grad is None for own in shim_of(nlp, "transformer")._model.parameters()
-    )
+    assert not passes
+    assert all(own.grad is None for own in shim_of(nlp, "transformer")._model.parameters())
 
 
 @pytest.mark.parametrize("disabled", ["plain", "still"])
@@ -315,7 +315,8 @@ def test_ner_without_gold(make_nlp, passes):
 @pytest.mark.parametrize("way", ["nlp.update(sgd)", "spacy train"])
 def test_both_ways_learn(make_nlp, way):
     nlp = make_pipeline(make_nlp)
-    optimizer, losses = Adam(0.01), []
+    optimizer = Adam(0.01)
+    losses = []
     for _ in range(15):
         if way == "spacy train":
             losses.append(nlp.update(make_batch(nlp), sgd=False))

@@ -43,8 +43,10 @@ def read(path, **settings):
     """Members and gold of each example; the predicted Doc must have the former alone."""
     found = []
     for example in PairCorpus(path, **settings)(NLP):
-        group, seen = example.reference.spans["sbert"], example.predicted.spans["sbert"]
-        assert [span.text for span in seen] == [span.text for span in group] and not seen.attrs
+        group = example.reference.spans["sbert"]
+        seen = example.predicted.spans["sbert"]
+        assert [span.text for span in seen] == [span.text for span in group]
+        assert not seen.attrs
         found.append(([span.text for span in group], dict(group.attrs)))
     return found
 
@@ -84,9 +86,8 @@ def test_other_tables_of_seven_columns(write):
     ]
     rows += ["a\tb\t7\tx1\t2\tA man.\tA boy.", "genre\tfile\tyear\tid\tscore\tsentence1\tsentence2"]
     assert not any(starts_as_sts(write("a.csv", row, *STS)) for row in rows)
-    assert all(starts_as_sts(write("a.csv", line, *rows)) for line in STS) and starts_as_sts(
-        write("a.csv")
-    )
+    assert all(starts_as_sts(write("a.csv", line, *rows)) for line in STS)
+    assert starts_as_sts(write("a.csv"))
     with pytest.raises(ValueError, match="line 1: the layout of the STS benchmark has no header"):
         list(read_sts(write("a.csv", rows[-1], *STS)))
 
@@ -182,7 +183,8 @@ def test_parquet(tmp_path, monkeypatch):
     from pyarrow.parquet import write_table
 
     # More than a batch
-    size, path = 1030, tmp_path / "a.parquet"
+    size = 1030
+    path = tmp_path / "a.parquet"
     table = {"b": [f"B {i}" for i in range(size)], "a": [f"A {i}" for i in range(size)]}
     table |= {
         "score": [4.0] * size,
@@ -293,7 +295,8 @@ def test_bad_lines_are_named(write, name, settings, lines, message):
 
 
 def test_convert_writes_nothing_of_bad_files(write, tmp_path):
-    path, bad = write("a.csv", *STS), write("bad.csv", STS[0], "a\tb\tc\td\t5.1\ts\tt")
+    path = write("a.csv", *STS)
+    bad = write("bad.csv", STS[0], "a\tb\tc\td\t5.1\ts\tt")
     for given, name, options, message in (
         (bad, "out.spacy", {}, r"bad\.csv, line 2"),
         (path, "out.spacy", {"expect": 5749}, "2 pairs.* 5749"),
@@ -329,16 +332,19 @@ def test_text_without_tokens(write):
         list(PairCorpus(write("a.txt", "a", "x"), format="text")(nlp))
 
 
-def test_settings_that_do_not_fit():
-    for settings, message in (
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"format": "excel"}, "'excel'"),
         ({"format": "nli", "members": ["a"]}, "'nli'"),
         ({"format": "sts", "max_score": 5.0, "header": False}, "max_score, header"),
         ({"format": "auto", "score": "s"}, "'sts'"),
         ({"members": ["a"], "min_score": 1.0}, "min_score"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            PairCorpus("a.tsv", **settings)
+    ],
+)
+def test_settings_that_do_not_fit(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PairCorpus("a.tsv", **settings)
 
 
 @pytest.mark.parametrize(

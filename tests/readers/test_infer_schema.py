@@ -12,7 +12,8 @@ from helpers.made_tables import NLI, cycle, text, write_columns
 
 from spacy_sbert.files.tables import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.infer_schema import find_table, find_texts
+from spacy_sbert.readers.infer_schema import find_table
+from spacy_sbert.readers.text_cells import find_texts
 
 NLP = spacy.blank("en")
 
@@ -101,14 +102,16 @@ def test_well_known_names(write, name):
 def test_unused_columns(write):
     for header in (("a", "b", "year"), ("one", "two", "split"), ("anchor", "Positive", "row_id")):
         table = find_table(write(header, text, text, cycle(2010, "train", 7)))
-        assert roles(table) == ("positives", header[:2], None) and table.unused == header[2:]
+        assert roles(table) == ("positives", header[:2], None)
+        assert table.unused == header[2:]
     path = write(
         ("", "first", "second", "score", "", ""), int, text, text, cycle(0.5), cycle(""), cycle("")
     )
     assert roles(find_table(path)) == ("graded", ("first", "second"), "score")
     # As scikit-learn's
     table = find_table(write(("Unnamed: 0", "text", "topic"), int, text, cycle(*"xyz")))
-    assert roles(table) == ("classes", ("text",), "topic") and table.unused == ("Unnamed: 0",)
+    assert roles(table) == ("classes", ("text",), "topic")
+    assert table.unused == ("Unnamed: 0",)
 
 
 # What is not known by its name is neither guessed nor passed over
@@ -135,11 +138,10 @@ def test_other_names_are_refused(write, header):
     with pytest.raises(ValueError, match=REFUSED[header]) as caught:
         find_table(path)
     said = str(caught.value)
-    assert f"{path}" in said and f"Its columns are: {', '.join(header)}." in said
-    assert (
-        "--members first,second --score COLUMN (or --label COLUMN)" in said
-        and "--no-header" in said
-    )
+    assert f"{path}" in said
+    assert f"Its columns are: {', '.join(header)}." in said
+    assert "--members first,second --score COLUMN (or --label COLUMN)" in said
+    assert "--no-header" in said
     for gold in ("score", "label"):
         table = find_table(path, members=header[:2], **{gold: header[-1]})
         assert roles(table) == ("binary" if gold == "score" else "labelled", header[:2], header[-1])
@@ -235,13 +237,15 @@ def test_texts_that_are_not_read_are_refused(write, header, suffix):
     columns = [
         cycle("0", "1") if name == header[-1] and name != "title" else text for name in header
     ]
-    path, name = write(header, *columns, suffix=suffix), UNREAD[header]
+    path = write(header, *columns, suffix=suffix)
+    name = UNREAD[header]
     with pytest.raises(
         ValueError, match=f"the column '{name}' holds texts, and would not be read"
     ) as caught:
         find_table(path)
     to_read, to_leave_out = re.findall("--members ([^ ]+) to", str(caught.value))
-    assert name in to_read.split(",") and name not in to_leave_out.split(",")
+    assert name in to_read.split(",")
+    assert name not in to_leave_out.split(",")
     if len(header) == 3:
         assert find_table(path, members=to_read.split(",")).columns.members == header[:2]
     assert name in find_table(path, members=to_leave_out.split(",")).unused
@@ -484,9 +488,8 @@ def test_json_objects_without_gold(tmp_path, values, none):
     rows = [{name: value for name, value in row.items() if value != "left out"} for row in rows]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = find_table(path)
-    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",)) and len(
-        found.gold
-    ) == 2
+    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",))
+    assert len(found.gold) == 2
     assert len(list(PairCorpus(path, format="table", **found.reading())(NLP))) == 40
     with pytest.raises(ValueError, match=r"line 1: .*'gold'"):
         list(PairCorpus(path, format="table", **(found.reading() | {"missing": ["-"]}))(NLP))

@@ -23,7 +23,8 @@ from spacy_sbert.visual import render
 
 VECTORS = numpy.random.default_rng(0).standard_normal((30, 8), dtype="float32")
 QUERIES = VECTORS[:4] + 1
-INT8, BINARY = Int8Vectors.fit(VECTORS).apply(VECTORS), BinaryVectors.of(VECTORS)
+INT8 = Int8Vectors.fit(VECTORS).apply(VECTORS)
+BINARY = BinaryVectors.of(VECTORS)
 NAN = numpy.where(numpy.arange(30)[:, None] == 9, numpy.nan, VECTORS)
 ENCODER = EncoderIdentity("model-a", 8, "a" * 64)
 # Functions of vectors

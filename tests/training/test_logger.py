@@ -47,27 +47,28 @@ def test_log_of_losses_and_speed(make_nlp, tmp_path):
     header, _, first, second = stdout.getvalue().splitlines()
     names = ("loss sbert", "loss sbert_nli", "loss sbert_sts", "loss sbert_tri", "sts_spearman")
     assert all(f"{name} " in header for name in names)
-    assert (
-        first.split()[:2] == ["0", "4"]
-        and second.split()[:2] == ["0", "8"]
-        and first.split()[-1] == "50"
-    )
+    assert first.split()[:2] == ["0", "4"]
+    assert second.split()[:2] == ["0", "8"]
+    assert first.split()[-1] == "50"
     # What it reports is the size of a gradient
     assert "transformer" not in header
     # No bar where there is no terminal
-    assert "nli_acc" not in header and stderr.getvalue() == ""
+    assert "nli_acc" not in header
+    assert stderr.getvalue() == ""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["step"] for line in lines] == [4, 8]
     own = {key: float(value) for key, value in losses.items() if key != "transformer"}
     assert lines[0]["losses"] == pytest.approx(own)
-    assert lines[0]["scores"] == {"sts_spearman": 50.0} and lines[0]["examples_per_second"] > 0
+    assert lines[0]["scores"] == {"sts_spearman": 50.0}
+    assert lines[0]["examples_per_second"] > 0
 
 
 def test_log_line_every_half_minute(make_nlp, monkeypatch):
     """Of the step, the mean loss since the last line or row, the speed and the time left; whole
     lines, no bar.
     """
-    clock, stderr = SimpleNamespace(now=0.0), io.StringIO()
+    clock = SimpleNamespace(now=0.0)
+    stderr = io.StringIO()
     monkeypatch.setattr("spacy_sbert.training.training_log.perf_counter", lambda: clock.now)
     nlp, stdout, log, close = make(make_nlp, stderr)
     nlp.config["training"]["max_steps"] = 1000
@@ -148,11 +149,9 @@ def test_bar_shows_speed_and_time_left(make_nlp):
     for _ in range(3):
         nlp.update(batch, sgd=False)
         log(None)
-    assert (
-        "3/10" in stderr.getvalue()
-        and "examples/s" in stderr.getvalue()
-        and "<" in stderr.getvalue()
-    )
+    assert "3/10" in stderr.getvalue()
+    assert "examples/s" in stderr.getvalue()
+    assert "<" in stderr.getvalue()
     # A training that resumed
     log(info_of({"sbert": 1.0}, step=6))
     log(None)
@@ -177,6 +176,5 @@ def test_a_table_grows_with_what_is_new(make_nlp, tmp_path):
         rows = list(csv.DictReader(lines))
     assert [row["losses.sbert"] for row in rows] == ["3.0", "2.0", "1.5"]
     assert [row["losses.sbert_nli"] for row in rows] == ["", "", "0.5"]
-    assert {row["scores.sts_spearman"] for row in rows} == {"50.0"} and {
-        row["step"] for row in rows
-    } == {"4"}
+    assert {row["scores.sts_spearman"] for row in rows} == {"50.0"}
+    assert {row["step"] for row in rows} == {"4"}

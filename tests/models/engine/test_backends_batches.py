@@ -61,7 +61,8 @@ def states_of(engine, wordpieces, budget=0):
         )
         assert part.lengths.tolist() == wordpieces.lengths[part.windows].tolist()
         values = torch.from_numpy(part.values)
-        assert values.dtype == torch.float32 and len(values) == part.lengths.sum()
+        assert values.dtype == torch.float32
+        assert len(values) == part.lengths.sum()
         for window, states in zip(
             part.windows.tolist(), values.split(part.lengths.tolist()), strict=True
         ):
@@ -131,7 +132,8 @@ def test_passes_keep_to_the_budget(name, budget):
         apart = WIDTHS_APART if name.startswith("packed") else 1
         long = {apart * math.ceil(length / apart) for length in LENGTHS if length > 64}
         widths = {width for _, width in shapes}
-        assert max(widths) == max(long) and (len(shapes) == 1 or widths <= {64, *long})
+        assert max(widths) == max(long)
+        assert len(shapes) == 1 or widths <= {64, *long}
     if budget == 1000:
         assert max(n_rows for n_rows, _ in shapes) >= 1000 // 128 and len(shapes) < 12, (
             "the budget is used"
@@ -142,7 +144,8 @@ def test_equal_windows_are_encoded_once(monkeypatch):
     model, engine = make_engine("packed_bert")
     first, second, third = make_windows([12, 12, 30])
     windows = [first, second, first, third, first[:11], second] * 20
-    encoded, stock = [], engine.encode
+    encoded = []
+    stock = engine.encode
     monkeypatch.setattr(
         engine, "encode", lambda given, rows: encoded.extend(rows.windows) or stock(given, rows)
     )
@@ -171,7 +174,8 @@ def make_esm():
 
 
 def test_what_an_encoder_keeps_is_not_that_of_another_thread_and_can_be_trained_with(threads):
-    model, windows = make_esm(), make_windows(list(range(2, 82)))
+    model = make_esm()
+    windows = make_windows(list(range(2, 82)))
     expected = states_alone(model, windows)
     threads(4)
     for _ in range(3):

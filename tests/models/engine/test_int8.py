@@ -57,7 +57,8 @@ def shim_of(sbert):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_ranges_are_those_of_what_hugging_face_gives_its_layers(name):
-    model, wordpieces = make_model(name), windows_of([9, 5, 20, 3, 8, 1, 8])
+    model = make_model(name)
+    wordpieces = windows_of([9, 5, 20, 3, 8, 1, 8])
     found = calibrate(model, wordpieces)
     seen = [{part: [] for part in LINEARS} for _ in layers_of(model)]
     for parts, lists in zip(layers_of(model), seen, strict=True):
@@ -105,15 +106,18 @@ def outlying():
 
 def test_products_that_do_not_bear_it_are_left_out(outlying):
     windows = windows_of([20] * 40, seed=1)
-    found, plain = calibrate(outlying, windows), calibrate(make_model("bert"), windows)
+    found = calibrate(outlying, windows)
+    plain = calibrate(make_model("bert"), windows)
     place = len(layers_of(outlying)) - 1, LINEARS.index("narrow")
-    assert plain.is_rounded[place] and not found.is_rounded[place]
+    assert plain.is_rounded[place]
+    assert not found.is_rounded[place]
     assert found.lowest_cosine >= MIN_COSINE
     everywhere = replace(found, is_rounded=torch.ones_like(found.is_rounded))
     if has_int8_product():
         engines = [int8_bert(outlying, each, torch.float32) for each in (found, everywhere)]
         lowest = [lowest_cosine(engine, PackedBert(outlying, torch.float32)) for engine in engines]
-        assert lowest[0] > 0.985 and lowest[1] < 0.95
+        assert lowest[0] > 0.985
+        assert lowest[1] < 0.95
 
 
 @needs_int8
@@ -128,14 +132,16 @@ def test_near_the_model(name, dtype):
     assert lowest_cosine(encoder, PackedBert(model, torch.float32)) > 0.97
 
 
-def test_elsewhere_it_is_auto(monkeypatch):
-    for has_product, has_amx in ((True, False), (True, True), (False, False), (False, True)):
-        monkeypatch.setattr(inference, "has_int8_product", lambda has=has_product: has)
-        monkeypatch.setattr(inference, "uses_amx", lambda has=has_amx: has)
-        is_quick = has_product and not has_amx
-        assert resolve_precision("int8", "cpu") == (
-            "int8" if is_quick else resolve_precision("auto", "cpu")
-        )
+@pytest.mark.parametrize(
+    ("has_product", "has_amx"), [(True, False), (True, True), (False, False), (False, True)]
+)
+def test_elsewhere_it_is_auto(monkeypatch, has_product, has_amx):
+    monkeypatch.setattr(inference, "has_int8_product", lambda: has_product)
+    monkeypatch.setattr(inference, "uses_amx", lambda: has_amx)
+    is_quick = has_product and not has_amx
+    assert resolve_precision("int8", "cpu") == (
+        "int8" if is_quick else resolve_precision("auto", "cpu")
+    )
 
 
 @needs_int8
@@ -145,7 +151,8 @@ def test_from_the_first_texts_that_are_enough(make_pipe, monkeypatch, encoder):
     nlp, sbert = make_pipe(encoder)
     shim = shim_of(sbert)
     before = nlp(TEXTS[0]).vector
-    assert shim.calibration is None and shim.precision == "int8"
+    assert shim.calibration is None
+    assert shim.precision == "int8"
     plain = BackendCache().engine_of(shim.network, resolve_precision("auto", "cpu"))
     assert type(shim.inference_engine().layers[0].linears["mix"]) is type(
         plain.layers[0].linears["mix"]
@@ -153,10 +160,12 @@ def test_from_the_first_texts_that_are_enough(make_pipe, monkeypatch, encoder):
     list(nlp.pipe(TEXTS, batch_size=len(TEXTS)))
     found = shim.calibration
     after = nlp(TEXTS[0]).vector
-    assert found.n_wordpieces >= 60 and not numpy.array_equal(after, before)
+    assert found.n_wordpieces >= 60
+    assert not numpy.array_equal(after, before)
     assert numpy.dot(after, before) / numpy.linalg.norm(after) / numpy.linalg.norm(before) > 0.97
     list(nlp.pipe(TEXTS[::-1] * 2, batch_size=len(TEXTS)))
-    assert shim.calibration is found and numpy.array_equal(nlp(TEXTS[0]).vector, after)
+    assert shim.calibration is found
+    assert numpy.array_equal(nlp(TEXTS[0]).vector, after)
 
 
 @needs_int8
@@ -164,15 +173,15 @@ def test_from_the_first_texts_that_are_enough(make_pipe, monkeypatch, encoder):
 def test_ranges_are_saved_with_the_pipeline(make_pipe, tmp_path, encoder):
     nlp, sbert = make_pipe(encoder)
     sbert.calibrate(TEXTS)
-    expected, ranges = nlp(TEXTS[0]).vector, shim_of(sbert).calibration.digest()
+    expected = nlp(TEXTS[0]).vector
+    ranges = shim_of(sbert).calibration.digest()
     copies = [reloaded(nlp, tmp_path), cloudpickle.loads(cloudpickle.dumps(nlp))]
     for copied in copies:
         assert shim_of(copied.get_pipe("sbert")).calibration.digest() == ranges
         assert numpy.array_equal(copied(TEXTS[0]).vector, expected)
     copied = shim_of(sbert).copy()
-    assert (
-        copied.calibration.digest() == ranges and copied._inference is not shim_of(sbert)._inference
-    )
+    assert copied.calibration.digest() == ranges
+    assert copied._inference is not shim_of(sbert)._inference
     assert pipeline_digest(copies[0]) == pipeline_digest(nlp)
     sbert.calibrate(TEXTS[:2])
     assert pipeline_digest(copies[0]) != pipeline_digest(nlp)
@@ -209,7 +218,8 @@ def test_other_vectors_are_not_mixed(make_pipe, tmp_path):
     sbert.calibrate(TEXTS)
     encode_file(sbert, *given)
     assert numpy.array_equal(numpy.load(given[1]), sbert.encode(TEXTS))
-    alone, together = sbert.encode(TEXTS[:1]), sbert.encode([TEXTS[0], *TEXTS[1:5], "zz " * 20])
+    alone = sbert.encode(TEXTS[:1])
+    together = sbert.encode([TEXTS[0], *TEXTS[1:5], "zz " * 20])
     assert numpy.allclose(alone[0], together[0], atol=2e-2 * abs(alone).max())
 
 
@@ -229,14 +239,13 @@ def test_what_cannot_be_calibrated(make_pipe, make_nlp):
 
 
 def test_damaged_ranges(tmp_path):
-    model, path = make_model("bert"), tmp_path / CALIBRATION_FILE
+    model = make_model("bert")
+    path = tmp_path / CALIBRATION_FILE
     found = calibrate(model, windows_of([9, 5]))
     path.write_bytes(found.to_bytes())
     assert read_calibration(path, model).digest() == found.digest()
-    mix, others = (
-        found.ranges["mix"],
-        {name: each for name, each in found.ranges.items() if name != "mix"},
-    )
+    mix = found.ranges["mix"]
+    others = {name: each for name, each in found.ranges.items() if name != "mix"}
     damaged = [
         {**others, "mix": mix[:, :, 1:].contiguous()},
         {**others, "mix": mix * torch.nan},
@@ -252,7 +261,8 @@ def test_damaged_ranges(tmp_path):
 
 
 def test_as_many_windows_as_are_enough():
-    model, windows = make_model("bert"), windows_of([9, 5, 20, 3])
+    model = make_model("bert")
+    windows = windows_of([9, 5, 20, 3])
     for enough, expected in ((1, 9), (9, 9), (10, 14), (0, 37), (99, 37)):
         assert calibrate(model, windows, enough=enough).n_wordpieces == expected
     assert (

@@ -67,7 +67,8 @@ def test_every_window_has_a_place_of_its_own(lengths):
 def test_sentences_leave_little_empty():
     for seed in range(5):
         lengths = sentence_lengths(seed=seed)
-        assert 12 < lengths.mean() < 18 and lengths.max() > 35
+        assert 12 < lengths.mean() < 18
+        assert lengths.max() > 35
         packing = pack(lengths)
         assert lengths.sum() / packing.widths.sum() > 0.95
 
@@ -114,12 +115,15 @@ def test_passes_of_many_batches_are_of_few_shapes():
         for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)
     ]
     places = {math.ceil(n_rows * width / PLACES_APART) for n_rows, width in shapes}
-    assert {width % WIDTHS_APART for _, width in shapes} == {0} and len(shapes) > 700
-    assert len(places) <= 2048 / PLACES_APART and len({width for _, width in shapes}) <= 25
+    assert {width % WIDTHS_APART for _, width in shapes} == {0}
+    assert len(shapes) > 700
+    assert len(places) <= 2048 / PLACES_APART
+    assert len({width for _, width in shapes}) <= 25
     sentences = [draw.integers(5, 40, draw.integers(950, 1000)) for _ in range(40)]
     rows = {
         one.shape
         for each in sentences
         for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)
     }
-    assert {width for _, width in rows} == {64} and len(rows) <= 8
+    assert {width for _, width in rows} == {64}
+    assert len(rows) <= 8

@@ -21,9 +21,8 @@ def transform(normalization="none", size="own", rows=ROWS, seed=1):
 
 def test_normalizations():
     scaled = transform("zscore")(ROWS)
-    assert numpy.allclose(scaled.mean(axis=0), 0, atol=1e-12) and numpy.allclose(
-        scaled.std(axis=0), 1, atol=1e-12
-    )
+    assert numpy.allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    assert numpy.allclose(scaled.std(axis=0), 1, atol=1e-12)
     exact = ROWS.astype("float64")
     expected = (OTHER - exact.mean(axis=0)) / exact.std(axis=0)
     assert numpy.allclose(transform("zscore")(OTHER), expected, atol=1e-12), (
@@ -45,10 +44,8 @@ def test_normalizations():
 
 
 def test_pca_is_that_of_scikit_learn_up_to_sign():
-    ours, theirs = (
-        transform(size="pca-3")(OTHER),
-        PCA(3, svd_solver="full").fit(ROWS).transform(OTHER),
-    )
+    ours = transform(size="pca-3")(OTHER)
+    theirs = PCA(3, svd_solver="full").fit(ROWS).transform(OTHER)
     assert ours.shape == (5, 3)
     assert numpy.allclose(numpy.abs(ours), numpy.abs(theirs), atol=1e-5)
 
@@ -57,10 +54,12 @@ def test_up_projection_is_uniform_seeded_and_of_the_size():
     # D x d_j
     matrix = transform(size="up-4000")(numpy.eye(8, dtype="float32")).T
     bound = 8**-0.5
-    assert matrix.shape == (4000, 8) and numpy.abs(matrix).max() <= bound
+    assert matrix.shape == (4000, 8)
+    assert numpy.abs(matrix).max() <= bound
     # Of a uniform distribution
     assert matrix.std() == pytest.approx(bound / 3**0.5, rel=0.01)
-    again, other = transform(size="up-4000"), transform(size="up-4000", seed=2)
+    again = transform(size="up-4000")
+    other = transform(size="up-4000", seed=2)
     assert numpy.array_equal(again(OTHER), transform(size="up-4000")(OTHER))
     assert not numpy.allclose(again(OTHER), other(OTHER))
 

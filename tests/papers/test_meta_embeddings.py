@@ -1,101 +1,16 @@
-"""The scripts of meta-embeddings: ensembles of several kinds of encoders, and the paper's tables."""
+"""The paper's tables of meta-embeddings, on made data."""
 
 import json
 import shutil
 from collections import Counter
 from functools import partial
 
-import numpy
 import pytest
-import spacy
 from helpers.made_data import write_benchmark, write_year
 from helpers.made_views import SENTENCES
-from transformers import BertConfig, BertModel
+from helpers.pipelines import ROOT
 
-from spacy_sbert.hub import export_folder
-from spacy_sbert.similarity import spearman
-
-CODE = """
-import numpy
-from spacy.util import registry
-
-@registry.misc("made_lengths.v2")
-def make_lengths():
-    return lambda texts: numpy.array([[len(text), len(text.text) ** 0.5] for text in texts], dtype="f4")
-"""
-
-
-@pytest.fixture(scope="module")
-def narrow_bert(tiny_bert, tmp_path_factory):
-    """Another BERT, width 8."""
-    folder = tmp_path_factory.mktemp("narrow")
-    BertModel(
-        BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)
-    ).save_pretrained(folder)
-    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(tiny_bert / name, folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def code(tmp_path_factory):
-    file = tmp_path_factory.mktemp("code") / "lengths.py"
-    file.write_text(CODE, encoding="utf8")
-    return file
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["own", "shared", "listening"])
-def test_an_ensemble_of_every_kind_of_member(
-    run_script, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind
-):
-    export_folder(make_nlp("static"), tmp_path / "table")
-    pipeline = make_nlp(kind)
-    pipeline.to_disk(tmp_path / "pipeline")
-    encoders = [
-        f"wide={tiny_bert}",
-        f"narrow={narrow_bert}",
-        f"table={tmp_path}/table",
-        f"own={tmp_path}/pipeline",
-    ]
-    given = ["--encoder", *encoders, "--function", "lengths=made_lengths.v2", "--code", code]
-    run_script("ensemble", *given, "--output", tmp_path / "ensemble")
-    nlp = spacy.load(tmp_path / "ensemble")
-    doc = nlp("A man is eating.")
-    assert [one.name for one in nlp.get_pipe("sbert_meta").members] == [
-        "wide",
-        "narrow",
-        "table",
-        "own",
-        "lengths",
-    ]
-    assert doc.vector.shape == (16 + 8 + 16 + 16 + 2,)
-    assert doc._.own_vector == pytest.approx(pipeline("A man is eating.").vector, abs=1e-5)
-    assert doc._.table_vector == pytest.approx(
-        make_nlp("static")("A man is eating.").vector, abs=1e-6
-    )
-    assert doc._.wide_vector == pytest.approx(make_nlp()("A man is eating.").vector, abs=1e-5)
-    assert doc.vector[-2:] == pytest.approx(numpy.array([5, 4]) / 41**0.5, abs=1e-6)
-
-
-def test_poolings_share_a_transformer_beside_another_one(
-    run_script, tiny_bert, narrow_bert, tmp_path
-):
-    given = ["--encoder", f"mean={tiny_bert}", f"other={narrow_bert}", "--pooling", "max=max"]
-    run_script("ensemble", *given, "--output", tmp_path / "ensemble")
-    nlp = spacy.load(tmp_path / "ensemble")
-    assert nlp.pipe_names == ["transformer", "mean", "max", "other", "sbert_meta"]
-    assert nlp("A man.").vector.shape == (40,)
-
-
-def test_ensembles_that_cannot_be(run_script, capsys):
-    for given, message in (
-        (("--encoder", "a=x", "--trained", "a=y"), "a name of its own, given twice: a"),
-        (("--counts", "words.txt"), "take the first --encoder"),
-    ):
-        with pytest.raises(SystemExit):
-            run_script("ensemble", *given, "--output", "nowhere")
-        assert message in capsys.readouterr().err
+LENGTHS = ROOT / "tests" / "helpers" / "made_lengths.py"
 
 
 def put_sentences(file, number):
@@ -110,13 +25,13 @@ def put_sentences(file, number):
 
 
 @pytest.fixture(scope="module")
-def make_tables(run_script, code):
+def make_tables(run_script):
     """Run the script on the data of a folder; the scores that it writes."""
 
     def make(folder, *options):
         (folder / "corpus.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf8")
         given = ["--corpus", folder / "corpus.txt", "--data", folder / "data", "--any-count"]
-        given += ["--code", code, "--output", folder / "out", "--epochs", 2, "--batch-size", 60]
+        given += ["--code", LENGTHS, "--output", folder / "out", "--epochs", 2, "--batch-size", 60]
         run_script("meta_embeddings", folder / "ensemble", *given, *options)
         return json.loads((folder / "out" / "scores.json").read_text(encoding="utf8"))
 
@@ -124,7 +39,7 @@ def make_tables(run_script, code):
 
 
 @pytest.fixture(scope="module")
-def finished(run_script, make_tables, tiny_bert, narrow_bert, code, tmp_path_factory):
+def finished(run_script, make_tables, tiny_bert, narrow_bert, tmp_path_factory):
     """Made data, an ensemble, and the folder of a run with all methods on 120 sentences: for
     copies.
     """
@@ -141,7 +56,7 @@ def finished(run_script, make_tables, tiny_bert, narrow_bert, code, tmp_path_fac
         "--function",
         "lengths=made_lengths.v2",
     ]
-    run_script("ensemble", *given, "--code", code, "--output", folder / "ensemble")
+    run_script("ensemble", *given, "--code", LENGTHS, "--output", folder / "ensemble")
     make_tables(folder)
     return folder
 
@@ -160,9 +75,8 @@ METHODS += ["ae, raw (paper)", "ae, unit length"]
 @pytest.mark.slow
 def test_the_tables(tables, tmp_path):
     found = tables()
-    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2} and found["tuned_on"] == [
-        "STSb-dev"
-    ]
+    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2}
+    assert found["tuned_on"] == ["STSb-dev"]
     grid = {key: json.loads(key) for key in found["table1"]}
     counts = Counter((one["method"], one.get("normalize")) for one in grid.values())
     assert counts == {
@@ -172,7 +86,8 @@ def test_the_tables(tables, tmp_path):
         ("ae", True): 12,
         ("ae", False): 12,
     }
-    rows, members = found["table2"], ["wide", "narrow", "lengths"]
+    rows = found["table2"]
+    members = ["wide", "narrow", "lengths"]
     assert list(rows) == [*members, "narrow, projected up", "lengths, projected up", *METHODS]
     for name, row in rows.items():
         assert list(row["tasks"]) == ["STS12", "STS14", "STSb-dev"]
@@ -213,13 +128,14 @@ def test_the_tables(tables, tmp_path):
     assert {(one["method"], one.get("normalize", True)) for one in marked} == expected
     assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(rows)]] == list(rows)
     assert tables[2][0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
-    assert len(tables[3]) > 2 + 5 + 6 and tables[3][2].startswith("| STS12 MSRpar |")
+    assert len(tables[3]) > 2 + 5 + 6
+    assert tables[3][2].startswith("| STS12 MSRpar |")
 
 
 @pytest.mark.slow
-def test_a_table_goes_on_where_it_was_stopped(load, tables, tmp_path, monkeypatch):
+def test_a_table_goes_on_where_it_was_stopped(load_script, tables, tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "out")
-    data = load("meta_scores").Data
+    data = load_script("meta_scores").Data
     score = data.score
     methods = ("--methods", "svd", "gcca")
 
@@ -242,28 +158,3 @@ def test_a_table_goes_on_where_it_was_stopped(load, tables, tmp_path, monkeypatc
         "those that were asked for"
     )
     assert list(found["table2"])[-3:] == ["svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
-
-
-def test_resamples_are_those_of_each_subset(load):
-    script = load("meta_scores")
-    rng = numpy.random.default_rng(0)
-    gold, subset = rng.normal(size=60), ["a"] * 40 + ["b"] * 20
-    near, far = gold + 0.5 * rng.normal(size=60), gold + 2 * rng.normal(size=60)
-
-    def tasks(predicted):
-        given = {"gold": gold, "subset": subset}
-        return {"one": {"predicted": predicted, **given}, "tuned": {"predicted": gold, **given}}
-
-    ours, theirs = (script.resampled(tasks(predicted), ["tuned"]) for predicted in (near, far))
-    halves = slice(40), slice(40, None)
-    expected = [
-        100 * numpy.mean([spearman(p[half], gold[half]) for half in halves]) for p in (near, far)
-    ]
-    assert [ours[0], theirs[0]] == pytest.approx(expected)
-    found = script.difference(ours, theirs)
-    assert found["difference"] == pytest.approx(expected[0] - expected[1]) and found["low"] > 0
-    assert script.difference(ours, ours) == {"difference": 0.0, "low": 0.0, "high": 0.0}
-    shifted = script.resampled(tasks(3 * near + 1), ["tuned"])
-    # Ranks alone count, of the same resamples
-    assert shifted == pytest.approx(ours)
-    assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None
