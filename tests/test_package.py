@@ -15,8 +15,8 @@ from zipfile import ZipFile
 import numpy
 import pytest
 import spacy
-from killing import python, scripted, typed
-from pipelines import ROOT, blocks
+from helpers.killing import python, scripted, typed
+from helpers.pipelines import ROOT, blocks
 
 from spacy_sbert.hub.cards import describe, package_card, write_readme
 from spacy_sbert.readers import read_sts
@@ -54,7 +54,8 @@ def test_wheel(make_nlp, tmp_path, encoder):
         encoding="utf8"
     )
     # What PyPI shows
-    assert readme.startswith(card) and readme in requirements
+    assert readme.startswith(card)
+    assert readme in requirements
     major, minor, _ = version("spacy-sbert").split(".")
     assert (
         f"Requires-Dist: spacy-sbert<{major}.{int(minor) + 1}.0,>={version('spacy-sbert')}"
@@ -86,9 +87,9 @@ def fresh_environment(folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="bin/")
-def test_commands_of_the_readme(tmp_path):
+def test_commands_of_the_tour(tmp_path):
     """As they stand, one after the other, in an environment of their own."""
-    shown = blocks((ROOT / "README.md").read_text(), "bash")
+    shown = blocks((ROOT / "docs" / "tour.md").read_text(), "bash")
     (commands,) = (block.strip().splitlines() for block in shown if "my.cfg" in block)
     assert len(commands) == 4
     for part, count in (("train", 128), ("dev", 60)):
@@ -115,7 +116,8 @@ def test_commands_of_the_readme(tmp_path):
         words = ["python", "-c", script, name, tmp_path / f"{place}.npy", TEXT]
         subprocess.run(list(map(str, words)), check=True, cwd=tmp_path / "venv", env=environment)
         vectors.append(numpy.load(tmp_path / f"{place}.npy"))
-    assert numpy.array_equal(*vectors) and vectors[0].any()
+    assert numpy.array_equal(*vectors)
+    assert vectors[0].any()
     installed = subprocess.run(
         ["pip", "show", "-f", "en_my_sbert"], env=environment, capture_output=True, text=True
     )

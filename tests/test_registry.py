@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import spacy
 import srsly
-from pipelines import no_warnings
+from helpers.pipelines import ROOT, no_warnings
 from spacy.util import registry
 
 import spacy_sbert
@@ -48,6 +48,13 @@ def test_every_registered_name_has_an_entry_point():
     decorated = set(re.findall(r'@registry\.\w+\(\s*"([^"]+)"', source))
     decorated |= set(re.findall(r'@Language\.factory\(\s*"(\w+)"', source))
     assert decorated == named
+
+
+def test_every_entry_point_is_in_the_page_of_names_and_no_other():
+    page = (ROOT / "docs" / "registered-names.md").read_text(encoding="utf8")
+    in_the_page = set(re.findall(r"`(spacy-sbert\.\w+\.v\d+|sbert\w*)`", page))
+    # `spacy sbert` is a command
+    assert in_the_page == {ep.name for ep in ENTRY_POINTS if ep.group != "spacy_cli"}
 
 
 def test_default_config_is_whole_and_merges():

@@ -77,7 +77,8 @@ def test_right_and_wrong():
         for value in values:
             with pytest.raises(ValueError, match=r"Cannot use setting = .*: expected ") as refused:
                 check("setting", value, annotation)
-            assert len(str(refused.value)) < 300 and str(refused.value).isprintable()
+            assert len(str(refused.value)) < 300
+            assert str(refused.value).isprintable()
 
 
 def test_decorated_functions_stay_what_they_are():
@@ -88,7 +89,9 @@ def test_decorated_functions_stay_what_they_are():
         """A docstring."""
         return rows * scale
 
-    assert scaled(3) == 6 and scaled(3, 4) == 12 and scaled.__doc__ == "A docstring."
+    assert scaled(3) == 6
+    assert scaled(3, 4) == 12
+    assert scaled.__doc__ == "A docstring."
     with pytest.raises(ValueError, match="Cannot use scale = 0: expected greater than 0"):
         scaled(3, 0)
     with pytest.raises(ValueError, match="Cannot use key = ''"):

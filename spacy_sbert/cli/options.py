@@ -146,7 +146,7 @@ def warn_of_unread_texts(path: Path) -> None:
     if format_suffix(path) not in TABLES:
         return
 
-    from ..readers.infer_schema import find_nameless_texts, find_texts
+    from ..readers.text_cells import find_nameless_texts, find_texts
 
     unread: list[str] = []
     # Which the command itself reports

@@ -9,7 +9,7 @@ from spacy.language import Language
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
-from ..files.tables import TextColumns, check_name, distinct, write_table
+from ..files.tables import TextColumns, check_table_name, distinct, write_table
 from ..files.text_lines import has_text, read_lines
 from ..progress import ticking
 from ._util import check_corpus, check_new, command, exit_on_error, fail, named_output
@@ -387,7 +387,7 @@ def _check_paths(
     check_new(output, corpus, *inputs, overwrite=overwrite)
     if output is not None:
         with exit_on_error(f"Cannot write {output}"):
-            check_name(output)
+            check_table_name(output)
     columns.check(corpus)
 
 

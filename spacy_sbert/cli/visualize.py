@@ -14,7 +14,7 @@ from wasabi import msg
 
 from ..files.atomic import atomic_write
 from ..files.tables import TABLES, read_table
-from ..files.text_lines import check_label, check_text, format_suffix, read_lines
+from ..files.text_lines import check_cell, check_label, format_suffix, read_lines
 from ..progress import progress_of, ticking
 from ..validation import NonNegative
 from ._util import check_new, command, exit_on_error, fail, named_file
@@ -192,7 +192,7 @@ def read_texts(
     if format_suffix(path) in TABLES or column is not None or label is not None or not header:
         names = [column or "text", *([] if label is None else [label])]
         rows = list(islice(read_table(path, names, header=header), end))
-        texts = [check_text(record[0], names[0], path, line) for line, record in rows]
+        texts = [check_cell(record[0], names[0], path, line) for line, record in rows]
         return texts, None if label is None else [
             check_label(record[1], label, path, line) for line, record in rows
         ]

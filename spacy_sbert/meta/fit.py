@@ -12,7 +12,8 @@ from spacy.language import Language
 
 from ..files import serialization
 from ..files.atomic import atomic_write, check_output, write_text
-from ..files.tables import SHORT_LINE, read_delimited, read_table
+from ..files.delimited import SHORT_LINE, read_delimited
+from ..files.tables import read_table
 from ..files.text_lines import format_suffix, read_lines, read_objects
 from ..models.fingerprint import pipeline_digest
 from ..progress import progress_of

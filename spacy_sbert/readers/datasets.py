@@ -7,7 +7,7 @@ from pathlib import Path
 from spacy.util import logger
 
 from ..errors import Errors, Warnings, warn
-from ..files.tables import Records, find_columns, pick, read_delimited
+from ..files.delimited import Records, find_columns, pick, read_delimited
 from ..files.text_lines import get_field, has_text, read_objects
 from .examples import Row, check_members, check_score
 

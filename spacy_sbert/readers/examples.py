@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from thinc.types import Ints2d
 
-from ..files.text_lines import check_text
+from ..files.text_lines import check_cell
 from ..models.spans import SPANS_KEY
 from ..training.examples import OBJECTIVE
 from ..validation import Name, check, validated
@@ -156,7 +156,7 @@ def check_members(
     RAISES (ValueError): for a bad one, or equal ones of a triplet.
     """
     members = tuple(
-        check_text(text, name, path, line) for text, name in zip(texts, names, strict=True)
+        check_cell(text, name, path, line) for text, name in zip(texts, names, strict=True)
     )
     if len(members) == _TRIPLET and len(set(members)) < _TRIPLET:
         same = [

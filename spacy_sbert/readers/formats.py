@@ -13,7 +13,8 @@ from spacy.util import logger
 
 from ..errors import Errors
 from ..files.atomic import check_input
-from ..files.tables import DELIMITED, TABLES, read_delimited, read_table
+from ..files.delimited import read_delimited
+from ..files.tables import DELIMITED, TABLES, read_table
 from ..files.text_lines import check_label, format_suffix, has_text, plain_label, read_lines
 from ..validation import SCORE_RANGE
 from .datasets import BAD_FORMAT, LAYOUTS, STS_COLUMNS, STS_MAX_SCORE

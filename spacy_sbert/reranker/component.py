@@ -41,7 +41,7 @@ from ..validation import (
     Text,
     check_docs,
     check_text,
-    column_names,
+    dataframe_columns,
     one_column,
     short_repr,
     validated,
@@ -589,7 +589,7 @@ def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
 
 def _several_pairs(pairs: Any) -> Iterable[object]:
     """Return the rows of a table of two columns or of an array as a list, and other iterables as they are."""
-    names = column_names(pairs)
+    names = dataframe_columns(pairs)
     if names is not None:
         if len(names) != 2:
             raise TypeError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..bulk import PartVectors
 from ..bulk.dataset_encoding import JOB
 from ..errors import Errors
-from ..files.tables import TABLES, Columns, TextColumns, read_columns, read_text_rows
+from ..files.tables import TABLES, NamedRecord, TextColumns, read_columns, read_text_rows
 from ..files.text_lines import format_suffix
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, progress_of, ticking
@@ -64,7 +64,7 @@ class Corpus(NamedTuple):
     texts: list[str]
     rows: list[int]
     ids: list[str | int] | None = None
-    others: list[Columns] | None = None
+    others: list[NamedRecord] | None = None
 
 
 class TextVectors(NamedTuple):
@@ -93,9 +93,9 @@ def read_corpus(
     RAISES (ValueError): if it holds none, or has a bad row, with its line.
     """
     path = Path(path)
-    texts, numbers, ids, kept = list[str](), list[int](), list[Any](), list[Columns]()
+    texts, numbers, ids, kept = list[str](), list[int](), list[Any](), list[NamedRecord]()
     has_others = others and format_suffix(path) in TABLES
-    columns: Iterable[Columns] = read_columns(path, header=header) if has_others else repeat({})
+    columns: Iterable[NamedRecord] = read_columns(path, header=header) if has_others else repeat({})
     read = read_text_rows(path, TextColumns(column, id_column, header))
     rows = progress_of(read, desc="Reading", unit="rows", shown=progress)
     for number, (row, own) in enumerate(zip(rows, columns, strict=has_others)):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-import made_tables
 import pytest
+from helpers import made_tables
 
 from spacy_sbert.bulk import load_pipe
 from spacy_sbert.pipeline.sbert import SentenceBert

@@ -32,10 +32,13 @@ def test_equals_encode(sbert, texts, write_texts, tmp_path, name):
     report = encode_file(sbert, write_texts(name, texts), tmp_path / "out.npy", window=3)
     found = numpy.load(tmp_path / "out.npy", allow_pickle=False)
     expected = sbert.encode(texts, window=3)
-    assert found.dtype == numpy.float32 and found.shape == (8, 16)
-    assert numpy.allclose(found, expected, atol=1e-6) and expected[0].any()
+    assert found.dtype == numpy.float32
+    assert found.shape == (8, 16)
+    assert numpy.allclose(found, expected, atol=1e-6)
+    assert expected[0].any()
     assert (report.rows, report.zero, report.cut) == (8, 3, 0)
-    assert not found[[1, 5, 7]].any() and not (tmp_path / "out.npy.partial").exists()
+    assert not found[[1, 5, 7]].any()
+    assert not (tmp_path / "out.npy.partial").exists()
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -104,18 +107,14 @@ def test_parquet_equals_npy(sbert, texts, write_texts, tmp_path, dtype):
     path = write_texts("a.jsonl", texts)
     for output in (tmp_path / "out.npy", tmp_path / "out.parquet"):
         encode_file(sbert, path, output, window=3, dtype=dtype)
-    vectors, table = (
-        numpy.load(tmp_path / "out.npy", mmap_mode="r"),
-        parquet.read_table(tmp_path / "out.parquet"),
-    )
-    assert vectors.dtype == dtype and numpy.allclose(
-        vectors, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5
-    )
+    vectors = numpy.load(tmp_path / "out.npy", mmap_mode="r")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert vectors.dtype == dtype
+    assert numpy.allclose(vectors, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5)
     numpy.save(tmp_path / "numpy.npy", vectors)
     assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()
-    assert table.column_names == ["row", "vector"] and str(
-        table.schema.field("vector").type
-    ).startswith("fixed_size")
+    assert table.column_names == ["row", "vector"]
+    assert str(table.schema.field("vector").type).startswith("fixed_size")
     assert table["row"].to_pylist() == list(range(8))
     assert numpy.array_equal(numpy.array(table["vector"].to_pylist(), dtype=dtype), vectors)
     assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 3
@@ -127,10 +126,8 @@ def test_parquet_with_ids_and_texts(sbert, texts, write_texts, tmp_path, name, k
     encode_file(sbert, write_texts(name, texts), output, window=3, id_column="id", with_text=True)
     table = parquet.read_table(output)
     assert table.column_names == ["id", "text", "vector"]
-    assert (
-        table["id"].to_pylist() == [kind(10 * i) for i in range(8)]
-        and table["text"].to_pylist() == texts
-    )
+    assert table["id"].to_pylist() == [kind(10 * i) for i in range(8)]
+    assert table["text"].to_pylist() == texts
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet"])
@@ -145,7 +142,8 @@ def test_no_rows(sbert, tmp_path, write_texts, name):
 
 
 def test_existing_output(sbert, texts, write_texts, tmp_path):
-    path, output = write_texts("a.txt", texts), tmp_path / "out.npy"
+    path = write_texts("a.txt", texts)
+    output = tmp_path / "out.npy"
     output.write_bytes(b"precious")
     with pytest.raises(FileExistsError, match=r"out\.npy is there already.*--overwrite"):
         encode_file(sbert, path, output)

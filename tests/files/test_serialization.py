@@ -101,7 +101,8 @@ def test_weights_in_another_pipe(make_nlp):
 def test_damaged_cfg_and_missing_parts(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.to_disk(tmp_path)
-    file, pipe = tmp_path / "sbert" / "cfg", nlp.get_pipe("sbert")
+    file = tmp_path / "sbert" / "cfg"
+    pipe = nlp.get_pipe("sbert")
     for content in ("", "{", "[]"):
         file.write_text(content)
         with pytest.raises(ValueError, match="damaged") as caught:

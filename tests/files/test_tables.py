@@ -8,14 +8,13 @@ import json
 
 import pytest
 import spacy
-from made_tables import write_texts
+from helpers.made_tables import write_texts
 
 from spacy_sbert.cli.visualize import read_texts
+from spacy_sbert.files.delimited import by_name, read_delimited
 from spacy_sbert.files.tables import (
     TextColumns,
-    by_name,
     read_columns,
-    read_delimited,
     read_table,
     read_text_rows,
     write_table,
@@ -194,6 +193,7 @@ def texts(path, column="text"):
         ("a.csv", "text\na\n".encode("utf-16-le"), "line 1: not UTF-8 .it has NUL"),
         ("a.csv", "text\ncaf\xe9\n".encode("cp1252"), "line 2: not UTF-8"),
         ("a.csv", "a;b,c\n1;2,3\n", r"line 1: expected a column 'text', got a;b, c"),
+        ("a.csv", "text\na\n".encode("utf-32"), "encoded in UTF-32: .* Save it as UTF-8"),
     ],
 )
 def test_bad_lines(write, name, text, message):
@@ -279,7 +279,8 @@ def test_texts_of_tables(write, name, text, expected):
 def test_read_columns(write, name, text):
     path = write(name, text)
     rows = list(read_columns(path))
-    assert [row["text"] for row in rows] == texts(path) and [row["id"] for row in rows] == [
+    assert [row["text"] for row in rows] == texts(path)
+    assert [row["id"] for row in rows] == [
         "1",
         "2",
     ]
@@ -287,8 +288,7 @@ def test_read_columns(write, name, text):
 
 def test_utf16_and_members_of_gzip(write):
     text = 'id\ttext\r\n1\t"two\nlines, ""x"""\r\n2\t"needless"\r\n'
-    for encoding in ("utf-16", "utf-32"):
-        assert texts(write("a.txt", text, encoding)) == ['two\nlines, "x"', "needless"]
+    assert texts(write("a.txt", text, "utf-16")) == ['two\nlines, "x"', "needless"]
     assert [line for _, line in read_lines(write("a.txt", "\u00e9\nb", "utf-16"))] == [
         "\u00e9\n",
         "b",
@@ -313,10 +313,8 @@ def test_duplicate_column_names(tmp_path):
 
 
 def test_tabs_quotes_and_line_ends_are_quoted(tmp_path):
-    path, texts = (
-        tmp_path / "out.tsv",
-        ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""],
-    )
+    path = tmp_path / "out.tsv"
+    texts = ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""]
     write_table(path, ("score", "text"), [(0.5, text) for text in texts])
     assert [text for _, (text,) in read_table(path, ["text"])] == texts
     with path.open(encoding="utf8", newline="") as file:

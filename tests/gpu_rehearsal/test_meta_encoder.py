@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 from gpu_rehearsal.strict_meta import META, StrictCalls, strict_gpu
-from small_models import TRAINED, batch_of
+from helpers.small_models import TRAINED, batch_of
 from thinc.api import Adam
 from transformers import BertConfig
 
@@ -28,7 +28,8 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9]
 N = sum(LENGTHS)
 # uploads: ids, columns, types and windows; places of the states
-LAYOUT, PLACES = 4, 1
+LAYOUT = 4
+PLACES = 1
 # Of distances, which Hugging Face computes on the CPU as well
 BUCKETS = {"mpnet": 1}
 
@@ -59,7 +60,8 @@ def make_model(kind):
     network, config, sizes = TRAINED[kind]
     with META:
         model = network(config(**sizes))
-    assert is_packable(model) and model.device == META
+    assert is_packable(model)
+    assert model.device == META
     return model.train()
 
 
@@ -73,24 +75,25 @@ def make_wordpieces(with_types=False):
     ("precision", "with_types"), [("float32", True), ("bfloat16", False), ("float16", True)]
 )
 def test_a_pass(kind, precision, with_types):
-    engine, wordpieces = (
-        PackedBert(make_model(kind), DTYPES[precision]),
-        make_wordpieces(with_types),
-    )
+    engine = PackedBert(make_model(kind), DTYPES[precision])
+    wordpieces = make_wordpieces(with_types)
     (rows,) = engine.batches(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
     with strict_gpu() as gpu:
         states = engine.encode(wordpieces, rows)
     assert states.shape == (rows.shape[0] * rows.shape[1], 16)
     assert (states.dtype, states.device) == (DTYPES[precision], META)
     assert gpu.uploads == LAYOUT + BUCKETS.get(kind, 0)
-    assert gpu.called.count("native_layer_norm") == 5 and "bmm" in gpu.called
+    assert gpu.called.count("native_layer_norm") == 5
+    assert "bmm" in gpu.called
 
 
 def test_a_run(kind, monkeypatch):
     """In passes of the size that suits a GPU, one after another, and with nothing that is done for
     a CPU.
     """
-    engine, wordpieces, budgets = PackedBert(make_model(kind), torch.float16), make_wordpieces(), []
+    engine = PackedBert(make_model(kind), torch.float16)
+    wordpieces = make_wordpieces()
+    budgets = []
     stock = engine.batches
     engine.batches = lambda *given: budgets.append(given[2]) or stock(*given)
     # Would be noticed
@@ -113,7 +116,8 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
     for name in ("_Linear", "_kept"):
         # Would be noticed
         monkeypatch.setattr(training, name, None)
-    model, wordpieces = make_model(kind), make_wordpieces()
+    model = make_model(kind)
+    wordpieces = make_wordpieces()
     encode = (
         partial(cached_forward, mini_batch_size=mini_batch_size)
         if mini_batch_size
@@ -145,7 +149,8 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
 @pytest.mark.spacy_transformers
 def test_padded_states():
     """What other listeners of a shared transformer take, and the gradient that they give."""
-    lengths, parts = numpy.array([3, 2, 4]), []
+    lengths = numpy.array([3, 2, 4])
+    parts = []
     wordpieces = make_wordpieces()
     wordpieces.lengths = lengths
     for windows in ([0, 2], [1]):
@@ -187,7 +192,8 @@ def test_scores_of_pairs(monkeypatch):
     monkeypatch.setattr(
         cross_encoder, "autocast", lambda device, precision: strict_autocast("float32")
     )
-    shim, wordpieces = MetaClassifier(), make_wordpieces()
+    shim = MetaClassifier()
+    wordpieces = make_wordpieces()
     with strict_gpu() as gpu:
         used = shim.logits(wordpieces)
         logits, backprop = shim.begin_logits(wordpieces)

@@ -5,8 +5,8 @@ loss.
 import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
-from objectives import OBJECTIVES, make
-from pipelines import (
+from helpers.objectives import OBJECTIVES, make
+from helpers.pipelines import (
     LISTENER,
     OTHERS,
     TOK2VEC_LISTENER,
@@ -24,7 +24,7 @@ from spacy_sbert.training.batchers import batch_by_objective
 
 # losses, where it is more than one
 REPORTED = {"MatryoshkaLoss": 2, "MultiTaskLoss": 3}
-# all, see tests/losses/test_every_encoder.py
+# all, see tests/behaviour/test_loss_gradients.py
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 
 
@@ -153,7 +153,8 @@ def test_head_without_examples(make_nlp):
 )
 def test_scores_that_are_neither_0_nor_1(strict, name, expected):
     """They are looked at once the loss is no number."""
-    loss, ops = registry.layers.get(f"spacy-sbert.{name}.v1")(), get_current_ops()
+    loss = registry.layers.get(f"spacy-sbert.{name}.v1")()
+    ops = get_current_ops()
     members = [ops.asarray2f(numpy.eye(3, 4, dtype="float32")) for _ in range(2)]
     with pytest.raises(ValueError, match=r"0\.5"):
         loss((members, ops.asarray1f([1.0, 0.5, 0.0])), True)

@@ -9,9 +9,16 @@ import numpy
 import pytest
 import spacy
 import srsly
-from made_views import SENTENCES as CORPUS
-from made_views import WORDS, unit
-from pipelines import OTHER_VECTORS, make_example, reloaded, shim_of, through_docbin, warnings_with
+from helpers.made_views import SENTENCES as CORPUS
+from helpers.made_views import WORDS, unit
+from helpers.pipelines import (
+    OTHER_VECTORS,
+    make_example,
+    reloaded,
+    shim_of,
+    through_docbin,
+    warnings_with,
+)
 from spacy.tokens import Doc
 from spacy.util import import_file
 from spacy.vectors import Vectors
@@ -80,7 +87,9 @@ def test_texts_without_docs(svd, saved):
     for loaded in (svd, spacy.load(saved)):
         meta = find_meta(loaded)
         found = meta.encode(iter(texts), window=2)
-        assert found.dtype == "float32" and found.shape == (4, 6) and not found[1].any()
+        assert found.dtype == "float32"
+        assert found.shape == (4, 6)
+        assert not found[1].any()
         assert numpy.allclose(
             found, [doc._.sbert_meta_vector for doc in loaded.pipe(texts)], atol=1e-6
         )
@@ -105,22 +114,27 @@ def test_texts_without_docs(svd, saved):
 
 def test_the_meta_embedding_answers_and_members_keep_their_own(nlp):
     doc = nlp(TEXT)
-    mean, highest = doc._.sbert_vector, doc._.sbert_max_vector
-    assert mean.shape == highest.shape == (16,) and not numpy.allclose(mean, highest)
+    mean = doc._.sbert_vector
+    highest = doc._.sbert_max_vector
+    assert mean.shape == highest.shape == (16,)
+    assert not numpy.allclose(mean, highest)
     expected = numpy.concatenate([unit(mean), unit(highest)])
-    assert doc.vector == pytest.approx(expected, abs=1e-6) and doc.vector.dtype == "float32"
+    assert doc.vector == pytest.approx(expected, abs=1e-6)
+    assert doc.vector.dtype == "float32"
     assert numpy.array_equal(doc._.sbert_meta_vector, doc.vector)
     with nlp.select_pipes(disable="sbert_meta"):
         assert numpy.array_equal(nlp(TEXT)._.sbert_vector, mean)
     other = nlp("He can go.")
     cosine = unit(doc.vector) @ unit(other.vector)
     assert doc.similarity(other) == pytest.approx(cosine, abs=1e-6)
-    assert doc.has_vector and doc.vector_norm == pytest.approx(2**0.5, abs=1e-6)
+    assert doc.has_vector
+    assert doc.vector_norm == pytest.approx(2**0.5, abs=1e-6)
 
 
 def test_docs_get_what_the_estimator_gives(make_meta):
     nlp = make_meta(fit=False)
-    pipe, texts = nlp.get_pipe("sbert_meta"), [*CORPUS[:5], "", TEXT]
+    pipe = nlp.get_pipe("sbert_meta")
+    texts = [*CORPUS[:5], "", TEXT]
     docs = list(nlp.pipe(CORPUS))
     views = [
         numpy.stack([doc._.get(f"{name}_vector") for doc in docs])
@@ -136,7 +150,8 @@ def test_docs_get_what_the_estimator_gives(make_meta):
         found = pipe.estimator.transform(given)
         for i in (0, 1, 4, 6):
             assert docs[i].vector == pytest.approx(found[i], abs=1e-6), method
-        assert docs[5].vector.tolist() == [0.0] * pipe.estimator.width and not docs[5].has_vector
+        assert docs[5].vector.tolist() == [0.0] * pipe.estimator.width
+        assert not docs[5].has_vector
 
 
 def test_sentences_and_other_spans(make_meta):
@@ -184,7 +199,8 @@ def test_a_pipe_takes_docs(nlp, given):
 
 
 def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
-    nlp, failed = make_meta(), []
+    nlp = make_meta()
+    failed = []
     meta = find_meta(nlp)
     nlp.set_error_handler(
         lambda name, pipe, docs, error: failed.append((name, len(docs), str(error)))
@@ -199,7 +215,8 @@ def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
 
 
 def test_vectors_are_computed_once(make_meta, tmp_path):
-    nlp, corpus = make_meta(method="svd", size=5, fit=False), CORPUS[:30]
+    nlp = make_meta(method="svd", size=5, fit=False)
+    corpus = CORPUS[:30]
 
     def fit(texts=corpus):
         views = fit_meta(nlp, "sbert_meta", lambda: texts, cache=tmp_path)
@@ -208,7 +225,8 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     shapes, first = fit()
     assert shapes == [(30, 16), (30, 16)]
     files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.f32")}
-    assert fit() == (shapes, first) and len(files) == 2
+    assert fit() == (shapes, first)
+    assert len(files) == 2
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.f32")} == files
     damaged = next(iter(files))
     damaged.write_bytes(damaged.read_bytes()[:-4])
@@ -216,7 +234,8 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     (damaged.parent / "vectors.json").write_text('{"key": ', encoding="utf8")
     assert fit() == (shapes, first)
     # Another corpus
-    assert fit(corpus[:20])[1] != first and len(list(tmp_path.rglob("*.f32"))) == 4
+    assert fit(corpus[:20])[1] != first
+    assert len(list(tmp_path.rglob("*.f32"))) == 4
 
 
 CODE = """
@@ -242,7 +261,9 @@ def test_a_changed_function_does_not_reuse_vectors(make_nlp, tmp_path):
             nlp, "sbert_meta", lambda: ["a cat", "a man ran"] * 3, cache=tmp_path / "cache"
         )[1][1].tolist()
 
-    assert fit(1, 1) == [9, 3] and fit(2, 1) == [81, 3] and fit(2, 5) == fit(2, 5) == [81, 15]
+    assert fit(1, 1) == [9, 3]
+    assert fit(2, 1) == [81, 3]
+    assert fit(2, 5) == fit(2, 5) == [81, 15]
     assert len(list((tmp_path / "cache").iterdir())) == 3
 
 
@@ -271,20 +292,24 @@ def test_sentences_of_white_space(nlp, text):
             expected = numpy.concatenate([unit(sent._.sbert_vector), unit(sent._.sbert_max_vector)])
             assert sent.vector == pytest.approx(expected, abs=1e-6)
         else:
-            assert not sent.vector.any() and not sent.has_vector
-    assert doc.vector.shape == (32,) and doc.has_vector == bool(text.strip())
+            assert not sent.vector.any()
+            assert not sent.has_vector
+    assert doc.vector.shape == (32,)
+    assert doc.has_vector == bool(text.strip())
 
 
 def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
     from spacy_sbert.models.engine.packed_bert import PackedBert
 
-    calls, stock = [], PackedBert.__call__
+    calls = []
+    stock = PackedBert.__call__
     monkeypatch.setattr(PackedBert, "__call__", lambda *args: calls.append(1) or stock(*args))
     nlp = make_meta("shared", method="gcca", size=4)
     calls.clear()
     docs = list(nlp.pipe(CORPUS[:6]))
     assert len(calls) == 1
-    assert docs[0].vector.shape == (4,) and docs[0]._.sbert_vector.shape == (16,)
+    assert docs[0].vector.shape == (4,)
+    assert docs[0]._.sbert_vector.shape == (16,)
 
 
 def test_initialize_fits_on_a_corpus(make_meta, svd, tmp_path):
@@ -318,7 +343,9 @@ def test_vectors_survive_transport(svd, saved):
 
 
 def test_functions_are_members(make_nlp, tmp_path):
-    nlp, corpus, text = make_nlp(), CORPUS[:40], "the cat ran"
+    nlp = make_nlp()
+    corpus = CORPUS[:40]
+    text = "the cat ran"
     for word in WORDS:
         nlp.vocab.set_vector(
             word, numpy.random.default_rng(len(word) + ord(word[0])).normal(size=5).astype("f4")
@@ -418,7 +445,8 @@ def test_vectors_of_before_and_after_a_change_are_told_apart(make_nlp, change, m
     nlp = with_functions(make_nlp, method=method, **({"size": 6} if method == "svd" else {}))
     text = " ".join(WORDS)
     pipe = nlp.get_pipe("sbert_meta")
-    before, same = nlp(text), nlp(text)
+    before = nlp(text)
+    same = nlp(text)
     fingerprint = pipe.fingerprint()
     assert {fingerprint} == {*encoders_of_vector(before)} == {*encoders_of_vector(same)}
     assert before.similarity(same) == pytest.approx(1)
@@ -444,7 +472,8 @@ def test_a_word_that_comes_or_changes_before_it_was_read(make_nlp):
 
 
 def test_two_pipelines_of_other_static_vectors(make_nlp, tmp_path):
-    first, second = with_functions(make_nlp), with_functions(make_nlp)
+    first = with_functions(make_nlp)
+    second = with_functions(make_nlp)
     assert first.get_pipe("sbert_meta").fingerprint() == second.get_pipe("sbert_meta").fingerprint()
     assert (
         reloaded(first, tmp_path).get_pipe("sbert_meta").fingerprint()
@@ -515,7 +544,8 @@ WIDE = {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}}
     ],
 )
 def test_said_before_anything_is_encoded(make_members, monkeypatch, config, width, n, message):
-    nlp, encoded = make_members(width, **config), []
+    nlp = make_members(width, **config)
+    encoded = []
     monkeypatch.setattr(nlp, "pipe", lambda *args, **kwargs: encoded.append(args) or iter(()))
     with pytest.raises(ValueError, match=message):
         fit_meta(nlp, "sbert_meta", lambda: CORPUS[:n])

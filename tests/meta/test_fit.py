@@ -5,8 +5,8 @@ import gzip
 import numpy
 import pytest
 import spacy
-from invoking import said
-from made_views import SENTENCES as CORPUS
+from helpers.invoking import said
+from helpers.made_views import SENTENCES as CORPUS
 
 from spacy_sbert.meta import GCCA
 from spacy_sbert.meta.fit import read_sentences
@@ -53,7 +53,8 @@ def test_damaged_lines_are_named(tmp_path, name, text, column, message):
 
 @pytest.fixture(scope="module")
 def two_encoders(make_nlp, tiny_bert, tmp_path_factory):
-    nlp, folder = make_nlp(), tmp_path_factory.mktemp("fit")
+    nlp = make_nlp()
+    folder = tmp_path_factory.mktemp("fit")
     nlp.add_pipe(
         "sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}}
     )

@@ -4,7 +4,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import EVERY_ENCODER, HOLDER, one_pipe, scored_pairs
+from helpers.pipelines import EVERY_ENCODER, HOLDER, one_pipe, scored_pairs
 from thinc.api import Linear
 
 from spacy_sbert.errors import DivergedError

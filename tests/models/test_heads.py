@@ -4,7 +4,7 @@ differences.
 
 import numpy
 import pytest
-from gradients import finite_differences, relative_error
+from helpers.gradients import finite_differences, relative_error
 from scipy import special
 
 from spacy_sbert import similarity
@@ -26,7 +26,8 @@ def dense_in_float64(*args, **settings):
 def test_gradients_of_dense(activation, bias):
     layer = dense_in_float64(4, 3, activation=activation, bias=bias)
     assert layer.has_param("b") == bias
-    x, upstream = RNG.normal(size=(5, 4)), RNG.normal(size=(5, 3))
+    x = RNG.normal(size=(5, 4))
+    upstream = RNG.normal(size=(5, 3))
     _, backprop = layer.begin_update(x)
     given = backprop(upstream)
 
@@ -45,7 +46,8 @@ def test_gradients_of_dense(activation, bias):
 
 
 def test_truncation_and_errors():
-    x, upstream = RNG.normal(size=(3, 5)), RNG.normal(size=(3, 2))
+    x = RNG.normal(size=(3, 5))
+    upstream = RNG.normal(size=(3, 2))
     kept, backprop = truncation(2).begin_update(x)
     assert numpy.array_equal(kept, x[:, :2])
     assert numpy.array_equal(backprop(upstream), numpy.pad(upstream, ((0, 0), (0, 3))))
@@ -68,7 +70,8 @@ def test_truncation_and_errors():
 
 
 def test_gradient_of_unit_length():
-    X, upstream = RNG.normal(size=(4, 5)), RNG.normal(size=(4, 5))
+    X = RNG.normal(size=(4, 5))
+    upstream = RNG.normal(size=(4, 5))
     layer = unit_length()
     _, backprop = layer.begin_update(X)
     expected = finite_differences(lambda x: float((layer.predict(x) * upstream).sum()), X)
@@ -84,7 +87,8 @@ SCALES = (1e-300, 1e-200, 1e-30, 1e-15, 1.0, 1e15, 1e30, 1e200, 1e300)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_huge_and_tiny_rows(dtype):
-    plain, upstream = RNG.normal(size=(4, 5)), RNG.normal(size=(4, 5)).astype(dtype)
+    plain = RNG.normal(size=(4, 5))
+    upstream = RNG.normal(size=(4, 5)).astype(dtype)
     unit = plain / numpy.linalg.norm(plain, axis=1, keepdims=True)
     d_unit = upstream - (upstream * unit).sum(axis=1, keepdims=True) * unit
     eps = 16 * float(numpy.finfo(dtype).eps)
@@ -152,7 +156,8 @@ def test_sigmoid_is_that_of_scipy(dtype):
     x = numpy.concatenate([EXTREME, numpy.negative(EXTREME), drawn]).astype(dtype)[:, None]
     found = sigmoid(x)
     assert found.dtype == dtype
-    expected, tiny = special.expit(x.astype("float64")), numpy.finfo(dtype).tiny
+    expected = special.expit(x.astype("float64"))
+    tiny = numpy.finfo(dtype).tiny
     assert numpy.allclose(found, expected, rtol=4 * numpy.finfo(dtype).eps, atol=tiny)
     x = numpy.random.default_rng(1).normal(size=(500, 8)).astype("float32") * 20
     assert numpy.array_equal(sigmoid(x), 1 / (1 + numpy.exp(-x)))

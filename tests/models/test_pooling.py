@@ -5,7 +5,7 @@ half precision.
 import numpy
 import pytest
 import torch
-from gradients import finite_differences, relative_error
+from helpers.gradients import finite_differences, relative_error
 from thinc.api import Model, NumpyOps, Ragged, chain
 from transformers.file_utils import ModelOutput
 
@@ -29,7 +29,8 @@ if is_installed():
 
     from spacy_sbert.models.spacy_transformers import _PaddedBatch
 
-OPS, RNG = NumpyOps(), numpy.random.default_rng(0)
+OPS = NumpyOps()
+RNG = numpy.random.default_rng(0)
 
 STATES = numpy.array([[1.0, -2.0], [3.0, -4.0], [5.0, 6.0], [7.0, 0.0], [-9.0, 1.0]])
 LENGTHS = numpy.array([2, 3], dtype="i")
@@ -54,7 +55,8 @@ def test_pooling_by_hand(name):
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_pooling_gradient(name):
-    states, upstream = RNG.normal(size=(44, 4)), RNG.normal(size=(3, 4 * len(name.split("+"))))
+    states = RNG.normal(size=(44, 4))
+    upstream = RNG.normal(size=(3, 4 * len(name.split("+"))))
     # Sums are made of stretches of 16
     lengths = numpy.array([3, 40, 1], dtype="i")
     layer = _make_pooling(name)
@@ -91,13 +93,13 @@ def test_sums_have_the_bits_of_a_padded_batch_of_pytorch(lengths):
             pooled = _make_pooling(name).predict(
                 Ragged(states, numpy.array(lengths, dtype="int32"))
             )
-            assert numpy.isfinite(pooled).all() and pooled.any(axis=1).tolist() == [
-                n > 0 for n in lengths
-            ]
+            assert numpy.isfinite(pooled).all()
+            assert pooled.any(axis=1).tolist() == [n > 0 for n in lengths]
 
 
 def test_sums_of_long_rows_are_close_to_exact():
-    states, lengths = make_rows([512]), numpy.array([512], dtype="int32")
+    states = make_rows([512])
+    lengths = numpy.array([512], dtype="int32")
     exact = states.astype("float64").sum(axis=0)
     one_by_one = abs(OPS.reduce_sum(states, lengths)[0] - exact).max()
     assert abs(_row_sums(OPS, states, lengths)[0] - exact).max() < 0.5 * one_by_one
@@ -133,7 +135,8 @@ def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_trai
 def test_each_row_is_the_average_of_its_windows(normalize):
     windows = RNG.normal(size=(8, 5)).astype("float32")
     given, _ = vectors_of(windows, normalize=normalize)
-    assert given.shape == (5, 5) and given.dtype == numpy.float32
+    assert given.shape == (5, 5)
+    assert given.dtype == numpy.float32
     for row in (0, 1, 3, 4):
         own = row == ROW_OF
         expected = numpy.average(windows[own], axis=0, weights=WEIGHTS[own])
@@ -147,7 +150,8 @@ def test_each_row_is_the_average_of_its_windows(normalize):
 def test_gradient_of_windows(n_rows, normalize):
     """With a row for each window, too, which takes another way."""
     row_of = ROW_OF if n_rows == 5 else numpy.arange(8)
-    windows, upstream = RNG.normal(size=(8, 3)), RNG.normal(size=(n_rows, 3))
+    windows = RNG.normal(size=(8, 3))
+    upstream = RNG.normal(size=(n_rows, 3))
 
     def value(x):
         return float((vectors_of(x, row_of, normalize=normalize)[0] * upstream).sum())
@@ -156,7 +160,8 @@ def test_gradient_of_windows(n_rows, normalize):
     given = backprop(upstream)
     assert given.dtype == numpy.float64
     assert relative_error(given, finite_differences(value, windows)) < 1e-6
-    assert not given[WEIGHTS == 0].any() and given[WEIGHTS > 0].all()
+    assert not given[WEIGHTS == 0].any()
+    assert given[WEIGHTS > 0].all()
 
 
 def test_rows_through_layers():
@@ -168,11 +173,9 @@ def test_rows_through_layers():
     for node in layers[0].walk():
         for name in node.param_names:
             node.set_param(name, RNG.normal(size=node.get_param(name).shape))
-    windows, row_of, weights = (
-        RNG.normal(size=(4, 3)),
-        numpy.array([0, 0, 1, 2]),
-        numpy.array([1, 3, 0, 2]),
-    )
+    windows = RNG.normal(size=(4, 3))
+    row_of = numpy.array([0, 0, 1, 2])
+    weights = numpy.array([1, 3, 0, 2])
     upstream = RNG.normal(size=(3, 2))
 
     def vectors(of):
@@ -217,10 +220,12 @@ def listening(pooling, normalize):
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize(("pooling", "normalize"), [("cls", False), ("max", False), ("mean", True)])
 def test_gradient_of_states(pooling, normalize):
-    states, upstream = RNG.normal(size=(4, 4, 3)), RNG.normal(size=(3, 3))
+    states = RNG.normal(size=(4, 4, 3))
+    upstream = RNG.normal(size=(3, 3))
     layer = listening(pooling, normalize)
     (encoded, empty), backprop = layer.begin_update([data(states), TransformerData.empty()])
-    assert encoded.vectors.shape == (3, 3) and empty.vectors.shape == (0, 3)
+    assert encoded.vectors.shape == (3, 3)
+    assert empty.vectors.shape == (0, 3)
 
     def value(x):
         return float((layer.begin_update([data(x)])[0][0].vectors * upstream).sum())

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from gradients import finite_differences, relative_error
+from helpers.gradients import finite_differences, relative_error
 from spacy.vectors import Vectors
 from thinc.api import Adam
 
@@ -75,7 +75,8 @@ def test_rows_of_the_table_and_zeros_for_unknown_words(trainable):
     nlp = with_vectors()
     model = of_vocab(nlp, trainable=trainable)
     first, empty, last = model.predict([nlp("cat sat."), nlp(""), nlp("unknown dog")])
-    assert numpy.array_equal(first, TABLE[[0, 2, 3]]) and empty.shape == (0, 3)
+    assert numpy.array_equal(first, TABLE[[0, 2, 3]])
+    assert empty.shape == (0, 3)
     assert numpy.array_equal(last, numpy.stack([numpy.zeros(3), TABLE[1]]))
     assert numpy.array_equal(nlp.vocab.vectors.data, TABLE), "zeros are not written into the table"
     assert model.get_dim("nO") == 3
@@ -83,7 +84,9 @@ def test_rows_of_the_table_and_zeros_for_unknown_words(trainable):
 
 def test_a_table_that_learned_is_loaded_and_leaves_the_vocab_alone():
     nlp = with_vectors(TABLE.copy())
-    model, fixed, other = of_vocab(nlp, trainable=True), of_vocab(nlp), word_vectors(trainable=True)
+    model = of_vocab(nlp, trainable=True)
+    fixed = of_vocab(nlp)
+    other = word_vectors(trainable=True)
     states, backprop = model.begin_update([nlp("cat sat")])
     backprop(states)
     model.finish_update(Adam(0.1))
@@ -116,10 +119,8 @@ def test_floret_vectors():
     nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, **settings)
     doc = nlp("cat unknown")
     (states,) = of_vocab(nlp).predict([doc])
-    assert (
-        numpy.allclose(states, [token.vector for token in doc], atol=1e-6)
-        and states.any(axis=1).all()
-    )
+    assert numpy.allclose(states, [token.vector for token in doc], atol=1e-6)
+    assert states.any(axis=1).all()
     with pytest.raises(ValueError, match="Set trainable = false"):
         of_vocab(nlp, trainable=True)
 
@@ -152,16 +153,16 @@ def test_ngrams_of_a_word_between_blanks():
         return [NLP.vocab.strings.add(ngram) for ngram in ngrams]
 
     assert _ngram_keys("cats", 3).tolist() == keys(" ca", "cat", "ats", "ts ")
-    assert _ngram_keys("a", 3).tolist() == keys(" a ") and _ngram_keys("a", 5).tolist() == keys(
-        " a "
-    )
+    assert _ngram_keys("a", 3).tolist() == keys(" a ")
+    assert _ngram_keys("a", 5).tolist() == keys(" a ")
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_states_are_sums_by_hand(settings):
     model = embedding(**settings)
     first, empty, last = model.predict([NLP("The CATS"), NLP(""), NLP("cats")])
-    assert first.shape == (2, 4) and empty.shape == (0, 4)
+    assert first.shape == (2, 4)
+    assert empty.shape == (0, 4)
     assert numpy.allclose(first[1], last[0]), "case does not count"
     expected = numpy.zeros(4)
     if settings.get("words", True):
@@ -202,7 +203,8 @@ def test_bilstm(depth):
     states, backprop = model.begin_update(given)
     for found, own in zip(states, given, strict=True):
         expected = plain(torch.tensor(own))[0].detach().numpy() if len(own) else own
-        assert numpy.allclose(found, expected, atol=1e-12) and found.shape == own.shape
+        assert numpy.allclose(found, expected, atol=1e-12)
+        assert found.shape == own.shape
     for own, d_own in zip(given, backprop(upstream), strict=True):
         assert d_own.shape == own.shape
         if len(own):
@@ -236,7 +238,8 @@ def test_weights_by_hand(counts):
     (given,), (states,) = model.predict([doc]), model.layers[0].predict([doc])
     weights = numpy.array([0.1 / (0.1 + 0.7), 0.1 / (0.1 + 0.2), 1.0])
     assert numpy.allclose(given, states * weights[:, None], atol=1e-6)
-    assert model.get_dim("nO") == 4 and model.predict([NLP("")])[0].shape == (0, 4)
+    assert model.get_dim("nO") == 4
+    assert model.predict([NLP("")])[0].shape == (0, 4)
     other = smooth_inverse_frequency(
         ngram_hash_embed(width=4, rows=50), counts.with_name("gone.txt")
     )

@@ -4,7 +4,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS, no_warnings
+from helpers.pipelines import EVERY_ENCODER, OTHERS, TRANSFORMERS, no_warnings
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.pipeline.doc_vectors import find, names
@@ -15,10 +15,8 @@ TEXT = "A man is eating food. He cannot go."
 
 def states_of(folder, text):
     """Wordpieces, their characters and their states, by Hugging Face alone."""
-    tokenizer, model = (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModel.from_pretrained(folder).eval(),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder).eval()
     data = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
     offsets = data.pop("offset_mapping")[0].numpy()
     with torch.no_grad():
@@ -43,11 +41,9 @@ def test_docs_spans_and_tokens_pool_their_wordpieces(
 ):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
-    assert (
-        doc.vector.dtype == numpy.float32
-        and isinstance(doc.vector, numpy.ndarray)
-        and doc.has_vector is True
-    )
+    assert doc.vector.dtype == numpy.float32
+    assert isinstance(doc.vector, numpy.ndarray)
+    assert doc.has_vector is True
     assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
     scale = numpy.linalg.norm(pooled(states, pooling)) if normalize else 1
     assert numpy.allclose(doc.vector, pooled(states, pooling) / scale, atol=1e-5)
@@ -83,7 +79,8 @@ def test_a_wordpiece_over_two_tokens_counts_once(make_nlp, tiny_bert):
     span = doc[7:9].vector
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[7:9])
-    assert doc[7].text == "cannot" and numpy.allclose(doc[7].vector, span)
+    assert doc[7].text == "cannot"
+    assert numpy.allclose(doc[7].vector, span)
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
@@ -100,10 +97,12 @@ def test_sentences_are_rows_of_their_own(make_nlp, tiny_bert, encoder):
 
 def test_similarity_is_cosine_between_all_kinds(make_nlp):
     nlp = make_nlp()
-    a, b = nlp("A man is eating."), nlp("The cat sat.")
+    a = nlp("A man is eating.")
+    b = nlp("The cat sat.")
     for ours in (a, a[0:2], a[1]):
         for theirs in (b, b[0:2], b[1]):
-            u, v = ours.vector, theirs.vector
+            u = ours.vector
+            v = theirs.vector
             given = ours.similarity(theirs)
             assert type(given) is float
             assert given == pytest.approx(
@@ -122,12 +121,11 @@ def test_no_text_no_vector_no_warning(make_nlp, encoder):
         for text in ("", " ", " \n\t ", "\u2003"):
             doc = nlp(text)
             assert doc.vector.tolist() == [0.0] * 16
-            assert doc.has_vector is False and doc.vector_norm == 0.0
-            assert (
-                doc.similarity(other) == 0.0
-                and other.similarity(doc) == 0.0
-                and doc.similarity(doc) == 0.0
-            )
+            assert doc.has_vector is False
+            assert doc.vector_norm == 0.0
+            assert doc.similarity(other) == 0.0
+            assert other.similarity(doc) == 0.0
+            assert doc.similarity(doc) == 0.0
             assert not any(token.has_vector or token.vector.any() for token in doc)
 
 
@@ -165,7 +163,8 @@ def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, e
         for text in ("", "A man."):
             with pytest.raises(ValueError, match="33 dimensions: they have"):
                 nlp(text, **truncated(33))
-        assert nlp.get_pipe("sbert").to_bytes() == before and nlp("").vector.shape == (width,)
+        assert nlp.get_pipe("sbert").to_bytes() == before
+        assert nlp("").vector.shape == (width,)
 
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
@@ -231,14 +230,14 @@ def test_other_side_without_vectors(make_nlp):
     with pytest.raises(ValueError, match="Process the text with the pipeline"):
         _ = spacy.blank("xx")(TEXT)._.sbert_vector
     for text in ("😀", "é中文 عربي 🎉 mixed", "a\x00b", "\x00", "x" * 100_000):
-        assert numpy.isfinite(nlp(text).vector).all() and doc.similarity(nlp(text)) <= 1.0
+        assert numpy.isfinite(nlp(text).vector).all()
+        assert doc.similarity(nlp(text)) <= 1.0
     wide = make_nlp(model={"pooling": "cls+mean"})
     with pytest.raises(ValueError, match="unequal width: 16 and 32"):
         doc.similarity(wide(TEXT))
     doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
-    assert numpy.array_equal(doc[:].vector, doc.vector) and all(
-        sent.vector.any() for sent in doc.sents
-    )
+    assert numpy.array_equal(doc[:].vector, doc.vector)
+    assert all(sent.vector.any() for sent in doc.sents)
     for piece in (doc[0:2], doc[1]):
         with pytest.raises(ValueError, match="token_vectors = true"):
             _ = piece.vector
@@ -299,7 +298,8 @@ def test_equal_texts_share_no_arrays(make_nlp, encoder):
     for array in kept[0].values():
         array[...] = 1
     for doc, (vector, token) in zip(docs[2:], before, strict=True):
-        assert numpy.array_equal(doc.vector, vector) and numpy.array_equal(doc[1].vector, token)
+        assert numpy.array_equal(doc.vector, vector)
+        assert numpy.array_equal(doc[1].vector, token)
     assert (docs[0].vector == 1.0).all(), "these are the arrays that answer"
 
 
@@ -311,4 +311,5 @@ def test_what_is_done_to_a_vector_in_place_changes_no_stored_one(make_nlp):
             expected = read().copy()
             vector = read()
             vector /= 2
-            assert numpy.array_equal(read(), expected) and expected.any()
+            assert numpy.array_equal(read(), expected)
+            assert expected.any()

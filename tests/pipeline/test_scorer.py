@@ -2,9 +2,9 @@ from importlib.metadata import version
 
 import numpy
 import pytest
-from made_views import WORDS
+from helpers.made_views import WORDS
+from helpers.pipelines import PAIRS, scored_pairs
 from packaging.version import Version
-from pipelines import PAIRS, scored_pairs
 from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
@@ -46,9 +46,11 @@ def test_own_key_and_own_scorer(make_nlp, tmp_path):
     path.write_text(
         "".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8"
     )
-    spans, nlp = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}, make_nlp()
+    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}
+    nlp = make_nlp()
     scores = evaluate(make_nlp(spans_key="mine", model={"get_spans": spans}), path)
-    assert scores == evaluate(nlp, path) and scores["sts_spearman"] is not None
+    assert scores == evaluate(nlp, path)
+    assert scores["sts_spearman"] is not None
     nlp.get_pipe("sbert").scorer = lambda examples, **_: {
         "n": len(examples),
         "none": None,
@@ -78,7 +80,8 @@ def test_each_pipe_scores_its_own_vectors(make_nlp, tiny_bert):
 
 def test_similarities_that_differ_by_rounding_are_alike(make_nlp, tmp_path):
     """Of 80 identical pairs there is no correlation, and among others they are equal ones."""
-    nlp, rng = make_nlp(), numpy.random.default_rng(1)
+    nlp = make_nlp()
+    rng = numpy.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, 6)) for _ in range(80)]
     gold = rng.permutation(80) / 80
     path = tmp_path / "pairs.jsonl"
@@ -141,7 +144,8 @@ def test_threshold_scores_of_every_threshold(dtype):
 
 def test_threshold_scores_equal_sentence_transformers():
     module = pytest.importorskip("sentence_transformers.sentence_transformer.evaluation")
-    evaluator, rng = module.BinaryClassificationEvaluator, numpy.random.default_rng(0)
+    evaluator = module.BinaryClassificationEvaluator
+    rng = numpy.random.default_rng(0)
     # before, equal scores count one by one
     has_steps = Version(version("sentence-transformers")) >= Version("6.2")
     for n in (3, 7, 300):
@@ -163,10 +167,8 @@ def test_average_precision_equals_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     rng = numpy.random.default_rng(0)
     for n in (2, 5, 300):
-        scores, relevant = (
-            rng.integers(0, max(3, n // 4), n) / 7,
-            rng.integers(0, 2, n).astype(float),
-        )
+        scores = rng.integers(0, max(3, n // 4), n) / 7
+        relevant = rng.integers(0, 2, n).astype(float)
         relevant[0] = 1.0
         expected = metrics.average_precision_score(relevant, scores)
         assert _average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
@@ -182,7 +184,8 @@ def test_measure_of_each_kind_of_example(make_nlp):
     scores = score_pairs(triplets)
     distances = [[numpy.linalg.norm(nlp(a).vector - nlp(b).vector) for b in texts] for a in texts]
     right = [distances[i][j] < distances[i][k] for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))]
-    assert scores["triplet_acc"] == pytest.approx(sum(right) / 3) and sum(right[:2]) == 1
+    assert scores["triplet_acc"] == pytest.approx(sum(right) / 3)
+    assert sum(right[:2]) == 1
     assert all(scores[key] is None for key in ("sts_spearman", "pair_ap", "nli_acc"))
 
     duplicates = [
@@ -199,7 +202,8 @@ def test_measure_of_each_kind_of_example(make_nlp):
     )
     found = threshold_scores(numpy.array(cosines, dtype="float32"), numpy.array([1.0, 0.0, 1.0]))
     assert {key: scores[key] for key in found} == pytest.approx(found, abs=1e-6)
-    assert scores["sts_spearman"] is not None and scores["triplet_acc"] is None
+    assert scores["sts_spearman"] is not None
+    assert scores["triplet_acc"] is None
 
     labelled = [processed(nlp, texts[:2], label=label) for label in ("yes", "no", "yes")]
     for example, label in zip(labelled, ("yes", "yes", "yes"), strict=True):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from counted_cases import COUNTS, SHOWN, Cases
+from helpers.counted_cases import COUNTS, SHOWN, Cases
 from spacy.language import Language
 
 

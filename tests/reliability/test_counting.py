@@ -1,7 +1,7 @@
 """The counting itself: a case that goes wrong fails its test, and so does a test without cases."""
 
 import pytest
-from counted_cases import COUNTS, Cases
+from helpers.counted_cases import COUNTS, Cases
 
 
 def test_wrong_cases_fail_and_are_listed(counted, request):

@@ -12,11 +12,11 @@ from tempfile import gettempdir
 
 import numpy
 import pytest
-import writers
-from counted_cases import parts
-from killing import EVENTS, watch
-from made_data import write_benchmark
-from writers import TEXTS, WRITERS, in_time, member_vectors, run_suite, together
+from helpers import writers
+from helpers.counted_cases import parts
+from helpers.killing import EVENTS, watch
+from helpers.made_data import write_benchmark
+from helpers.writers import TEXTS, WRITERS, in_time, member_vectors, run_suite, together
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.search.corpus_search import _open_index, read_corpus
@@ -184,7 +184,8 @@ CHANGES_OF_INPUT = {
 
 
 def of_encode(cases, nlp, folder, change):
-    sbert, output = nlp.get_pipe("sbert"), folder / "out.npy"
+    sbert = nlp.get_pipe("sbert")
+    output = folder / "out.npy"
     writer = writers.resume(nlp, folder)
     change(folder / "in.txt")
     with cases.refuses("encode", "input (SHA-256)", f"{output}.partial"):
@@ -198,7 +199,8 @@ def of_encode(cases, nlp, folder, change):
 
 
 def of_search(cases, nlp, folder, change):
-    corpus, sbert = write_corpus(folder), nlp.get_pipe("sbert")
+    corpus = write_corpus(folder)
+    sbert = nlp.get_pipe("sbert")
     _open_index(sbert, corpus, folder / "index", read_corpus(corpus), kind="flat")
     change(corpus)
     with cases.refuses("search", str(folder / "index"), str(corpus)):

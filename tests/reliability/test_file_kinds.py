@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import writers
-from counted_cases import parts
-from made_data import write_benchmark
+from helpers import writers
+from helpers.counted_cases import parts
+from helpers.made_data import write_benchmark
+from helpers.writers import WRITERS, in_time, run_suite
 from protocols.argument_corpora import read_arguments
-from writers import WRITERS, in_time, run_suite
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.cli.visualize import read_texts
@@ -92,7 +92,8 @@ def readers(nlp, folder):
 @pytest.mark.parametrize("number", parts(len(KINDS)))
 def test_read_only_regular_files(counted, nlp, tmp_path, number):
     kind, make = list(KINDS.items())[number]
-    named, works = [], []
+    named = []
+    works = []
     for place, (command, names, work) in enumerate(readers(nlp, tmp_path)):
         for name in names:
             if (kind, command) in {("a folder", "search"), ("a folder", "arguments")}:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy
 import pytest
-from counted_cases import parts
-from made_views import unit
-from pipelines import no_warnings
+from helpers.counted_cases import parts
+from helpers.made_views import unit
+from helpers.pipelines import no_warnings
 from scipy import special
 from thinc.types import Ragged
 
@@ -80,14 +80,18 @@ def drawn(rng, n, scales=SCALES):
 
 
 def test_similarity(counted, rng):
-    u, v = drawn(rng, 150), drawn(rng, 150)
+    u = drawn(rng, 150)
+    v = drawn(rng, 150)
     v[::3] = u[::3]
     with counted(PROMISE) as cases:
         for i in range(len(u)):
-            one, other = u[i : i + 1], v[i : i + 1]
+            one = u[i : i + 1]
+            other = v[i : i + 1]
             wide = one.astype("float64") - other.astype("float64")
-            exact, cos = unit(one), (unit(one) * unit(other)).sum(axis=1)
-            euclidean, manhattan = numpy.sqrt((wide**2).sum(axis=1)), abs(wide).sum(axis=1)
+            exact = unit(one)
+            cos = (unit(one) * unit(other)).sum(axis=1)
+            euclidean = numpy.sqrt((wide**2).sum(axis=1))
+            manhattan = abs(wide).sum(axis=1)
             for name, compute, expected, near in (
                 ("cosine", partial(similarity.cosine, one, other), cos, 8 * EPS),
                 ("length", partial(similarity.unit_length, one), exact, 4 * EPS),
@@ -113,7 +117,8 @@ def test_poolings(counted, rng):
         for name in POOLING:
             for length in (1, 2, 17, 60):
                 states = drawn(rng, length)
-                wide, w = states.astype("float64"), numpy.arange(1, length + 1)[:, None]
+                wide = states.astype("float64")
+                w = numpy.arange(1, length + 1)[:, None]
                 expected = {
                     "mean": wide.mean(axis=0),
                     "max": wide.max(axis=0),
@@ -150,7 +155,8 @@ def test_activations(counted, rng):
                     layer.set_param("W", numpy.eye(3, dtype=dtype))
                     value, slope = (of(x.astype("float64")) for of in right[name])
                     eps = float(numpy.finfo(dtype).eps)
-                    what, near = f"{name} at {scale} in {dtype}", 8 * eps * abs(value) + 1e-37
+                    what = f"{name} at {scale} in {dtype}"
+                    near = 8 * eps * abs(value) + 1e-37
                     judged(cases, what, lambda x=x, model=layer: model.predict(x), value, near)
 
                     def gradient(x=x, model=layer, dtype=dtype):
@@ -164,21 +170,19 @@ def test_scores(counted, rng):
     with counted(PROMISE) as cases:
         for scale in (0.0, 1e-30, 1e-3, 1.0, 20.0, 100.0, 1e3, 1e4, 1e10, 1e37):
             scores = (rng.normal(size=(7, 5)) * scale).astype("float32")
-            targets, wide = rng.integers(5, size=7), scores.astype("float64")
+            targets = rng.integers(5, size=7)
+            wide = scores.astype("float64")
             near = 8 * EPS * (1 + abs(wide).max())
-            total, shares = (
-                special.logsumexp(wide, axis=1, keepdims=True),
-                special.softmax(wide, axis=1),
-            )
-            losses, slopes = total[:, 0] - wide[range(7), targets], shares - numpy.eye(5)[targets]
+            total = special.logsumexp(wide, axis=1, keepdims=True)
+            shares = special.softmax(wide, axis=1)
+            losses = total[:, 0] - wide[range(7), targets]
+            slopes = shares - numpy.eye(5)[targets]
             gold = rng.random(7).astype("float32")
             first = scores[:, :1]
             binary = (numpy.logaddexp(0, wide[:, 0]) - gold * wide[:, 0]).mean()
             binary_slope = (special.expit(wide[:, :1]) - gold[:, None]) / 7
-            squared, squared_slope = (
-                ((wide[:, 0] - gold) ** 2).mean(),
-                2 * (wide[:, :1] - gold[:, None]) / 7,
-            )
+            squared = ((wide[:, 0] - gold) ** 2).mean()
+            squared_slope = 2 * (wide[:, :1] - gold[:, None]) / 7
             excess = [
                 20 * (wide[j, 0] - wide[i, 0])
                 for i in range(7)
@@ -293,7 +297,8 @@ def in_float64(layer):
 
 
 def judge_loss(cases, rng, name, kind, size):
-    loss, gold = kind.loss, kind.gold
+    loss = kind.loss
+    gold = kind.gold
     members = [
         (rng.normal(size=(5, WIDTH)) * size).astype("float32") for _ in range(kind.n_members)
     ]
@@ -319,7 +324,8 @@ def judge_loss(cases, rng, name, kind, size):
     for k, slope in enumerate(back(1.0)):
         if not kind.degree and size < 1e-36:
             # That of float64 is no float32 number
-            slope, of_gradient = slope * 0, 0.0
+            slope = slope * 0
+            of_gradient = 0.0
         compute = lambda k=k: loss((members, gold), True)[1](1.0)[k]  # noqa: E731
         judged(cases, f"gradient {k} of {name} at {size}", compute, slope, of_gradient)
 

@@ -12,18 +12,16 @@ from typing import NamedTuple
 import numpy
 import pytest
 import spacy
-from counted_cases import parts
-from pipelines import INSTALLED, TRANSFORMERS, reloaded, warnings_with
+from helpers.counted_cases import parts
+from helpers.pipelines import INSTALLED, TRANSFORMERS, reloaded, warnings_with
 from spacy.pipeline.functions import DocCleaner
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sbert import restore
 from spacy_sbert.pipeline import lost_hooks
 
-UNITS, POOLINGS = (
-    ("doc", "sent", "doc+sent"),
-    ("mean", "max", "cls", "cls+mean", "lasttoken", "weightedmean"),
-)
+UNITS = ("doc", "sent", "doc+sent")
+POOLINGS = ("mean", "max", "cls", "cls+mean", "lasttoken", "weightedmean")
 SHARING = [encoder for encoder in TRANSFORMERS if encoder in INSTALLED]
 WAYS = [*product(SHARING, UNITS, POOLINGS, ("nothing", "tok2vec", "static vectors"))]
 random.Random(0).shuffle(WAYS)

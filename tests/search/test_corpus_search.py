@@ -77,7 +77,9 @@ def test_rows_are_those_of_the_file(pipe, corpus, tmp_path):
     """Also of one with blank lines, which `encode` gives rows, too."""
     lines = ["", TEXTS[0], " ", *TEXTS[1:4], "", *TEXTS[4:]]
     (tmp_path / "blank.txt").write_text("\n".join(lines) + "\n")
-    blank, index, no_rows = tmp_path / "blank.txt", tmp_path / "index", tmp_path / "no_rows"
+    blank = tmp_path / "blank.txt"
+    index = tmp_path / "index"
+    no_rows = tmp_path / "no_rows"
     vectors = pipe.encode(lines, normalize_embeddings=True)
     expected = search_texts(pipe, corpus, ["a cat", "food"], k=4)
     VectorIndex.build(pipe.encode(TEXTS), encoder=identify(pipe), texts=TEXTS).save(no_rows)
@@ -93,7 +95,8 @@ def test_rows_are_those_of_the_file(pipe, corpus, tmp_path):
             [one.text for one in best] for best in expected
         ]
         assert all(lines[one.row] == one.text for best in found for one in best)
-        best, wanted = found[0], pipe.encode(["a cat"], normalize_embeddings=True)[0]
+        best = found[0]
+        wanted = pipe.encode(["a cat"], normalize_embeddings=True)[0]
         assert numpy.allclose(
             [vectors[one.row] @ wanted for one in best], [one.score for one in best], atol=1e-5
         )
@@ -128,7 +131,8 @@ def test_cluster(pipe, corpus):
     found = cluster_texts(pipe, corpus, threshold=threshold, min_size=2)
     (group,) = communities(vectors, threshold=threshold, min_size=2)
     assert [row for label, row, _ in found if label == 0] == sorted((2 * group).tolist())
-    assert [text for _, _, text in found] == TEXTS and {label for label, _, _ in found} == {0, -1}
+    assert [text for _, _, text in found] == TEXTS
+    assert {label for label, _, _ in found} == {0, -1}
 
 
 def test_refused(pipe, corpus, tmp_path, monkeypatch):

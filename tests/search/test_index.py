@@ -60,11 +60,13 @@ def test_recall_against_exact_search(indexes, kind):
     )
     (theirs, found), scores, indices = streamed.search(QUERIES, k=5), scores[:, :5], indices[:, :5]
     # Lists are trained on vectors in another order
-    assert len(streamed) == 2000 and recall(found, indices) > 0.97
+    assert len(streamed) == 2000
+    assert recall(found, indices) > 0.97
     assert numpy.allclose(theirs[found == indices], scores[found == indices], atol=1e-6)
     # Lists and graphs alone would not show all
     scores, every = indexes[kind].search(QUERIES[:3], k=2000)
-    assert (numpy.sort(every, axis=1) == numpy.arange(2000)).all() and numpy.isfinite(scores).all()
+    assert (numpy.sort(every, axis=1) == numpy.arange(2000)).all()
+    assert numpy.isfinite(scores).all()
 
 
 @KINDS
@@ -73,9 +75,8 @@ def test_recall_against_exact_search(indexes, kind):
 )
 def test_equal_zero_and_single_vectors(kind, vectors):
     found = VectorIndex.build(vectors, kind=kind).search([[1.0, 1, 1, 1]], k=len(vectors))
-    assert numpy.allclose(found[0], float(vectors[0, 0])) and sorted(found[1][0]) == list(
-        range(len(vectors))
-    )
+    assert numpy.allclose(found[0], float(vectors[0, 0]))
+    assert sorted(found[1][0]) == list(range(len(vectors)))
 
 
 @KINDS
@@ -199,13 +200,16 @@ def test_equal_vectors_are_found(kind, share, tmp_path):
     for index in (VectorIndex.build(vectors, kind=kind), VectorIndex.load(tmp_path)):
         assert len(index) == 3000
         scores, found = index.search(queries, k=5)
-        assert (scores[:, 0] > 0.9999).all() and numpy.array_equal(vectors[found[:, 0]], queries)
+        assert (scores[:, 0] > 0.9999).all()
+        assert numpy.array_equal(vectors[found[:, 0]], queries)
         assert all(len(set(own)) == 5 for own in found.tolist())
         assert recall(found, exact) >= (1.0 if kind == "flat" else 0.7) or share > 0.01
         (score,), (every,) = index.search(queries[:1], k=3000)
-        assert sorted(every) == list(range(3000)) and (numpy.diff(score) <= 0).all()
+        assert sorted(every) == list(range(3000))
+        assert (numpy.diff(score) <= 0).all()
         (score,), (own,) = index.search(vectors[copies[:1]], k=len(copies))
-        assert numpy.allclose(score, 1) and set(own) == set(copies)
+        assert numpy.allclose(score, 1)
+        assert set(own) == set(copies)
     assert index.rows[7].text == "7"
     for scores in (
         Int8Vectors.fit(vectors).apply(vectors).search(queries, k=1)[0],
@@ -344,7 +348,8 @@ def test_a_file_in_place_of_the_folder(tmp_path):
     ],
 )
 def test_another_kind_of_faiss_index_is_refused(make):
-    index, other = VectorIndex.build(VECTORS[:300]), make()
+    index = VectorIndex.build(VECTORS[:300])
+    other = make()
     for take in (lambda: VectorIndex(other, "flat"), lambda: setattr(index, "index", other)):
         with pytest.raises(
             ValueError, match=r"A \w+ is no index of the kind flat: expected a faiss\.IndexFlat by"

@@ -29,19 +29,23 @@ def assert_equal(found, expected):
 
 def test_int8_by_hand():
     ranges = Int8Vectors.fit([[1.0, 0.0], [-1.0, 0.0]])
-    assert ranges.low.tolist() == [-1, 0] and ranges.step.tolist() == [numpy.float32(2 / 255), 1]
+    assert ranges.low.tolist() == [-1, 0]
+    assert ranges.step.tolist() == [numpy.float32(2 / 255), 1]
     stored = ranges.apply([[3.0, 0.0], [-0.5, 0.0]])
-    assert stored.codes.tolist() == [[127, -128], [-128, -128]] and stored.codes.dtype == "int8"
+    assert stored.codes.tolist() == [[127, -128], [-128, -128]]
+    assert stored.codes.dtype == "int8"
     assert numpy.allclose(stored.decode(), [[1, 0], [-1, 0]])
 
 
 def test_int8_is_off_by_half_a_step_at_most():
     error = numpy.abs(INT8.decode() - unit_length(VECTORS))
-    assert (error <= INT8.step / 2 * (1 + 1e-4)).all() and error.max() > 0
+    assert (error <= INT8.step / 2 * (1 + 1e-4)).all()
+    assert error.max() > 0
     assert INT8.codes.nbytes * 4 == VECTORS.nbytes
     # Some are outside the range of the sample
     stored = Int8Vectors.fit(VECTORS[:20]).apply(VECTORS)
-    low, high = stored.low, stored.low + 255 * stored.step
+    low = stored.low
+    high = stored.low + 255 * stored.step
     assert numpy.allclose(
         stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2
     )
@@ -60,9 +64,8 @@ def test_binary_by_hand():
     assert stored.bits.tolist() == [[0b10111111, 0b01000000], [0, 0b01000000]]
     assert stored.decode().tolist() == [[1, -1, 1, 1, 1, 1, 1, 1, -1, 1], [-1] * 9 + [1]]
     scores, indices = stored.search([[1.0] * 10], k=2, rescore=0)
-    assert indices.tolist() == [[0, 1]] and numpy.allclose(
-        scores, [[1 - 2 * 2 / 10, 1 - 2 * 9 / 10]]
-    )
+    assert indices.tolist() == [[0, 1]]
+    assert numpy.allclose(scores, [[1 - 2 * 2 / 10, 1 - 2 * 9 / 10]])
 
 
 @pytest.mark.parametrize("k", [1, 10, 900])
@@ -73,9 +76,9 @@ def test_hamming_search_is_that_by_the_cosine_of_signs(k, width):
     distances = (wanted[:, None] != signs[None]).sum(axis=2)
     indices = numpy.argsort(distances, axis=1, kind="stable")[:, :k]
     scores, found = BinaryVectors.of(VECTORS[:, :width]).search(QUERIES[:, :width], k=k, rescore=0)
-    assert (
-        numpy.array_equal(found, indices) and scores.dtype == "float32" and found.dtype == "int64"
-    )
+    assert numpy.array_equal(found, indices)
+    assert scores.dtype == "float32"
+    assert found.dtype == "int64"
     assert numpy.allclose(
         scores, 1 - 2 * numpy.take_along_axis(distances, indices, axis=1) / width, atol=1e-6
     )
@@ -96,7 +99,8 @@ def test_what_is_lost():
         for how in ({"rescore": 0}, {"rescore": 8}, {"rescore": 8, "vectors": VECTORS})
     )
     assert recall(INT8.search(QUERIES, k=10)[1], exact) > 0.97
-    assert of_signs < rescored < by_vectors and by_vectors > 0.9
+    assert of_signs < rescored < by_vectors
+    assert by_vectors > 0.9
 
 
 @pytest.mark.parametrize("stored", [INT8, BINARY])

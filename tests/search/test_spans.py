@@ -5,7 +5,7 @@ import re
 import numpy
 import pytest
 import spacy
-from pipelines import ROOT, shim_of, through_docbin
+from helpers.pipelines import ROOT, shim_of, through_docbin
 from spacy.tokens import Doc, Span
 
 from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans
@@ -155,7 +155,8 @@ def test_each_sentence_finds_the_one_of_the_other_doc_that_says_the_same():
     assert pairs["The bank raised its rates."] == "Interest is higher now."
     assert len(pairs) == 3
     spans = collect_spans(nlp("One is here. Another is there."), "sent")
-    assert len(list(spans)) == 2 and list(spans) == []
+    assert len(list(spans)) == 2
+    assert list(spans) == []
 
 
 def _trained(nlp):

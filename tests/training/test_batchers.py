@@ -1,6 +1,6 @@
 import pytest
 import spacy
-from pipelines import make_example
+from helpers.pipelines import make_example
 from spacy.training import Example
 
 from spacy_sbert.training.batchers import batch_by_objective, batch_in_turn, batch_mixed

@@ -11,7 +11,7 @@ from spacy_sbert.evaluation.protocols.classification import DEV, TEST, TRAIN, Ex
 from spacy_sbert.evaluation.protocols.senteval import SENTEVAL, labelled
 from spacy_sbert.evaluation.results import Json
 from spacy_sbert.evaluation.task import DataFile, Run, check_count
-from spacy_sbert.files.tables import pick, read_delimited
+from spacy_sbert.files.delimited import pick, read_delimited
 from spacy_sbert.readers.examples import Row
 
 from .classification import classify

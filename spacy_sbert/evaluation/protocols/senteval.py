@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ...files.tables import by_name, read_delimited
+from ...files.delimited import by_name, read_delimited
 from ...files.text_lines import read_lines
 from ...readers.datasets import check_known, sick_rows
 from ...readers.examples import Row, check_members

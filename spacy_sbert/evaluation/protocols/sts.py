@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ...files.text_lines import check_text, read_lines
+from ...files.text_lines import check_cell, read_lines
 from ...readers.datasets import (
     STS_MAX_SCORE,
     STS_SENTENCES,
@@ -378,7 +378,7 @@ class _TripletTask(Task):
         path = self.place.find(run.root)
         read = [
             [
-                check_text(text, name, path, line)
+                check_cell(text, name, path, line)
                 for text, name in zip(texts, WIKISECTION_SENTENCES, strict=True)
             ]
             for line, texts in wikisection_records(path)

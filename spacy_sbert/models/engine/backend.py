@@ -1,7 +1,6 @@
 """Backends: what turns wordpieces into states on a device, and the table of those that a config can name."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -113,7 +112,7 @@ def _equal_windows(wordpieces: TokenizedBatch) -> dict[int, list[int]]:
     return {same[0]: same for same in equal.values()}
 
 
-class BackendCache(ABC):
+class BackendCache:
     """The backend of an encoder, made of its weights when it is needed and kept until they change.
 
     A subclass makes the backends of one name in BACKENDS. Updates and loading drop what was made;
@@ -155,13 +154,13 @@ class BackendCache(ABC):
 
     # What a subclass says
 
-    @abstractmethod
     def make(self, weights: Network, precision: str) -> Backend:
         """Return a backend of the weights as they are.
 
         weights: a Hugging Face model or BertParameters. precision (str): as resolve_precision
             returned it.
         """
+        raise NotImplementedError
 
     def settings_of(self, precision: str) -> object:
         """Return all but the weights that a backend depends on: another one is made if it changes."""

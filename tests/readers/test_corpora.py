@@ -1,0 +1,323 @@
+"""The readers as training calls them: streamed, shuffled, from .spacy, several at once, with a
+teacher.
+"""
+
+import json
+import random
+from collections import Counter
+from itertools import islice
+
+import numpy
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span, SpanGroup
+from spacy.training import Corpus
+from spacy.util import registry
+from thinc.api import Config
+
+from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert, example_doc
+from spacy_sbert.readers.examples import make_example
+
+SIZE = 50
+NLP = spacy.blank("en")
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"text {i}\n" for i in range(SIZE)), encoding="utf8")
+    return path
+
+
+def firsts(examples):
+    return [example.reference.spans["sbert"][0].text for example in examples]
+
+
+def objectives(examples):
+    found = []
+    for example in examples:
+        names = {
+            doc.spans["sbert"].attrs["objective"] for doc in (example.predicted, example.reference)
+        }
+        assert len(names) == 1
+        found.append(names.pop())
+    return found
+
+
+def table(tmp_path, name, size, **columns):
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text(
+        "".join(json.dumps({"a": f"{name} {i}", **columns}) + "\n" for i in range(size)),
+        encoding="utf8",
+    )
+    return path
+
+
+def test_members_gold_and_objective():
+    doc = example_doc(
+        NLP, ["One (1)", ")two", "Three."], spans_key="k", score=0.5, label=None, vector=[1.0]
+    )
+    assert [span.text for span in doc.spans["k"]] == ["One (1)", ")two", "Three."]
+    assert doc.spans["k"].attrs == {"score": 0.5, "vector": [1.0]}
+    doc.spans["k"].attrs["objective"] = "x"
+    example = make_example(doc, "k")
+    assert example.predicted.spans["k"].attrs == {"objective": "x"}
+    assert [span.text for span in example.predicted.spans["k"]] == ["One (1)", ")two", "Three."]
+    with pytest.raises(ValueError, match=r"number 2 of an example .* has no tokens"):
+        example_doc(NLP, ["a", ""])
+    with pytest.raises(ValueError, match="was given no members"):
+        example_doc(NLP, [])
+
+
+def test_tokens_are_those_of_the_pipeline(tmp_path):
+    """Also what the tokenizer says of them: an encoder that embeds norms trains on "can not", as it
+    will read.
+    """
+    texts = ["He can't go.", "They're here."]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"a": texts[0], "b": texts[1]}), encoding="utf8")
+    convert(path, tmp_path / "pairs.spacy", format="table", members=["a", "b"])
+    expected = [token.norm_ for text in texts for token in NLP(text)]
+    assert "not" in expected
+    assert "are" in expected
+    for corpus in (PairCorpus(path, members=["a", "b"]), PairCorpus(tmp_path / "pairs.spacy")):
+        (example,) = corpus(NLP)
+        for doc in (example.predicted, example.reference):
+            assert [token.norm_ for token in doc] == expected
+
+
+def test_nothing_is_read_ahead(tmp_path):
+    path = tmp_path / "sts.tsv"
+    line = "a\tb\tc\td\t{}\tA text that is read.\tAnother one."
+    path.write_text("\n".join([*[line.format(1)] * 20000, line.format("broken")]), encoding="utf8")
+    assert len(list(islice(PairCorpus(path)(NLP), 3))) == 3
+    assert len(list(PairCorpus(path, limit=10, shuffle_buffer=5)(NLP))) == 10
+    assert PairCorpus(path, limit=10).count() == 10
+    with pytest.raises(ValueError, match="line 20001"):
+        PairCorpus(path).count()
+
+
+@pytest.mark.parametrize("buffer", [1, 7, 1000])
+def test_shuffling(texts, buffer):
+    given = firsts(PairCorpus(texts, format="text")(NLP))
+    state = random.getstate()
+    readers = [
+        PairCorpus(texts, format="text", shuffle_buffer=buffer, seed=seed) for seed in (0, 0, 9)
+    ]
+    orders, again, (other, *_) = ([firsts(reader(NLP)) for _ in range(3)] for reader in readers)
+    assert orders == again
+    assert random.getstate() == state
+    assert all(sorted(order) == sorted(given) for order in orders)
+    if buffer > 1:
+        assert len({tuple(order) for order in (given, *orders, other)}) == 5
+        early = [order.index(text) - given.index(text) for order in orders for text in given]
+        assert min(early) >= -buffer, "nothing can be seen before it is read"
+
+
+def test_convert_takes_settings(tmp_path):
+    path = table(tmp_path, "t", 10, b="other", s=3)
+    settings = {"members": ["a", "b"], "score": "s", "max_score": 4, "limit": 7}
+    assert convert(path, tmp_path / "out.spacy", expect=7, **settings) == 7
+    found = list(PairCorpus(tmp_path / "out.spacy", limit=3, shuffle_buffer=2)(NLP))
+    assert len(found) == 3
+    assert found[0].reference.spans["sbert"].attrs == {"score": 0.75}
+    with pytest.raises(ValueError, match=r"Cannot read .*out\.spacy"):
+        convert(tmp_path / "out.spacy", tmp_path / "again.spacy")
+
+
+def docbin(path, attrs, words=("a", "b"), spans=((0, 1), (1, 2))):
+    doc = Doc(NLP.vocab, words=list(words))
+    doc.spans["sbert"] = SpanGroup(
+        doc, name="sbert", attrs=attrs, spans=[Span(doc, *span) for span in spans]
+    )
+    DocBin(docs=[doc]).to_disk(path)
+    return path
+
+
+def test_bad_docbins(tmp_path):
+    path = tmp_path / "a.spacy"
+    # Gold is optional
+    (example,) = PairCorpus(docbin(path, {"objective": "x"}))(NLP)
+    assert example.predicted.spans["sbert"].attrs == {"objective": "x"}
+    bad = [{"attrs": {"score": score}} for score in (1.5, float("nan"), "1")]
+    bad += [{"attrs": {"label": ""}}, {"attrs": {"label": 1}}, {"attrs": {}, "words": ("a", "\n")}]
+    for settings in [*bad, {"attrs": {}, "spans": ()}]:
+        with pytest.raises(
+            ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"
+        ):
+            list(PairCorpus(docbin(path, **settings))(NLP))
+    DocBin(docs=[NLP("no pair")]).to_disk(path)
+    with pytest.raises(ValueError, match=r"Doc number 1 .* is not a pair"):
+        list(PairCorpus(path)(NLP))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"a\.spacy cannot be read"):
+        list(PairCorpus(path)(NLP))
+    DocBin().to_disk(path)
+    for call in (lambda: list(PairCorpus(path)(NLP)), PairCorpus(path).count):
+        with pytest.raises(ValueError, match="holds no pairs"):
+            call()
+
+
+def make_multi(tmp_path, **settings):
+    sizes = {"big": 300, "small": 100, "tiny": 3}
+    readers = {
+        name: PairCorpus(table(tmp_path, name, size), members=["a"]) for name, size in sizes.items()
+    }
+    return MultiCorpus(readers, **settings), sizes
+
+
+def test_proportional_sampling(tmp_path):
+    corpus, sizes = make_multi(tmp_path)
+    examples = list(corpus(NLP))
+    names = objectives(examples)
+    assert Counter(names) == sizes
+    assert len(set(firsts(examples))) == 403, "every example once"
+    assert all(text.startswith(name) for text, name in zip(firsts(examples), names, strict=True))
+    assert 60 <= names[:100].count("big") <= 90, "75 of 100 are expected, with a deviation of 4"
+    again, _ = make_multi(tmp_path)
+    assert objectives(again(NLP)) == names != objectives(corpus(NLP))
+    other, _ = make_multi(tmp_path, seed=5)
+    assert objectives(other(NLP)) != names
+
+
+def test_weights_and_round_robin(tmp_path):
+    corpus, sizes = make_multi(tmp_path, weights={"big": 0.01, "small": 10, "tiny": 10})
+    names = objectives(corpus(NLP))
+    assert Counter(names) == sizes
+    assert names[-250:] == ["big"] * 250, "what is used up drops out"
+    corpus, sizes = make_multi(tmp_path, sampling="round_robin")
+    assert objectives(corpus(NLP)) == list(sizes) * 3
+
+
+def test_settings_of_multi():
+    for message, settings in {
+        "no corpora": {"corpora": {}},
+        "'a'": {"corpora": {"a": "a.tsv"}},
+        "'random'": {"sampling": "random"},
+        "a, c": {"weights": {"a": 1.0, "c": 1.0}},
+        "'b'": {"weights": {"a": 1.0, "b": 0.0}},
+        "no use": {"weights": {"a": 1, "b": 1}, "sampling": "round_robin"},
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            MultiCorpus(**{"corpora": {"a": list, "b": list}, **settings})
+
+
+@pytest.mark.parametrize("sampling", ["proportional", "round_robin"])
+def test_spacys_own_corpus_is_passed_on(texts, tmp_path, sampling):
+    nlp = spacy.blank("xx")
+    docs = [nlp(f"Named {i}") for i in range(5)]
+    for doc in docs:
+        doc.ents = [Span(doc, 0, 1, label="X")]
+    DocBin(docs=docs).to_disk(tmp_path / "ner.spacy")
+    corpora = {"texts": PairCorpus(texts, format="text"), "ner": Corpus(tmp_path / "ner.spacy")}
+    found = list(MultiCorpus(corpora, sampling=sampling)(nlp))
+    ner = [example for example in found if "sbert" not in example.reference.spans]
+    assert len(ner) == 5
+    assert all(example.reference.ents for example in ner)
+    assert len(found) == (10 if sampling == "round_robin" else SIZE + 5)
+    with pytest.raises(ValueError, match=r"'(texts or ner or )?none' holds no examples"):
+        list(MultiCorpus({**corpora, "none": lambda nlp: iter(())}, sampling=sampling)(nlp))
+
+
+@Language.component("spacy_sbert_test_teacher")
+def teach(doc):
+    """A teacher of two dimensions: characters and tokens; words that start with "un" are unknown to
+    it.
+    """
+    if not doc.text.startswith("un"):
+        doc.tensor = numpy.tile(
+            numpy.asarray([[len(doc.text), len(doc)]], dtype="float32"), (len(doc), 1)
+        )
+    return doc
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory):
+    nlp = spacy.blank("xx")
+    path = tmp_path_factory.mktemp("teacher")
+    nlp.add_pipe("spacy_sbert_test_teacher")
+    nlp.to_disk(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("batch_size", [2, 100])
+def test_teacher(tmp_path, teacher, batch_size):
+    path = table(tmp_path, "One sentence", 5, b="Ein Satz und mehr")
+    corpus = TeacherCorpus(PairCorpus(path, members=["a", "b"]), teacher, batch_size=batch_size)
+    assert corpus.count() == 5
+    # Epochs
+    for _ in range(2):
+        examples = list(corpus(NLP))
+        assert firsts(examples) == [f"One sentence {i}" for i in range(5)]
+        for example in examples:
+            (vector,) = example.reference.spans["sbert"].attrs.values()
+            assert vector.dtype == numpy.float32
+            assert vector.tolist() == [14.0, 3.0]
+            assert not example.predicted.spans["sbert"].attrs
+
+
+def test_vectors_of_a_teacher_survive(teacher, texts, tmp_path):
+    (example,) = TeacherCorpus(PairCorpus(texts, format="text", limit=1), teacher)(NLP)
+    DocBin(docs=[example.reference]).to_disk(tmp_path / "a.spacy")
+    (loaded,) = PairCorpus(tmp_path / "a.spacy")(NLP)
+    assert not loaded.predicted.spans["sbert"].attrs
+    for doc in (loaded.reference, example.reference.copy()):
+        numpy.testing.assert_array_equal(doc.spans["sbert"].attrs["vector"], [6.0, 2.0])
+
+
+def test_teacher_without_a_vector(tmp_path, teacher):
+    # A pipeline that has no vectors at all
+    NLP.to_disk(tmp_path / "blank")
+    for name, taught_by in (("unknown", teacher), ("text", tmp_path / "blank")):
+        corpus = TeacherCorpus(PairCorpus(table(tmp_path, name, 1), members=["a"]), str(taught_by))
+        with pytest.raises(ValueError, match=f"has no vector for '{name} 0'"):
+            list(corpus(NLP))
+
+
+def test_several_files_are_one(tmp_path):
+    """SNLI and MultiNLI: in their order, and errors name the file."""
+    files = [table(tmp_path, name, size, b="other") for name, size in (("one", 3), ("two", 2))]
+    convert(table(tmp_path, "three", 2, b="other"), tmp_path / "three.spacy", members=["a", "b"])
+    corpus = PairCorpus([*files, tmp_path / "three.spacy"], format="auto", members=["a", "b"])
+    expected = ["one 0", "one 1", "one 2", "two 0", "two 1", "three 0", "three 1"]
+    assert firsts(corpus(NLP)) == expected
+    assert corpus.count() == 7
+    for limit in range(1, 9):
+        first = PairCorpus([*files, tmp_path / "three.spacy"], members=["a", "b"], limit=limit)
+        assert firsts(first(NLP)) == expected[:limit]
+        assert first.count() == min(limit, 7)
+    shuffled = PairCorpus(files, members=["a", "b"], shuffle_buffer=100, seed=3)
+    assert sorted(firsts(shuffled(NLP))) == sorted(expected[:5])
+    assert firsts(shuffled(NLP)) != expected[:5]
+    with files[1].open("a", encoding="utf8") as file:
+        file.write('{"a": "", "b": "x"}\n')
+    for call in (
+        PairCorpus(files, members=["a", "b"]).count,
+        lambda: list(PairCorpus(files, members=["a", "b"])(NLP)),
+    ):
+        with pytest.raises(ValueError, match=r"two\.jsonl, line 3"):
+            call()
+    with pytest.raises(ValueError, match=r"no file .*none\.jsonl"):
+        PairCorpus([files[0], tmp_path / "none.jsonl"], members=["a", "b"]).count()
+    with pytest.raises(ValueError, match="was given no path"):
+        PairCorpus([], format="text")
+
+
+def test_from_a_config(texts, tmp_path):
+    """Several readers in one, and several files of one."""
+    files = [str(table(tmp_path, name, 2, b="other")) for name in ("one", "two")]
+    readers = {"one": {"path": str(texts), "format": "text", "shuffle_buffer": 10}}
+    readers["two"] = {"path": "${paths.train}", "members": ["a", "b"]}
+    blocks = {
+        name: {"@readers": "spacy-sbert.PairCorpus.v1", **block} for name, block in readers.items()
+    }
+    train = {
+        "@readers": "spacy-sbert.MultiCorpus.v1",
+        "weights": {"one": 1, "two": 2.5},
+        "corpora": blocks,
+    }
+    text = Config({"paths": {"train": None}, "corpora": {"train": train}}).to_str(interpolate=False)
+    config = Config().from_str(text, overrides={"paths.train": files})
+    corpus = registry.resolve(config)["corpora"]["train"]
+    assert Counter(objectives(corpus(NLP))) == {"one": SIZE, "two": 4}
