@@ -183,10 +183,10 @@ def test_whole_numbers_do_not_wrap_around(function, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "U8", "S8", "datetime64[s]"])
-def test_what_is_no_number_is_not_scaled(dtype):
-    for function in (similarity.lengths, similarity.unit_length):
-        with pytest.raises(TypeError, match="Cannot scale an array of dtype"):
-            function(numpy.ones((2, 3), dtype="int64").astype(dtype))
+@pytest.mark.parametrize("function", [similarity.lengths, similarity.unit_length])
+def test_what_is_no_number_is_not_scaled(dtype, function):
+    with pytest.raises(TypeError, match="Cannot scale an array of dtype"):
+        function(numpy.ones((2, 3), dtype="int64").astype(dtype))
 
 
 def test_numbers_too_large_for_a_float():

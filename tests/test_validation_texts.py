@@ -163,9 +163,11 @@ def test_a_single_text_has_a_single_vector(make_nlp, options):
             encode(numpy.array(3.0), **options)
 
 
-def test_a_single_text_has_its_prompt_and_its_dimensions(make_nlp):
+@pytest.mark.parametrize(
+    "options", [{"prompt": "a dog "}, {"prompt_name": "query"}, {"truncate_dim": 4}]
+)
+def test_a_single_text_has_its_prompt_and_its_dimensions(make_nlp, options):
     sbert = make_nlp(model={"prompts": {"query": "a query: "}}).get_pipe("sbert")
-    for options in ({"prompt": "a dog "}, {"prompt_name": "query"}, {"truncate_dim": 4}):
-        assert numpy.array_equal(
-            sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0]
-        )
+    assert numpy.array_equal(
+        sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0]
+    )

@@ -29,7 +29,8 @@ from meta_scores import RESAMPLES, Combined, Data, Members, Scores, average, dif
 from runs import digest, markdown, read_same, write_json
 from spacy.util import import_file
 
-from spacy_sbert.files.serialization import digest_of_parts, versions
+from spacy_sbert.files.checksum import digest_of_parts
+from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.meta.fit import MANIFEST, ShortSentences, Texts, read_sentences
 from spacy_sbert.meta.methods import LAYERS, LOSSES, METHODS, make_estimator

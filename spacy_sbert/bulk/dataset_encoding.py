@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, NonNegativeInt
 
 from ..errors import Warnings, warn
-from ..files.serialization import digest_of_parts, file_digest
+from ..files.checksum import digest_of_parts, file_digest
 from ..models.sbert_config import Precision
 from ..progress import progress_of
 from ..validation import NonNegative, Positive, Processes, validated

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel
 
 from ..errors import Errors, import_extra
-from ..files.serialization import checksummed_json, parse_checksummed
+from ..files.checksum import checksummed_json, parse_checksummed
 from ..files.tables import TABLES, TEXT
 from ..files.text_lines import format_suffix
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy
 from pydantic import BaseModel, NonNegativeInt
 
-from ..files.serialization import digest_of_stream, file_digest, parse_checksummed
+from ..files.checksum import digest_of_stream, file_digest, parse_checksummed
 from ..files.tables import TextColumns, read_text_rows
 from ..progress import progress_of
 from .stored_vectors import StoredVectors, TableReader

@@ -23,13 +23,8 @@ from ..files.atomic import (
     check_output,
     rewrite_os_errors,
 )
-from ..files.serialization import (
-    checksummed_json,
-    file_digest,
-    parse_checksummed,
-    read_arrays,
-    versions,
-)
+from ..files.checksum import checksummed_json, file_digest, parse_checksummed
+from ..files.serialization import read_arrays, versions
 from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
 from ..models.encoded_docs import Encoded, TruncationCounter

@@ -1,6 +1,5 @@
 """Vectors of a data set, read as one array: a block at a time, or a few rows of any part."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike
 
-from ..files.serialization import digest_of_parts
+from ..files.checksum import digest_of_parts, open_file_digest
 from .dataset_encoding import INDEX, JOB, Index, Job, ShardManifest
 from .dataset_folder import RemoteFolder
 from .embeddings_file import ENCODER_DIGEST
@@ -109,10 +108,7 @@ class PartVectors(StoredVectors):
             is_newer = modified > self._written
             whole = whole or (is_newer and self._compared.get(part.vectors) != modified)
             with self.place.open().open_input_file(part.vectors) as file:
-                if (
-                    whole
-                    and (digest := hashlib.file_digest(file, "sha256").hexdigest()) != part.digest
-                ):
+                if whole and (digest := open_file_digest(file)) != part.digest:
                     raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
                 if whole:
                     self._compared[part.vectors] = modified

@@ -1,19 +1,19 @@
-"""`python -m spacy sbert visualize`: a heat map of similarity, of texts or tokens, or a map of a collection."""
+"""`python -m spacy sbert visualize`: heat maps of texts or tokens, and maps of collections."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from spacy.language import Language
 from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
 from typer import Argument, Option
 from wasabi import msg
 
 from ..files.atomic import atomic_write
-from ..files.tables import TABLES, read_table
+from ..files.tables import TABLES, TextColumns, read_table
 from ..files.text_lines import check_cell, check_label, format_suffix, read_lines
 from ..progress import progress_of, ticking
 from ..validation import NonNegative
@@ -32,12 +32,9 @@ from .options import (
     warn_of_unread_texts,
     without_none,
 )
-from .search import check_vectors, vectors_of
 
 if TYPE_CHECKING:
     import numpy
-
-    from ..bulk import FileVectors
 
 
 @dataclass
@@ -104,74 +101,93 @@ def _visualize_cli(
         )
     check_new(output, texts_path, vectors, overwrite=overwrite)
 
-    from ..search.clustering import import_kmeans, kmeans_clusters
+    from ..search.clustering import import_kmeans
     from ..visual import check_options, render
-    from ..visual.page import as_rows, row_vector
 
-    shown, given = not loading.quiet, without_none(**vars(options))
+    given = without_none(**vars(options))
     with exit_on_error(f"Cannot draw {texts_path}"):
-        check_options(style, given | ({"labels": labels} if labels else {}))
+        check_options(style, given if labels is None else {**given, "labels": labels})
         docs: Doc | Iterable[Doc | Span]
         if sentences:
-            nlp = loading.load(pipeline, answering=True)
-            with ticking("Encoding", shown=shown):
-                docs = nlp("".join(line for _, line in read_lines(texts_path)))
+            docs = _sentences(texts_path, loading, pipeline)
         else:
             if column is None:
                 warn_of_unread_texts(texts_path)
-            with ticking("Reading", shown=shown):
+            with ticking("Reading", shown=loading.shown):
                 texts, found = read_texts(
                     texts_path, column=column, label=labels, limit=limit, header=header
                 )
-            given |= {} if found is None else {"labels": found}
+            if found is not None:
+                given["labels"] = found
             check_options(style, given, n_texts=len(texts))
             if clusters:
                 import_kmeans()
-            nlp = loading.load(pipeline, answering=vectors is None)
-            if vectors is not None:
-                docs = _with_vectors(
-                    nlp,
-                    loading.pipe,
-                    texts,
-                    vectors_of(vectors, texts_path, column or COLUMN, header=header),
-                )
+            if vectors is None:
+                docs = _encoded(texts, loading, pipeline)
             else:
-                docs = nlp.pipe(texts)
-                docs = progress_of(
-                    docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False
-                )
-        with ticking("Drawing", shown=shown):
+                columns = TextColumns(column or COLUMN, None, header)
+                docs = _with_vectors(texts, loading, pipeline, vectors, texts_path, columns)
+        with ticking("Drawing", shown=loading.shown):
             if clusters:
-                docs = list(as_rows(docs))
-                rows = list(map(row_vector, docs, count()))
-                given["labels"] = kmeans_clusters(
-                    rows, n_clusters=clusters, seed=given.get("seed", 0)
-                ).tolist()
+                docs, given["labels"] = _clustered(docs, clusters, given.get("seed", 0))
             page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
         with atomic_write(output) as file:
             file.write(cast(str, page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
 
 
-def _with_vectors(
-    nlp: Language,
-    name: str | None,
-    texts: Sequence[str],
-    stored: "tuple[FileVectors, numpy.ndarray]",
-) -> Iterator[Doc]:
-    """Yield Docs whose vectors are those that `encode` wrote."""
-    from ..bulk.loading import find_pipe
+def _sentences(path: Path, loading: LoadingOnGpu, pipeline: str) -> Doc:
+    """Return a file as one text, whose sentences are drawn."""
+    nlp = loading.load(pipeline, answering=True)
+    with ticking("Encoding", shown=loading.shown):
+        return nlp("".join(line for _, line in read_lines(path)))
 
-    pipe = find_pipe(nlp, name)
-    # Of all texts, if they are limited
-    vectors = check_vectors(pipe, *stored)[: len(texts)]
+
+def _encoded(texts: Sequence[str], loading: LoadingOnGpu, pipeline: str) -> Iterable[Doc]:
+    docs = loading.load(pipeline, answering=True).pipe(texts)
+    return progress_of(
+        docs, total=len(texts), desc="Encoding", unit="texts", shown=loading.shown, leave=False
+    )
+
+
+def _with_vectors(
+    texts: Sequence[str],
+    loading: LoadingOnGpu,
+    pipeline: str,
+    vectors: Path,
+    texts_path: Path,
+    columns: TextColumns,
+) -> Iterator[Doc]:
+    """Return Docs whose vectors are those that `encode` wrote of the texts of a file."""
+    from ..bulk.loading import find_pipe
+    from ..search.texts import TextVectors
+
+    stored = TextVectors(vectors, texts_path, columns)
+    pipe = find_pipe(loading.load(pipeline), loading.pipe)
+    # They are of all texts of the file, of which the first were read
+    return _docs_of(texts, stored.by(pipe)[: len(texts)], pipe.vocab)
+
+
+def _docs_of(texts: Sequence[str], vectors: "numpy.ndarray", vocab: Vocab) -> Iterator[Doc]:
     for text, vector in zip(texts, vectors, strict=True):
         # The language's own tokenizer is not at hand
         words = re.findall(r"\w+|\W+", text)
-        doc = Doc(pipe.vocab, words, [False] * len(words))
+        doc = Doc(vocab, words, [False] * len(words))
         doc.user_hooks["has_vector"] = lambda _: True
         doc.user_hooks["vector"] = lambda _, vector=vector: vector
         yield doc
+
+
+def _clustered(
+    docs: Doc | Iterable[Doc | Span], n_clusters: int, seed: int
+) -> tuple[list[Doc | Span], list[int]]:
+    """Return the texts that are drawn, and the cluster of each."""
+    from ..search.clustering import kmeans_clusters
+    from ..visual.page import as_rows, row_vector
+
+    rows = list(as_rows(docs))
+    vectors = [row_vector(row, number) for number, row in enumerate(rows)]
+    return rows, kmeans_clusters(vectors, n_clusters=n_clusters, seed=seed).tolist()
 
 
 def read_texts(
@@ -188,12 +204,15 @@ def read_texts(
         names.
     limit (int): how many to read, 0 for all. header (bool), RAISES (ValueError): as read_table.
     """
-    end = limit or None
-    if format_suffix(path) in TABLES or column is not None or label is not None or not header:
-        names = [column or "text", *([] if label is None else [label])]
-        rows = list(islice(read_table(path, names, header=header), end))
-        texts = [check_cell(record[0], names[0], path, line) for line, record in rows]
-        return texts, None if label is None else [
-            check_label(record[1], label, path, line) for line, record in rows
-        ]
-    return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None
+    is_table = format_suffix(path) in TABLES or not header
+    if not is_table and column is None and label is None:
+        lines = (text.strip() for _, text in read_lines(path))
+        return list(islice(filter(None, lines), limit or None)), None
+    names = [column or COLUMN]
+    if label is not None:
+        names.append(label)
+    records = list(islice(read_table(path, names, header=header), limit or None))
+    texts = [check_cell(record[0], names[0], path, line) for line, record in records]
+    if label is None:
+        return texts, None
+    return texts, [check_label(record[1], label, path, line) for line, record in records]

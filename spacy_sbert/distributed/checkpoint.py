@@ -17,7 +17,8 @@ from spacy.training import Example
 from thinc.api import Model, Optimizer, get_current_ops, to_numpy
 
 from ..files.atomic import atomic_folder, rewrite_os_errors
-from ..files.serialization import add_checksum, digest_of_stream, naming, verify_checksum
+from ..files.checksum import add_checksum, digest_of_stream, verify_checksum
+from ..files.serialization import naming
 from .torch_distributed import TorchDistributed, torch_shims
 
 DIR_CHECKPOINT = "checkpoint"

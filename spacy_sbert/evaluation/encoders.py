@@ -17,7 +17,8 @@ from thinc.util import to_numpy
 
 from ..errors import DivergedError, Errors, import_extra
 from ..files.atomic import atomic_write, check_output
-from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
+from ..files.checksum import digest_of_bytes, digest_of_parts, file_digest
+from ..files.serialization import device, read_arrays, versions
 from ..files.text_lines import read_counts
 from ..models.fingerprint import pipeline_digest
 from ..models.word_layers import (
@@ -151,7 +152,7 @@ class VectorStore:
             if self.folder is not None:
                 # Names the file, so that processes may share the folder
                 joined = b"".join(keys)
-                path = self.folder / f"{hashlib.sha256(joined).hexdigest()[:_KEY]}.npz"
+                path = self.folder / f"{digest_of_bytes(joined)[:_KEY]}.npz"
                 with atomic_write(path) as file:
                     numpy.savez(
                         file,
@@ -166,7 +167,7 @@ class VectorStore:
 
 
 def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf8")).digest()[:_KEY]
+    return bytes.fromhex(digest_of_bytes(text.encode("utf8")))[:_KEY]
 
 
 def sklearn_module(name: str, task: str) -> ModuleType:
@@ -340,7 +341,7 @@ def make_baseline(
     check("width", width, Width)
     nlp = spacy.blank("en") if nlp is None else nlp
     rules = nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
-    tokenizer = hashlib.sha256(str(nlp.lang).encode("utf8") + rules).hexdigest()
+    tokenizer = digest_of_bytes(str(nlp.lang).encode("utf8") + rules)
     if name == "tf-idf":
         sklearn_module("sklearn.feature_extraction.text", "The baseline 'tf-idf'")
         encode = partial(_tf_idf, nlp, width, seed)

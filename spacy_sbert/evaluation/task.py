@@ -9,7 +9,7 @@ import numpy
 from pydantic import Field
 
 from ..errors import Errors
-from ..files.serialization import file_digest
+from ..files.checksum import file_digest
 from ..validation import Seed, check_fields
 from .encoders import Progress, Source
 from .results import Json

@@ -20,14 +20,8 @@ from thinc.api import get_current_ops
 
 from ..errors import Warnings, WarnOnce, warn
 from ..files.atomic import atomic_write
-from ..files.serialization import (
-    add_checksum,
-    check_parts,
-    digest_of_parts,
-    digest_of_stream,
-    naming,
-    verify_checksum,
-)
+from ..files.checksum import add_checksum, digest_of_parts, digest_of_stream, verify_checksum
+from ..files.serialization import check_parts, naming
 from ..models import spans
 from ..models.encoded_docs import (
     EncodeOptions,

@@ -1,6 +1,5 @@
 """The bytes of a saved encoder: the files of its folder, with their SHA-256."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import srsly
 from safetensors import SafetensorError
 
 from ..errors import Errors
+from ..files.checksum import digest_of_bytes
 from .sbert_config import SentenceTransformersConfig, read_file
 
 # The settings of the encoder's folder, as they were when it was loaded
@@ -60,7 +60,7 @@ def _is_file_name(name: Any) -> bool:
 
 
 def _digests(files: dict[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    return {name: digest_of_bytes(content) for name, content in files.items()}
 
 
 def _damaged(reason: str) -> ValueError:

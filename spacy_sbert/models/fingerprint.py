@@ -21,7 +21,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
 
-from ..files.serialization import digest_of_stream
+from ..files.checksum import digest_of_stream
 from .pooling import SentencePooling
 from .private_attributes import forward_settings, upstream_name, version_of
 from .sbert_config import INT8

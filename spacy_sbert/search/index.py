@@ -25,7 +25,8 @@ from pydantic import BaseModel, Field
 from ..bulk import PartVectors, StoredVectors
 from ..errors import Errors, import_extra
 from ..files.atomic import Lock, atomic_write, rewrite_os_errors, write_text
-from ..files.serialization import digest_of_stream, file_digest, read_arrays
+from ..files.checksum import digest_of_stream, file_digest
+from ..files.serialization import read_arrays
 from ..pipeline.sbert import SentenceBert
 from ..similarity import as_rows, checked, cosine, unit_length
 from ..validation import Positive, check, one_column, short_repr, validated

@@ -7,7 +7,7 @@ import numpy
 
 from ..bulk import PartVectors
 from ..files.atomic import atomic_write
-from ..files.serialization import digest_of_parts
+from ..files.checksum import digest_of_parts
 from ..progress import progress_bar, ticking
 from ..similarity import checked, unit_length
 from ..validation import Positive, validated

@@ -181,28 +181,27 @@ def test_restore_takes_docs_alone(nlp):
     assert list(restore(iter([]))) == []
 
 
-def test_restore_of_a_collection_is_a_statement(nlp):
+@pytest.mark.parametrize("kind", [tuple, set, deque, lambda docs: dict(enumerate(docs)).values()])
+def test_restore_of_a_collection_is_a_statement(nlp, kind):
     """As the README and the warning have it: what comes back need not be used."""
     expected = [nlp("A man is eating."), nlp("The cat sat.")]
-    for kind in (tuple, set, deque, lambda docs: dict(enumerate(docs)).values()):
-        docs = list(docbin(*expected))
-        assert all(
-            doc.vector.shape != one.vector.shape for doc, one in zip(docs, expected, strict=True)
-        )
-        collection = kind(docs)
-        _, warned = said(lambda collection=collection: restore(collection) and None)
-        assert warned == []
-        assert all(
-            numpy.array_equal(doc.vector, one.vector)
-            for doc, one in zip(docs, expected, strict=True)
-        )
-        again = restore(collection, nlp)
-        assert isinstance(again, list)
-        assert all(doc in docs for doc in again)
-        assert len(again) == 2
-        # Encoded by the pipeline that was given
-        ((_, score),) = docs[0]._.sbert_most_similar("A man is eating.")
-        assert score == pytest.approx(1)
+    docs = list(docbin(*expected))
+    assert all(
+        doc.vector.shape != one.vector.shape for doc, one in zip(docs, expected, strict=True)
+    )
+    collection = kind(docs)
+    _, warned = said(lambda: restore(collection) and None)
+    assert warned == []
+    assert all(
+        numpy.array_equal(doc.vector, one.vector) for doc, one in zip(docs, expected, strict=True)
+    )
+    again = restore(collection, nlp)
+    assert isinstance(again, list)
+    assert all(doc in docs for doc in again)
+    assert len(again) == 2
+    # Encoded by the pipeline that was given
+    ((_, score),) = docs[0]._.sbert_most_similar("A man is eating.")
+    assert score == pytest.approx(1)
 
 
 def test_restore_of_a_stream_without_an_end_is_lazy(nlp):

@@ -176,22 +176,24 @@ def test_options_are_checked(sbert, texts, write_texts, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("out*"))
 
 
-def test_vectors_that_are_not_finite(sbert, texts, write_texts, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("value", "dtype"), [(numpy.nan, "float32"), (1e6, "float16")])
+def test_vectors_that_are_not_finite(
+    sbert, texts, write_texts, tmp_path, monkeypatch, value, dtype
+):
     """Nor is one that is too large for the dtype made infinite."""
-    for value, dtype in ((numpy.nan, "float32"), (1e6, "float16")):
 
-        def broken(*args, value=value, **kwargs):
-            yield numpy.zeros((3, 16), dtype="float32"), 0
-            yield numpy.full((3, 16), value, dtype="float32"), 0
+    def broken(*args, **kwargs):
+        yield numpy.zeros((3, 16), dtype="float32"), 0
+        yield numpy.full((3, 16), value, dtype="float32"), 0
 
-        monkeypatch.setattr(file_encoding, "encode_windows", broken)
-        with pytest.raises(ValueError, match=f"vector of row 3 .from 0. is not finite in {dtype}"):
-            encode_file(
-                sbert,
-                write_texts("a.txt", texts),
-                tmp_path / "out.npy",
-                window=3,
-                dtype=dtype,
-                restart=True,
-            )
-        assert not (tmp_path / "out.npy").exists()
+    monkeypatch.setattr(file_encoding, "encode_windows", broken)
+    with pytest.raises(ValueError, match=f"vector of row 3 .from 0. is not finite in {dtype}"):
+        encode_file(
+            sbert,
+            write_texts("a.txt", texts),
+            tmp_path / "out.npy",
+            window=3,
+            dtype=dtype,
+            restart=True,
+        )
+    assert not (tmp_path / "out.npy").exists()

@@ -240,3 +240,13 @@ def test_table_without_gold(folder, monkeypatch):
         assert "(first, second)" in said("evaluate", "nlp", table, code=1)
     table.write_text("a,b,c\n" + "".join(f"a cat {i},a dog {i},a man eats {i}\n" for i in range(9)))
     assert "Accuracy of triplets" in said("evaluate", "nlp", table, "--members", "a,b,c")
+
+
+def test_scores_of_evaluate_are_in_one_column(folder):
+    """Also behind labels that are longer than wasabi's columns."""
+    rows = [("a", "b", "score"), ("the cat", "a dog", 1), ("he", "a cat", 0), ("food", "food", 1)]
+    (folder / "pairs.csv").write_text("".join(f"{a},{b},{score}\n" for a, b, score in rows))
+    lines = invoke("evaluate", "nlp", "pairs.csv").stdout.splitlines()
+    first = next(line for line in lines if line.startswith("Examples"))
+    longest = next(line for line in lines if line.startswith("Threshold of that accuracy"))
+    assert longest.rindex("x 100") < first.index("3") == len(longest) - len(longest.split()[-1])

@@ -209,18 +209,16 @@ def test_a_note_stands_where_training_data_touches(tmp_path):
     assert note.endswith("is not zero-shot.")
 
 
-def test_versions_and_device_are_noticed(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("part", "changed"), [("versions", {"torch": "0.1"}), ("device", "gpu")])
+def test_versions_and_device_are_noticed(tmp_path, monkeypatch, part, changed):
     write_benchmark(tmp_path)
     evaluate(tmp_path, cache=tmp_path / "cache")
-    for part, changed in (("versions", {"torch": "0.1"}), ("device", "gpu")):
-        for module in ("suite", "encoders"):
-            monkeypatch.setattr(
-                f"spacy_sbert.evaluation.{module}.{part}", lambda value=changed: value
-            )
-        source = HashedSource()
-        results = evaluate(tmp_path, source, cache=tmp_path / "cache")
-        assert not results["tasks"]["STSb-dev"]["reused"]
-        assert len(source.seen) == 12
+    for module in ("suite", "encoders"):
+        monkeypatch.setattr(f"spacy_sbert.evaluation.{module}.{part}", lambda: changed)
+    source = HashedSource()
+    results = evaluate(tmp_path, source, cache=tmp_path / "cache")
+    assert not results["tasks"]["STSb-dev"]["reused"]
+    assert len(source.seen) == 12
 
 
 def test_a_constant_prediction_is_undefined(tmp_path):

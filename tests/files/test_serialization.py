@@ -9,9 +9,9 @@ import pytest
 import srsly
 from pydantic import BaseModel
 
-from spacy_sbert.files.serialization import (
+from spacy_sbert.files.checksum import (
     MARK,
-    _CorruptedState,
+    CorruptedState,
     add_checksum,
     checksummed_json,
     digest_of_parts,
@@ -82,9 +82,9 @@ def test_every_flip_and_every_cut():
     sealed = add_checksum(STATE)
     for at in range(len(sealed)):
         for bit in range(8):
-            with pytest.raises(_CorruptedState):
+            with pytest.raises(CorruptedState):
                 verify_checksum(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
-        with pytest.raises(_CorruptedState):
+        with pytest.raises(CorruptedState):
             # Also of nothing
             verify_checksum(sealed[:at])
 

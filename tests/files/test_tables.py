@@ -62,24 +62,22 @@ def test_columns_of_text_files(tmp_path):
     )
 
 
-def test_blank_lines(tmp_path):
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_blank_lines(tmp_path, delimiter):
     path = tmp_path / "a.txt"
-    for delimiter in (",", "\t"):
-        path.write_text("a\n\nb\n \n")
-        every = [(1, ["a"]), (2, [""]), (3, ["b"]), (4, [" "])]
-        assert list(read_delimited(path, delimiter=delimiter)) == [(1, ["a"]), (3, ["b"])]
-        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
-        path.write_text(f"a{delimiter}c\n\nb{delimiter}d\n \n{delimiter}\n")
-        every = [(1, ["a", "c"]), (3, ["b", "d"]), (5, ["", ""])]
-        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
-        assert list(read_delimited(path, delimiter=delimiter)) == every[:2]
-        path.write_text("\n \na\n\nb\n")
-        header = [(3, ["a"]), (4, [""]), (5, ["b"])]
-        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == header
-        every = [(1, [""]), (2, [" "]), *header]
-        assert (
-            list(read_delimited(path, delimiter=delimiter, keep_blank=True, header=False)) == every
-        )
+    path.write_text("a\n\nb\n \n")
+    every = [(1, ["a"]), (2, [""]), (3, ["b"]), (4, [" "])]
+    assert list(read_delimited(path, delimiter=delimiter)) == [(1, ["a"]), (3, ["b"])]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
+    path.write_text(f"a{delimiter}c\n\nb{delimiter}d\n \n{delimiter}\n")
+    every = [(1, ["a", "c"]), (3, ["b", "d"]), (5, ["", ""])]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
+    assert list(read_delimited(path, delimiter=delimiter)) == every[:2]
+    path.write_text("\n \na\n\nb\n")
+    header = [(3, ["a"]), (4, [""]), (5, ["b"])]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == header
+    every = [(1, [""]), (2, [" "]), *header]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True, header=False)) == every
 
 
 # Rows with a blank line before, among and behind them

@@ -46,10 +46,10 @@ def test_value_is_the_weighted_sum():
         (CachedMultipleNegativesRankingLoss, [list("abcde"), list("fghij")]),
     ],
 )
-def test_gradients_of_widths(inner, gold):
-    for weights in (None, WEIGHTS):
-        loss = MatryoshkaLoss(inner(), DIMS, weights).initialize(X=(MEMBERS, gold))
-        check_gradients(loss, MEMBERS, gold)
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_gradients_of_widths(inner, gold, weights):
+    loss = MatryoshkaLoss(inner(), DIMS, weights).initialize(X=(MEMBERS, gold))
+    check_gradients(loss, MEMBERS, gold)
 
 
 def test_agrees_with_sentence_transformers():

@@ -9,7 +9,7 @@ import torch
 from helpers.made_views import make_views, unit
 from scipy import linalg
 
-from spacy_sbert.files.serialization import add_checksum
+from spacy_sbert.files.checksum import add_checksum
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, Moments
 from spacy_sbert.meta.methods import (
     LAYERS,

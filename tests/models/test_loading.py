@@ -137,12 +137,12 @@ def test_wrong_types_are_named(folder, name, content, expected):
 @pytest.mark.parametrize(
     "name", ["tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"]
 )
-def test_a_cut_file_is_named(folder, name):
+@pytest.mark.parametrize("cut", [0, 0.9])
+def test_a_cut_file_is_named(folder, name, cut):
     content = (folder / name).read_bytes()
-    for cut in (0, 0.9):
-        (folder / name).write_bytes(content[: int(len(content) * cut)])
-        with pytest.raises(ValueError, match=name):
-            encode(folder)
+    (folder / name).write_bytes(content[: int(len(content) * cut)])
+    with pytest.raises(ValueError, match=name):
+        encode(folder)
 
 
 def of_sentencepiece(folder):
@@ -327,11 +327,11 @@ def test_weights_that_are_not_finite(folder):
         encode(folder)
 
 
-def test_types_that_a_class_takes_beside_that_of_its_default(folder):
+@pytest.mark.parametrize("settings", [{"hidden_dropout_prob": 0}, {"classifier_dropout": 0.5}])
+def test_types_that_a_class_takes_beside_that_of_its_default(folder, settings):
     expected = encode(folder)
-    for settings in ({"hidden_dropout_prob": 0}, {"classifier_dropout": 0.5}):
-        change_json(folder / "config.json", **settings)
-        assert numpy.allclose(encode(folder), expected, atol=1e-6)
+    change_json(folder / "config.json", **settings)
+    assert numpy.allclose(encode(folder), expected, atol=1e-6)
 
 
 def test_another_precision_is_no_setting_of_transformers(folder):

@@ -135,36 +135,36 @@ MODELS = {16: {}, 32: {"pooling": "cls+mean"}, 7: {"dense": DENSE, "truncate_dim
 
 @pytest.mark.parametrize("width", MODELS)
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
-def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, encoder, width):
+@pytest.mark.parametrize("first", ["", "A man."])
+def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(
+    make_nlp, encoder, width, first
+):
     def truncated(n):
         # In which nlp.pipe puts more
         return {"component_cfg": {"sbert": {"truncate_dim": n}}}
 
-    for first in ("", "A man."):
-        # So that the first Doc is the first of all
-        nlp = make_nlp(encoder, model=MODELS[width])
-        if width == 7 and encoder == "shared":
-            nlp.get_pipe("sbert").model.get_ref("pooling").dense.initialize()
-        elif width == 7:
-            nlp.initialize()
-        for settings, expected in ((truncated(3), 3), ({}, width)):
-            docs = [
-                nlp(first, **settings),
-                *nlp.pipe(["", TEXT, "   ", "The cat sat."], **settings),
-            ]
-            assert {doc.vector.shape[0] for doc in docs} | {
-                doc._.sbert_vector.shape[0] for doc in docs
-            } == {expected}
-            assert not any(
-                doc.has_vector or doc.vector.any() for doc in docs if not doc.text.strip()
-            )
-        before = nlp.get_pipe("sbert").to_bytes()
-        nlp("", **truncated(3))
-        for text in ("", "A man."):
-            with pytest.raises(ValueError, match="33 dimensions: they have"):
-                nlp(text, **truncated(33))
-        assert nlp.get_pipe("sbert").to_bytes() == before
-        assert nlp("").vector.shape == (width,)
+    # So that the first Doc is the first of all
+    nlp = make_nlp(encoder, model=MODELS[width])
+    if width == 7 and encoder == "shared":
+        nlp.get_pipe("sbert").model.get_ref("pooling").dense.initialize()
+    elif width == 7:
+        nlp.initialize()
+    for settings, expected in ((truncated(3), 3), ({}, width)):
+        docs = [
+            nlp(first, **settings),
+            *nlp.pipe(["", TEXT, "   ", "The cat sat."], **settings),
+        ]
+        assert {doc.vector.shape[0] for doc in docs} | {
+            doc._.sbert_vector.shape[0] for doc in docs
+        } == {expected}
+        assert not any(doc.has_vector or doc.vector.any() for doc in docs if not doc.text.strip())
+    before = nlp.get_pipe("sbert").to_bytes()
+    nlp("", **truncated(3))
+    for text in ("", "A man."):
+        with pytest.raises(ValueError, match="33 dimensions: they have"):
+            nlp(text, **truncated(33))
+    assert nlp.get_pipe("sbert").to_bytes() == before
+    assert nlp("").vector.shape == (width,)
 
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
@@ -265,22 +265,20 @@ SENTENCES += SENTENCES[:1]
     + [pytest.param(one, {}, marks=pytest.mark.slow) for one in OTHERS]
     + [pytest.param("shared", {"transformer": {"overflow": "windows"}}, marks=pytest.mark.slow)],
 )
-def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
+@pytest.mark.parametrize("batch_size", [1, 3, 1000])
+def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings, batch_size):
     nlp = make_nlp(encoder, **settings)
     alone = [nlp(text) for text in SENTENCES]
-    for batch_size in (1, 3, 1000):
-        for doc, expected in zip(nlp.pipe(SENTENCES, batch_size=batch_size), alone, strict=True):
-            assert numpy.allclose(doc.vector, expected.vector, rtol=0, atol=1e-6)
-            for given, token in zip(doc, expected, strict=True):
-                assert given.has_vector == token.has_vector
-                # curated-transformers computes padded batches: with AVX2 alone, numbers up to 2
-                # differ by 1.1e-6.
-                size = (
-                    max(1.0, float(abs(token.vector).max(initial=0)))
-                    if encoder == "curated"
-                    else 1.0
-                )
-                assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6 * size)
+    for doc, expected in zip(nlp.pipe(SENTENCES, batch_size=batch_size), alone, strict=True):
+        assert numpy.allclose(doc.vector, expected.vector, rtol=0, atol=1e-6)
+        for given, token in zip(doc, expected, strict=True):
+            assert given.has_vector == token.has_vector
+            # curated-transformers computes padded batches: with AVX2 alone, numbers up to 2
+            # differ by 1.1e-6.
+            size = (
+                max(1.0, float(abs(token.vector).max(initial=0))) if encoder == "curated" else 1.0
+            )
+            assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6 * size)
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)

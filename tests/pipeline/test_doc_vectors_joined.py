@@ -69,22 +69,18 @@ def test_whole_docs_answer(nlp):
     )
 
 
-def test_rows_of_a_doc_that_was_cut(make_nlp):
+@pytest.mark.parametrize("unit", ["sent", "doc+sent"])
+def test_rows_of_a_doc_that_was_cut(make_nlp, unit):
     """It is one text: the rows that it consists of, if they were rows, or else itself."""
-    for unit in ("sent", "doc+sent"):
-        nlp = make_nlp(unit=unit)
-        doc = nlp(TEXT)
-        for sentence in doc.sents:
-            part = sentence.as_doc(copy_user_data=True)
-            assert numpy.array_equal(part.vector, sentence.vector)
-            assert [tuple(row) for row in find(part).rows()[0].tolist()] == [
-                (0, len(sentence.text))
-            ]
-        part = cut(doc, 3, 9)
-        assert numpy.array_equal(part.vector, doc[3:9].vector)
-        assert [tuple(row) for row in find(part).rows()[0].tolist()] == [
-            (0, len(part.text.rstrip()))
-        ]
+    nlp = make_nlp(unit=unit)
+    doc = nlp(TEXT)
+    for sentence in doc.sents:
+        part = sentence.as_doc(copy_user_data=True)
+        assert numpy.array_equal(part.vector, sentence.vector)
+        assert [tuple(row) for row in find(part).rows()[0].tolist()] == [(0, len(sentence.text))]
+    part = cut(doc, 3, 9)
+    assert numpy.array_equal(part.vector, doc[3:9].vector)
+    assert [tuple(row) for row in find(part).rows()[0].tolist()] == [(0, len(part.text.rstrip()))]
 
 
 def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):

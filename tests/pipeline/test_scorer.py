@@ -109,69 +109,69 @@ def test_similarities_that_differ_by_rounding_are_alike(make_nlp, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_threshold_scores_of_every_threshold(dtype):
+@pytest.mark.parametrize("n", [2, 3, 5, 40, 200])
+def test_threshold_scores_of_every_threshold(dtype, n):
     """They are those of the threshold that scikit-learn's measures choose among all."""
     metrics = pytest.importorskip("sklearn.metrics")
     rng = numpy.random.default_rng(0)
-    for n in (2, 3, 5, 40, 200):
-        # Equal scores are one step
-        for steps in (1, 3, n):
-            scores = (rng.integers(0, steps, n) / 7).astype(dtype)
-            relevant = (numpy.arange(n) % 2).astype(float)
-            rng.shuffle(relevant)
-            found = threshold_scores(scores, relevant)
-            cuts = [numpy.inf, *numpy.unique(scores)]
-            f1 = [metrics.f1_score(relevant, scores >= cut, zero_division=0) for cut in cuts]
-            assert found["pair_acc"] == pytest.approx(
-                max(numpy.mean((scores >= c) == relevant) for c in cuts), abs=1e-12
+    # Equal scores are one step
+    for steps in (1, 3, n):
+        scores = (rng.integers(0, steps, n) / 7).astype(dtype)
+        relevant = (numpy.arange(n) % 2).astype(float)
+        rng.shuffle(relevant)
+        found = threshold_scores(scores, relevant)
+        cuts = [numpy.inf, *numpy.unique(scores)]
+        f1 = [metrics.f1_score(relevant, scores >= cut, zero_division=0) for cut in cuts]
+        assert found["pair_acc"] == pytest.approx(
+            max(numpy.mean((scores >= c) == relevant) for c in cuts), abs=1e-12
+        )
+        assert found["pair_f1"] == pytest.approx(max(f1), abs=1e-12)
+        at = numpy.mean((scores >= numpy.array(found["pair_acc_threshold"], dtype)) == relevant)
+        assert at == pytest.approx(found["pair_acc"], abs=1e-12)
+        chosen = scores >= numpy.array(found["pair_f1_threshold"], dtype)
+        for name, measure in (
+            ("f1", "f1_score"),
+            ("precision", "precision_score"),
+            ("recall", "recall_score"),
+        ):
+            assert found[f"pair_{name}"] == pytest.approx(
+                getattr(metrics, measure)(relevant, chosen), abs=1e-12
             )
-            assert found["pair_f1"] == pytest.approx(max(f1), abs=1e-12)
-            at = numpy.mean((scores >= numpy.array(found["pair_acc_threshold"], dtype)) == relevant)
-            assert at == pytest.approx(found["pair_acc"], abs=1e-12)
-            chosen = scores >= numpy.array(found["pair_f1_threshold"], dtype)
-            for name, measure in (
-                ("f1", "f1_score"),
-                ("precision", "precision_score"),
-                ("recall", "recall_score"),
-            ):
-                assert found[f"pair_{name}"] == pytest.approx(
-                    getattr(metrics, measure)(relevant, chosen), abs=1e-12
-                )
-            assert found["pair_mcc"] == pytest.approx(
-                metrics.matthews_corrcoef(relevant, chosen), abs=1e-12
-            )
+        assert found["pair_mcc"] == pytest.approx(
+            metrics.matthews_corrcoef(relevant, chosen), abs=1e-12
+        )
 
 
-def test_threshold_scores_equal_sentence_transformers():
+@pytest.mark.parametrize("n", [3, 7, 300])
+def test_threshold_scores_equal_sentence_transformers(n):
     module = pytest.importorskip("sentence_transformers.sentence_transformer.evaluation")
     evaluator = module.BinaryClassificationEvaluator
     rng = numpy.random.default_rng(0)
     # before, equal scores count one by one
     has_steps = Version(version("sentence-transformers")) >= Version("6.2")
-    for n in (3, 7, 300):
-        scores = (rng.integers(0, n, n) if has_steps else rng.permutation(n)).astype("float32") / 7
-        relevant = (scores + rng.normal(size=n) > n / 14).astype(float)
-        best, worst = numpy.argsort(scores)[[-1, 0]]
-        relevant[best], relevant[worst] = 1.0, 0.0
-        accuracy = evaluator.find_best_acc_and_threshold(scores, relevant, True)
-        f1 = evaluator.find_best_f1_and_threshold(scores, relevant, True)
-        found = threshold_scores(scores, relevant)
-        ours = [
-            found[f"pair_{name}"]
-            for name in ("acc", "acc_threshold", "f1", "precision", "recall", "f1_threshold")
-        ]
-        assert ours == pytest.approx([float(value) for value in (*accuracy, *f1)], abs=1e-9)
+    scores = (rng.integers(0, n, n) if has_steps else rng.permutation(n)).astype("float32") / 7
+    relevant = (scores + rng.normal(size=n) > n / 14).astype(float)
+    best, worst = numpy.argsort(scores)[[-1, 0]]
+    relevant[best], relevant[worst] = 1.0, 0.0
+    accuracy = evaluator.find_best_acc_and_threshold(scores, relevant, True)
+    f1 = evaluator.find_best_f1_and_threshold(scores, relevant, True)
+    found = threshold_scores(scores, relevant)
+    ours = [
+        found[f"pair_{name}"]
+        for name in ("acc", "acc_threshold", "f1", "precision", "recall", "f1_threshold")
+    ]
+    assert ours == pytest.approx([float(value) for value in (*accuracy, *f1)], abs=1e-9)
 
 
-def test_average_precision_equals_scikit_learn():
+@pytest.mark.parametrize("n", [2, 5, 300])
+def test_average_precision_equals_scikit_learn(n):
     metrics = pytest.importorskip("sklearn.metrics")
     rng = numpy.random.default_rng(0)
-    for n in (2, 5, 300):
-        scores = rng.integers(0, max(3, n // 4), n) / 7
-        relevant = rng.integers(0, 2, n).astype(float)
-        relevant[0] = 1.0
-        expected = metrics.average_precision_score(relevant, scores)
-        assert _average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
+    scores = rng.integers(0, max(3, n // 4), n) / 7
+    relevant = rng.integers(0, 2, n).astype(float)
+    relevant[0] = 1.0
+    expected = metrics.average_precision_score(relevant, scores)
+    assert _average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
 
 
 def test_measure_of_each_kind_of_example(make_nlp):

@@ -332,16 +332,19 @@ def test_text_without_tokens(write):
         list(PairCorpus(write("a.txt", "a", "x"), format="text")(nlp))
 
 
-def test_settings_that_do_not_fit():
-    for settings, message in (
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"format": "excel"}, "'excel'"),
         ({"format": "nli", "members": ["a"]}, "'nli'"),
         ({"format": "sts", "max_score": 5.0, "header": False}, "max_score, header"),
         ({"format": "auto", "score": "s"}, "'sts'"),
         ({"members": ["a"], "min_score": 1.0}, "min_score"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            PairCorpus("a.tsv", **settings)
+    ],
+)
+def test_settings_that_do_not_fit(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PairCorpus("a.tsv", **settings)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from helpers.writers import TEXTS, run_suite
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
-from spacy_sbert.files.serialization import checksummed_json
+from spacy_sbert.files.checksum import checksummed_json
 from spacy_sbert.files.tables import read_table
 from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.fit import _VectorCache

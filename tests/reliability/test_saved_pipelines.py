@@ -14,7 +14,7 @@ import srsly
 from helpers.counted_cases import damages, judge, parts
 from helpers.pipelines import INSTALLED, one_pipe, shim_of, write_modules
 
-from spacy_sbert.files.serialization import MARK
+from spacy_sbert.files.checksum import MARK
 
 TEXT = "A man is eating food. He cannot go."
 PAIR = ("the cat sat", "the dog ran fast")

@@ -437,16 +437,19 @@ def test_prompts(make_reranker, make_classifier):
         reranker.score_pairs(SHORT, prompt_name="query", prompt="x")
 
 
-def test_modules_of_a_cross_encoder(make_reranker, make_classifier):
-    folder = make_classifier(1)
-    change_json(folder / "config_sentence_transformers.json", model_type="CrossEncoder")
-    for kind, expected in (
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
         ("LogitScore", "LogitScore, which is unknown here"),
         ("Dense", "modules Transformer, Dense"),
-    ):
-        write_modules(folder, ("Transformer", ""), (kind, "1"))
-        with pytest.raises(ValueError, match=expected):
-            find_reranker(make_reranker(folder)).score_pairs(SHORT)
+    ],
+)
+def test_modules_of_a_cross_encoder(make_reranker, make_classifier, kind, expected):
+    folder = make_classifier(1)
+    change_json(folder / "config_sentence_transformers.json", model_type="CrossEncoder")
+    write_modules(folder, ("Transformer", ""), (kind, "1"))
+    with pytest.raises(ValueError, match=expected):
+        find_reranker(make_reranker(folder)).score_pairs(SHORT)
 
 
 def test_foreign_activations_are_not_run(make_reranker, make_classifier):

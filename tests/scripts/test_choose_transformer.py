@@ -54,10 +54,10 @@ def test_shipped_configs(choose, file):
     assert of_text(chosen) == config
 
 
-def test_configs_that_share_no_transformer_stay(choose):
-    for name in ("word_average", "reranker", "distillation_static"):
-        file = ROOT / "configs" / f"{name}.cfg"
-        assert choose(file, THEIRS) == file.read_text(encoding="utf8")
+@pytest.mark.parametrize("name", ["word_average", "reranker", "distillation_static"])
+def test_configs_that_share_no_transformer_stay(choose, name):
+    file = ROOT / "configs" / f"{name}.cfg"
+    assert choose(file, THEIRS) == file.read_text(encoding="utf8")
 
 
 def changed(tmp_path, path, value, name="joint"):

@@ -133,11 +133,11 @@ def schedule(corpus, epochs, max_steps, batcher=None, **settings):
     ("epochs", "max_steps", "total"),
     [(1, 0, 25), (4, 0, 100), (1, 7, 7), (1, 26, 25), (0, 7, 7), (-1, 30, 30), (3, 75, 75)],
 )
-def test_the_smaller_of_epochs_and_steps(table, epochs, max_steps, total):
+@pytest.mark.parametrize("settings", [{}, {"warmup": 0.5}, {"start_step": 3}])
+def test_the_smaller_of_epochs_and_steps(table, epochs, max_steps, total, settings):
     corpus = PairCorpus(table(100), **COLUMNS)
-    for settings in ({}, {"warmup": 0.5}, {"start_step": 3}):
-        found = schedule(corpus, epochs, max_steps, **settings)
-        assert list(islice(found, 110)) == list(islice(linear_warmup(1.0, total, **settings), 110))
+    found = schedule(corpus, epochs, max_steps, **settings)
+    assert list(islice(found, 110)) == list(islice(linear_warmup(1.0, total, **settings), 110))
 
 
 def test_given_steps_need_no_corpus():

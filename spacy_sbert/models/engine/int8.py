@@ -1,6 +1,5 @@
 """int8 inference: calibration and quantized linear layers."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from ...errors import Errors
+from ...files.checksum import digest_of_bytes
 from ..loading import Network
 from ..private_attributes import Int8Product, Linear, int8_product, linear
 from ..tokenization import TokenizedBatch
@@ -67,7 +67,7 @@ class Calibration:
 
     def digest(self) -> str:
         """Return the SHA-256 of it."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
+        return digest_of_bytes(self.to_bytes())
 
 
 def read_calibration(path: Path, model: Network) -> Calibration:

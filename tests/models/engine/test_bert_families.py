@@ -127,17 +127,20 @@ def test_the_class_reads_all_others(change, tmp_path, tiny_bert):
     assert read(folder) is None
 
 
-def test_the_class_is_there_for_settings(tiny_bert):
-    assert read(tiny_bert, hidden_dropout_prob=0.3) is None
-    assert read(tiny_bert, trust=True) is None
-    for settings in (
+@pytest.mark.parametrize(
+    "settings",
+    [
         {"frozen": ["embeddings"]},
         {"gradient_checkpointing": True},
         {"precision": "reference"},
-    ):
-        shim = TransformerShim(str(tiny_bert), TransformerConfig(**settings))
-        shim.load()
-        assert type(shim.weights) is transformers.BertModel
+    ],
+)
+def test_the_class_is_there_for_settings(tiny_bert, settings):
+    assert read(tiny_bert, hidden_dropout_prob=0.3) is None
+    assert read(tiny_bert, trust=True) is None
+    shim = TransformerShim(str(tiny_bert), TransformerConfig(**settings))
+    shim.load()
+    assert type(shim.weights) is transformers.BertModel
 
 
 def test_saved_pipelines_need_no_network_and_stay_the_same(tiny_bert, tmp_path):

@@ -139,14 +139,16 @@ def test_near_the_model(name, dtype):
     assert lowest_cosine(encoder, PackedBert(model, torch.float32)) > 0.97
 
 
-def test_elsewhere_it_is_auto(monkeypatch):
-    for has_product, has_amx in ((True, False), (True, True), (False, False), (False, True)):
-        monkeypatch.setattr(torch_backend, "has_int8_product", lambda has=has_product: has)
-        monkeypatch.setattr(torch_backend, "uses_amx", lambda has=has_amx: has)
-        is_quick = has_product and not has_amx
-        assert resolve_precision("int8", "cpu") == (
-            "int8" if is_quick else resolve_precision("auto", "cpu")
-        )
+@pytest.mark.parametrize(
+    ("has_product", "has_amx"), [(True, False), (True, True), (False, False), (False, True)]
+)
+def test_elsewhere_it_is_auto(monkeypatch, has_product, has_amx):
+    monkeypatch.setattr(torch_backend, "has_int8_product", lambda: has_product)
+    monkeypatch.setattr(torch_backend, "uses_amx", lambda: has_amx)
+    is_quick = has_product and not has_amx
+    assert resolve_precision("int8", "cpu") == (
+        "int8" if is_quick else resolve_precision("auto", "cpu")
+    )
 
 
 @needs_int8
