@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ..errors import Errors, import_extra
 from ..files.manifest import Manifest
-from ..files.tables import TABLES, TEXT
+from ..files.tables import TABLES, TEXT_SUFFIX
 from ..files.text_lines import format_suffix
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RemoteFolder:
         RAISES (ValueError): if there is no such folder, no shard in it, or a file of an unknown
             format.
         """
-        known = ", ".join((*TABLES, TEXT))
+        known = ", ".join((*TABLES, TEXT_SUFFIX))
         files = self.open()
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 (an extra)
 
@@ -112,7 +112,7 @@ class RemoteFolder:
             if info.type != FileType.File or _is_hidden(path):
                 continue
             suffix = format_suffix(path)
-            if suffix not in (*TABLES, TEXT):
+            if suffix not in (*TABLES, TEXT_SUFFIX):
                 raise ValueError(
                     f"{self.name}/{path} is no file of texts: expected names that end in one of "
                     f"{known}, all but .parquet also .gz. Move it away, or begin its name with a "
