@@ -603,6 +603,11 @@ class TransformerShim(PyTorchShim):
         if getattr(network.config, "attention_type", None) == loading.SPARSE:
             warn(Warnings.SPARSE_ATTENTION.format(name=name))
             return self.precision == REFERENCE and has_mask
+        rope = loading.rope_by_length(network, limit)
+        if rope and not (self.precision == REFERENCE and has_mask):
+            self._warn_of_padding(name, f"rope_type = {rope}", has_reference=has_mask)
+            network.register_forward_pre_hook(loading.reset_rope)
+            return False
         if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(
             network, tokenizer, limit
         ):
