@@ -38,7 +38,7 @@ from ..models.encoded_docs import (
 )
 from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in, install_extensions
+from ..pipeline._common import InPipeline, check_extensions, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_pairs
@@ -113,6 +113,7 @@ class SentenceMeta(Pipe):
         self._static = StaticVectorsWatch()
         # The fingerprint with which _check_members was called
         self._checked_members = ""
+        check_extensions(name)
         install_extensions(name)
 
     def __repr__(self) -> str:

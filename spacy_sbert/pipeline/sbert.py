@@ -54,7 +54,14 @@ from ..validation import (
     validated,
 )
 from . import doc_vectors, listeners
-from ._common import InPipeline, PredictOptions, find_in, install_extensions, whole_update
+from ._common import (
+    InPipeline,
+    PredictOptions,
+    check_extensions,
+    find_in,
+    install_extensions,
+    whole_update,
+)
 from .records import make_records
 
 if TYPE_CHECKING:
@@ -145,6 +152,7 @@ class SentenceBert(ChecksummedPipe):
         # Layers of losses that got a gradient since the last update
         self._learned: set[int] = set()
         self._fingerprint = Fingerprint()
+        check_extensions(name)
         install_extensions(name)
 
     def __repr__(self) -> str:
