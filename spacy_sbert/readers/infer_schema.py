@@ -101,6 +101,8 @@ _PAIRS = {
     question-context question-sentence source-target src-tgt sentence-paraphrase text-paraphrase original-paraphrase
     prompt-response instruction-response context-response claim-evidence x-y sent0-sent1""".split()  # noqa: SIM905
 }
+# Words that end as the names of ids do, and may be the gold
+_WORDS_IN_ID = ("valid", "paid", "void", "hybrid", "solid", "fluid")
 # Neither texts nor gold, as names that end in "id".
 _OTHERS = {"index", "idx", "split", "fold", "year", "date", "genre", "source", "url"}
 
@@ -108,8 +110,9 @@ _OTHERS = {"index", "idx", "split", "fold", "year", "date", "genre", "source", "
 _NOT_GIVEN = frozenset(
     ("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n")
 )
-# Beside numbers only: beside words it is a class
+# Beside numbers, True and False only: beside other words it is a class
 _NONE = "none"
+_TRUTHS = {"true", "false"}
 # Different values of a column of gold that are counted
 _MANY = 1000
 
@@ -351,6 +354,10 @@ def _key(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.lower())
 
 
+def _is_id(key: str) -> bool:
+    return key.endswith("id") and not key.endswith(_WORDS_IN_ID)
+
+
 def text_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of a triplet, a pair or a single text, by their names without that of the gold."""
     keys = {_key(name): name for name in names}
@@ -401,7 +408,7 @@ def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str
             raise _UnclearColumns(f"{', '.join(found)} may each be the gold")
         if found:
             return found[0]
-    unknown = [name for name, key in keys.items() if not (key in _OTHERS or key.endswith("id"))]
+    unknown = [name for name, key in keys.items() if not (key in _OTHERS or _is_id(key))]
     if unknown and not is_given:
         raise _UnclearColumns(f"{', '.join(unknown)} may be the gold, or nothing that is read")
     return None
@@ -491,20 +498,21 @@ class _GoldCells:
         """The values that mark rows without a label, if two other values are left: "-", "NA" and the like, and "".
 
         -1 is one of them beside words or three classes from 0 on, as SNLI and its copies have it,
-        and None beside numbers.
+        and None beside numbers, True and False.
         """
         marks = {value for value in self.values if value and value.lower() in _NOT_GIVEN}
         others = self.values.keys() - marks - {""}
         none = {value for value in others if value.lower() == _NONE}
         minus = {value for value in others if as_number(value) == -1}
         numbers = [as_number(value) for value in others - none - minus]
-        if any(map(math.isnan, numbers)):
+        are_classes = len(set(numbers)) > 2 and all(
+            number >= 0 and number % 1 == 0 for number in numbers
+        )
+        if are_classes or any(map(math.isnan, numbers)):
             marks |= minus
-        else:
-            are_classes = len(set(numbers)) > 2 and all(
-                number >= 0 and number % 1 == 0 for number in numbers
-            )
-            marks |= none | (minus if are_classes else set())
+        words = {value.lower() for value in others - none if math.isnan(as_number(value))}
+        if words <= _TRUTHS:
+            marks |= none
         marks = marks if len(others - marks) > 1 else set()
         return (*sorted(marks), *([""] if "" in self.values else []))
 
