@@ -29,7 +29,7 @@ from .engine.packed_bert import PackedBert
 from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
 from .loading import Network, Tokenizer, takes_token_types
-from .resolve import resolve
+from .resolve import current_folder, resolve
 from .sbert_config import (
     INT8,
     MODULES_FILE,
@@ -167,6 +167,8 @@ class TransformerShim(PyTorchShim):
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.name, self.options = name, options
+        # In which a relative name is looked for, wherever the program is when it is loaded
+        self.base = current_folder()
         self.max_batch_items, self.mini_batch_size = max_batch_items, options.mini_batch_size
         on_device = resolve_precision(options.precision, get_torch_default_device().type)
         self.precision = (
@@ -241,7 +243,7 @@ class TransformerShim(PyTorchShim):
         if self.settings is None:
             with LOADING, undisturbed():
                 if self.settings is None:
-                    folder = resolve(self.name)
+                    folder = resolve(self.name, self.base)
                     is_plain = not (folder / MODULES_FILE).is_file()
                     settings = read_settings(folder, self.name, self._model_type)
                     self._load_folder(transformer_folder(folder), settings, is_plain=is_plain)

@@ -19,7 +19,7 @@ from ..errors import Errors, Warnings, warn
 from ..validation import ConfiguredModel
 from .engine.concurrency import prepare_forks
 from .loading import Source, load_tokenizer
-from .resolve import check_safetensors, resolve
+from .resolve import check_safetensors, current_folder, resolve
 from .sbert_config import (
     SentenceTransformersConfig,
     read_settings,
@@ -133,6 +133,8 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
             attrs=attrs,
         )
         self.source = name
+        # In which a relative name is looked for, wherever the program is when it is read
+        self.base = current_folder()
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()
 
@@ -161,7 +163,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         """
         if self.attrs["tokenizer"]:
             return
-        folder = resolve(self.source)
+        folder = resolve(self.source, self.base)
         module, settings = static_module(folder), read_settings(folder, self.source)
         if module is not None:
             self.set_table(*read_static(module, settings))

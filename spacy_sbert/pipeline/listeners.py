@@ -220,12 +220,12 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         table = find_static_embedding(self)
         if table is not None:
             if not table.attrs["tokenizer"]:
-                check_name(table.source)
+                check_name(table.source, table.base)
             return text_encoders.StaticTextEncoder(table, self.pooling, settings)
         if not encodes_whole_docs(self):
             transformer = find_transformer(name, self)
             if not transformer.shim.is_loaded:
-                check_name(transformer.shim.name)
+                check_name(transformer.shim.name, transformer.shim.base)
             return text_encoders.TransformerTextEncoder(transformer, self.pooling, settings)
         encoder = _find_token_encoder(self)
         listener = next(iter(find_listeners(self)), None) if encoder is None else encoder.listener
