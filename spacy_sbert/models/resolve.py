@@ -173,8 +173,8 @@ def find_card(name: str) -> Path | None:
 
 def find_local(name: str, base: Path | None = None) -> Path | None:
     """Return the folder of an encoder on this machine; None if it is not here. base: see resolve."""
-    if name and (folder := _folder(name, base)).is_dir():
-        return _check_folder(folder)
+    if name and (local := _folder(name, base)).is_dir():
+        return _check_folder(local)
     return next(
         (folder for full in _full_names(name) if (folder := _in_cache(full) or _in_package(full))),
         None,

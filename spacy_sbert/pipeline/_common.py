@@ -115,6 +115,23 @@ def install_extensions(pipe: str = "sbert") -> None:
             kind.set_extension(name, **function)
 
 
+class ExtensionNames:
+    """The name under which a pipe has its extension attributes; it may be renamed."""
+
+    def __init__(self) -> None:
+        self._checked = ""
+
+    def install(self, pipe: str) -> None:
+        """Register the attributes of a pipe, see install_extensions.
+
+        RAISES (ValueError): if other code had registered one of them when the pipe got its name.
+        """
+        if pipe != self._checked:
+            check_extensions(pipe)
+            self._checked = pipe
+        install_extensions(pipe)
+
+
 def check_extensions(pipe: str) -> None:
     """Check that no other code has registered an extension attribute of a pipe.
 

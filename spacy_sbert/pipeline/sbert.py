@@ -55,11 +55,10 @@ from ..validation import (
 )
 from . import doc_vectors, listeners
 from ._common import (
+    ExtensionNames,
     InPipeline,
     PredictOptions,
-    check_extensions,
     find_in,
-    install_extensions,
     whole_update,
 )
 from .records import make_records
@@ -152,8 +151,8 @@ class SentenceBert(ChecksummedPipe):
         # Layers of losses that got a gradient since the last update
         self._learned: set[int] = set()
         self._fingerprint = Fingerprint()
-        check_extensions(name)
-        install_extensions(name)
+        self._extensions = ExtensionNames()
+        self._extensions.install(name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}': {self.model.describe()})"
@@ -247,7 +246,7 @@ class SentenceBert(ChecksummedPipe):
         docs, nlp = list(docs), self._in_pipeline.nlp
         self.model.check_surroundings(self.name)
         # The pipe may have been renamed
-        install_extensions(self.name)
+        self._extensions.install(self.name)
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:

@@ -21,8 +21,14 @@ def test_attributes_of_other_code_are_refused(make_nlp, kind, attribute, registe
     nlp.add_pipe("sbert", name="second")
     try:
         for factory, config in FACTORIES.items():
-            with pytest.raises(ValueError, match=f"_.own_{attribute} of the pipe 'own' is"):
+            expected = f"_.own_{attribute} of the pipe 'own' is"
+            with pytest.raises(ValueError, match=expected):
                 nlp.add_pipe(factory, name="own", config=config)
+            nlp.add_pipe(factory, name="other", config=config)
+            nlp.rename_pipe("other", "own")
+            with pytest.raises(ValueError, match=expected):
+                nlp("a cat")
+            nlp.remove_pipe("own")
     finally:
         kind.remove_extension(f"own_{attribute}")
 
