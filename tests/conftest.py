@@ -2,11 +2,14 @@
 extra installs.
 """
 
+import importlib
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 # No test needs the network
@@ -19,6 +22,7 @@ import torch
 from helpers.pipelines import (
     CNN,
     MAX_LENGTH,
+    ROOT,
     SHARING,
     TOK2VEC_LISTENER,
     TOKENS,
@@ -150,6 +154,18 @@ def other_bert(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="session")
+def narrow_bert(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another BERT, width 8."""
+    folder = tmp_path_factory.mktemp("narrow")
+    BertModel(
+        BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)
+    ).save_pretrained(folder)
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tiny_bert / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
     """Build a pipeline: an encoder of its own, or one that shares the pipeline's transformer."""
 
@@ -234,3 +250,24 @@ def threads() -> Iterator[Callable[[int], None]]:
 @pytest.fixture
 def examples() -> Callable[[Language], list[Example]]:
     return scored_pairs
+
+
+@pytest.fixture(scope="module")
+def load_script() -> Iterator[Callable[[str], ModuleType]]:
+    """Import a script by its name, with the root of the repository as the working directory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "scripts"))
+        patch.chdir(ROOT)
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def run_script(load_script: Callable[[str], ModuleType]) -> Callable[..., None]:
+    """Run a script with arguments."""
+
+    def run(name: str, *arguments: object) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+            load_script(name).main()
+
+    return run

@@ -1,5 +1,5 @@
 """ARCHITECTURE.md lists the top modules in their order: imports run downwards in it, and nowhere in
-circles.
+circles. Tests bear the names of the modules that they test.
 """
 
 import ast
@@ -48,6 +48,15 @@ OPTIONAL = {
     "cupy",
     "_typeshed",
 }
+# Folders of tests, and the code that each tests: CONTRIBUTING.md states the rule of their names
+TESTS = Path(__file__).parent
+TESTED = {
+    folder.name: PACKAGE / folder.name
+    for folder in TESTS.iterdir()
+    if (PACKAGE / folder.name).is_dir()
+}
+TESTED["scripts"] = PACKAGE.parent / "scripts"
+TESTED["papers"] = PACKAGE.parent / "benchmarks" / "papers"
 SETUP = ConfigParser()
 SETUP.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
 
@@ -129,3 +138,12 @@ def test_files_beside_the_code_are_packaged():
         if file.suffix not in (".py", ".pyc"):
             package = ".".join(file.parent.relative_to(PACKAGE.parent).parts)
             assert any(file.match(pattern) for pattern in patterns[package]), file
+
+
+@pytest.mark.parametrize("name", sorted(TESTED))
+def test_a_file_bears_the_name_of_the_module_that_it_tests(name):
+    """test_<module>.py or test_<module>_<aspect>.py; of a whole folder, the name of the folder."""
+    for file in (TESTS / name).rglob("test_*.py"):
+        tested = TESTED[name] / file.parent.relative_to(TESTS / name)
+        modules = {module.stem.lstrip("_") for module in tested.glob("*.py")} | {tested.name}
+        assert any(f"{file.stem}_".startswith(f"test_{module}_") for module in modules), file

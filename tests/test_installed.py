@@ -100,7 +100,8 @@ def test_sdist_has_what_the_wheel_is_built_of(built):
 def required():
     """The distributions that `pip install spacy-sbert` brings, without extras, by their names."""
     lines = setup()["options"]["install_requires"].split("\n")
-    found, waiting = {}, [(Requirement(line), "") for line in lines if line]
+    found = {}
+    waiting = [(Requirement(line), "") for line in lines if line]
     while waiting:
         one, extra = waiting.pop()
         name = canonicalize_name(one.name)
@@ -255,8 +256,10 @@ def test_without_extras(installed, tiny_bert, make_nlp, tmp_path):
     nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
     expected = nlp("The cat sat on the mat.").similarity(nlp("A dog ran."))
     assert said["similarity"] == pytest.approx(expected, abs=1e-6)
-    assert said["page"].startswith("<!doctype html>") and "</style>" in said["page"]
-    assert "visualize" in said["help"] and "sentence vectors" in " ".join(said["help"].split())
+    assert said["page"].startswith("<!doctype html>")
+    assert "</style>" in said["page"]
+    assert "visualize" in said["help"]
+    assert "sentence vectors" in " ".join(said["help"].split())
     assert [(command, code) for command, code, _ in said["done"] if code] == []
     for name, message in said["refused"].items():
         assert f"spacy-sbert[{name.split()[0]}]" in message, (name, message)

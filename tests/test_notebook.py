@@ -81,12 +81,8 @@ def test_what_the_cells_of_a_notebook_show(make_nlp, tmp_path):
     assert spans.data["text/html"].count("<tr>") == 1 + 4
     assert "The &lt;b&gt;dog&lt;/b&gt; ran." in index.data["text/html"]
     display = next(output for output in asked if output.output_type == "display_data")
-    assert (
-        display.data["text/html"].startswith("<figure ")
-        and "Two texts" in display.data["text/html"]
-    )
+    assert display.data["text/html"].startswith("<figure ")
+    assert "Two texts" in display.data["text/html"]
     assert [output.text for output in asked if output.output_type == "stream"] == ["True True\n"]
-    assert (
-        picture.data["text/html"].startswith("<figure ")
-        and "0: cat, eating, man" in picture.data["text/html"]
-    )
+    assert picture.data["text/html"].startswith("<figure ")
+    assert "0: cat, eating, man" in picture.data["text/html"]

@@ -54,7 +54,8 @@ def test_wheel(make_nlp, tmp_path, encoder):
         encoding="utf8"
     )
     # What PyPI shows
-    assert readme.startswith(card) and readme in requirements
+    assert readme.startswith(card)
+    assert readme in requirements
     major, minor, _ = version("spacy-sbert").split(".")
     assert (
         f"Requires-Dist: spacy-sbert<{major}.{int(minor) + 1}.0,>={version('spacy-sbert')}"
@@ -115,7 +116,8 @@ def test_commands_of_the_tour(tmp_path):
         words = ["python", "-c", script, name, tmp_path / f"{place}.npy", TEXT]
         subprocess.run(list(map(str, words)), check=True, cwd=tmp_path / "venv", env=environment)
         vectors.append(numpy.load(tmp_path / f"{place}.npy"))
-    assert numpy.array_equal(*vectors) and vectors[0].any()
+    assert numpy.array_equal(*vectors)
+    assert vectors[0].any()
     installed = subprocess.run(
         ["pip", "show", "-f", "en_my_sbert"], env=environment, capture_output=True, text=True
     )

@@ -61,12 +61,14 @@ def test_bars_go_to_standard_error_or_are_not_shown(capsys, shown):
         bar.update(2)
     assert list(progress_of(iter("ab"), shown=shown, unit="letters")) == ["a", "b"]
     found = capsys.readouterr()
-    assert ("2/2" in found.err if shown else found.err == "") and found.out == ""
+    assert "2/2" in found.err if shown else found.err == ""
+    assert found.out == ""
 
 
 @pytest.mark.parametrize("name", ["mine", "cluster", "search"])
 def test_work_shows_a_bar_if_it_is_asked_to(make_nlp, stderr, tmp_path, name):
-    pipe, corpus = make_nlp().get_pipe("sbert"), tmp_path / "texts.txt"
+    pipe = make_nlp().get_pipe("sbert")
+    corpus = tmp_path / "texts.txt"
     corpus.write_text("\n".join(TEXTS) + "\n")
     work = {
         "mine": lambda bar: mine_texts(pipe, corpus, k=None, progress=bar),
@@ -84,12 +86,14 @@ def test_a_bar_moves_with_the_passes(make_nlp, encoder):
     # One is of several windows
     texts = [*LONGER, "", " ".join(20 * TEXTS), "he"]
     nlp = make_nlp(encoder, transformer={"overflow": "windows"} if encoder == "own" else None)
-    text_encoder, moves = nlp.get_pipe("sbert").text_encoder(), []
+    text_encoder = nlp.get_pipe("sbert").text_encoder()
+    moves = []
     if encoder == "own":
         text_encoder.model.shim.max_batch_items = 64
     one_window = {"window": 4096, "n_process": 1, "gpu_ids": ()}
     ((vectors, _),) = encode_windows(text_encoder, texts, **one_window, moved=moves.append)
-    assert sum(moves) == len(texts) == len(vectors) and min(moves) >= 0
+    assert sum(moves) == len(texts) == len(vectors)
+    assert min(moves) >= 0
     # It takes no time
     assert len([n for n in moves if n]) > 4 or encoder == "static"
     ((same, _),) = encode_windows(text_encoder, texts, **one_window)
@@ -104,7 +108,8 @@ def test_reranking(tiny_bert, stderr):
     nlp.initialize()
     pairs = [(text, TEXTS[0]) for text in TEXTS]
     expected = pipe.score_pairs(pairs)
-    assert len(pipe.rank("a dog", TEXTS)) == 6 and stderr.getvalue() == ""
+    assert len(pipe.rank("a dog", TEXTS)) == 6
+    assert stderr.getvalue() == ""
     assert numpy.array_equal(pipe.score_pairs(pairs, progress=True), expected)
     pipe.rank("a dog", TEXTS, k=2, show_progress_bar=True)
     assert stderr.getvalue().count("6/6") >= 2
@@ -133,6 +138,8 @@ def test_a_log_file_gets_lines(monkeypatch, leave):
             bar.update()
     log.flush()
     lines = log.buffer.getvalue().decode("utf8").split("\n")
-    assert "\r" not in "".join(lines) and lines[-1] == ""
-    assert lines[0].startswith("Waiting:   0%|") and 3 <= len(lines) <= 14
+    assert "\r" not in "".join(lines)
+    assert lines[-1] == ""
+    assert lines[0].startswith("Waiting:   0%|")
+    assert 3 <= len(lines) <= 14
     assert any("8/8" in line for line in lines)

@@ -66,10 +66,8 @@ def test_train_workflow(project):
     """On a table of one's own. What is wrong in it, or cannot be told, ends the workflow at its
     first command.
     """
-    header, pairs = (
-        ("left", "right", "mine", "other"),
-        list(read_sts(project / "assets" / "pairs-dev.csv"))[:30],
-    )
+    header = ("left", "right", "mine", "other")
+    pairs = list(read_sts(project / "assets" / "pairs-dev.csv"))[:30]
     rows = [(first, second, 5 * score, score) for first, second, score in pairs]
     write_table(project / "my.csv", header, rows)
     write_table(project / "bad.csv", header, [*rows[:9], ("a b", "c d", "?", 1), *rows])
@@ -83,7 +81,8 @@ def test_train_workflow(project):
     succeed(project, "baseline")
     assert metrics(project, "before")["pairs"] == 160
     done = succeed(project, "check", dev="my.csv", label="other", members="left,right")
-    assert "Columns found: left, right, other" in done.stdout and "30 examples" in done.stdout
+    assert "Columns found: left, right, other" in done.stdout
+    assert "30 examples" in done.stdout
 
 
 @pytest.mark.parametrize("encoder", SHARING)
@@ -128,7 +127,8 @@ def test_the_commands_of_readme_and_tour(project):
 
 def test_an_unknown_transformer_is_refused(project):
     done = run(project, "train", transformer="curated_transformer")
-    assert done.returncode and "invalid choice: 'curated_transformer'" in done.stderr
+    assert done.returncode
+    assert "invalid choice: 'curated_transformer'" in done.stderr
 
 
 @pytest.mark.slow
@@ -150,7 +150,8 @@ def test_visualize_and_evaluate_workflows(project):
     assert "Map of 120 texts" in (project / "metrics" / "map.html").read_text(encoding="utf8")
     succeed(project, "evaluate")
     results = metrics(project, "evaluation")
-    assert list(results["tasks"]) == ["STSb-dev", "wikisec"] and not results["failed"]
+    assert list(results["tasks"]) == ["STSb-dev", "wikisec"]
+    assert not results["failed"]
 
 
 @pytest.mark.slow
@@ -224,7 +225,8 @@ def test_wikisec_workflow(papers, tiny_bert):
     zipped(papers / "assets" / "wikipedia-sections-triplets.zip", "", official)
     succeed(papers, "wikisec", encoder=tiny_bert, eval_frequency=1)
     scores = metrics(papers, "wikisec")
-    assert scores["pairs"] == 11 and 0 <= scores["triplet_acc"] <= 1
+    assert scores["pairs"] == 11
+    assert 0 <= scores["triplet_acc"] <= 1
 
 
 @pytest.mark.parametrize("folder", [".", "benchmarks/papers"])
@@ -294,7 +296,8 @@ def test_meta_embeddings_workflow(papers, tiny_bert):
         "gcca, raw (paper)",
         "gcca, unit length",
     ]
-    methods, members = [*methods, "ae, raw (paper)", "ae, unit length"], ["mean", "max", "cls"]
+    methods = [*methods, "ae, raw (paper)", "ae, unit length"]
+    members = ["mean", "max", "cls"]
     # No member is narrower than 8
     assert list(found["table2"]) == [*members, *methods]
     assert list(found["table3"]) == ["nobody", *members]
@@ -313,4 +316,5 @@ def test_meta_embeddings_workflow(papers, tiny_bert):
     )
     assert [line.split(" | ")[0].strip("| ") for line in lines] == list(found["table2"])
     doc = spacy.load(papers / "training" / "meta")("A man.")
-    assert doc.vector.shape == (8,) and doc._.mean_vector.shape == (16,)
+    assert doc.vector.shape == (8,)
+    assert doc._.mean_vector.shape == (16,)

@@ -85,7 +85,8 @@ def test_python_blocks(page, is_small, small_encoders, tmp_path, monkeypatch, ca
     stand_in_for_missing(monkeypatch)
     monkeypatch.setattr(spacy, "load", partial(load_or_make, spacy.load))
     assert blocks(PAGES[page], "python")
-    namespace, found = {}, []
+    namespace = {}
+    found = []
     for number, block in enumerate(blocks(PAGES[page], "python")):
         exec(compile(block, page.name, "exec"), namespace)
         printed = capsys.readouterr().out.splitlines()

@@ -71,15 +71,16 @@ def test_the_service_answers_with_the_vectors_of_its_encoder(service, tiny_bert)
     assert client.get("/health").json() == {"status": "ok"}
     answer = client.post("/encode", json={"texts": TEXTS})
     expected = load_pipe(str(tiny_bert)).encode(TEXTS)
-    assert answer.status_code == 200 and numpy.array_equal(
-        numpy.float32(answer.json()["vectors"]), expected
-    )
+    assert answer.status_code == 200
+    assert numpy.array_equal(numpy.float32(answer.json()["vectors"]), expected)
     assert answer.json()["n_cut"] == 0
     long = client.post("/encode", json={"texts": [*TEXTS, "a man is eating food " * 100]}).json()
-    assert long["n_cut"] == 1 and len(long["vectors"]) == len(TEXTS) + 1
+    assert long["n_cut"] == 1
+    assert len(long["vectors"]) == len(TEXTS) + 1
     for sentence in found["ANSWERS"]:
         ((score, nearest),) = client.post("/search", json={"query": sentence}).json()
-        assert nearest == sentence and score == pytest.approx(1.0, abs=1e-6)
+        assert nearest == sentence
+        assert score == pytest.approx(1.0, abs=1e-6)
     assert len(client.post("/search", json={"query": TEXTS[0], "k": 10}).json()) == len(
         found["ANSWERS"]
     )
@@ -98,11 +99,9 @@ def test_the_service_refuses_what_cannot_be_encoded(service):
         answer = service[0].post(
             f"/{address}", content=body, headers={"Content-Type": "application/json"}
         )
-        assert (
-            answer.status_code == 422
-            and len(answer.content) < 500
-            and answer.json()["detail"][0]["msg"]
-        )
+        assert answer.status_code == 422
+        assert len(answer.content) < 500
+        assert answer.json()["detail"][0]["msg"]
 
 
 def test_batches_of_the_service_give_each_request_its_own_vector(run, tiny_bert):
@@ -135,7 +134,8 @@ def test_batches_of_the_service_give_each_request_its_own_vector(run, tiny_bert)
 
     vectors, failed = asyncio.run(main())
     assert numpy.allclose(vectors, Counting.encoder.encode([*texts, "the cat"]), atol=1e-6)
-    assert calls[:4] == [32, 32, 32, 4] and all(isinstance(one, Exception) for one in failed)
+    assert calls[:4] == [32, 32, 32, 4]
+    assert all(isinstance(one, Exception) for one in failed)
 
 
 def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder(run):
@@ -148,13 +148,14 @@ def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder
     (address,) = re.findall(
         r"^  CMD python .*http://localhost:8000(/\w+)", dockerfile, re.MULTILINE
     )
-    assert f'@app.get("{address}")' in text("service") and "EXPOSE 8000" in dockerfile
-    assert "HF_HUB_OFFLINE=1" in dockerfile and dockerfile.index(
-        "ENV HF_HUB_OFFLINE"
-    ) < dockerfile.index("RUN python")
+    assert f'@app.get("{address}")' in text("service")
+    assert "EXPOSE 8000" in dockerfile
+    assert "HF_HUB_OFFLINE=1" in dockerfile
+    assert dockerfile.index("ENV HF_HUB_OFFLINE") < dockerfile.index("RUN python")
     (package,) = PACKAGES.values()
     page = text("encoders")
-    assert package.sha256 in page and package.distribution in page
+    assert package.sha256 in page
+    assert package.distribution in page
 
 
 @pytest.fixture(scope="module")
@@ -168,27 +169,30 @@ def test_sentence_vectors_in_scikit_learn(frames, tiny_bert):
     expected = load_pipe(str(tiny_bert)).encode(TEXTS)
     assert numpy.array_equal(step.transform(TEXTS), expected)
     data = pickle.dumps(step)
-    assert len(data) < 1000 and numpy.array_equal(pickle.loads(data).transform(TEXTS), expected)
+    assert len(data) < 1000
+    assert numpy.array_equal(pickle.loads(data).transform(TEXTS), expected)
     assert numpy.array_equal(clone(step).fit_transform(TEXTS), expected)
-    model, frame = frames["model"], frames["frame"]
+    model = frames["model"]
+    frame = frames["frame"]
     shuffled = frame.iloc[[3, 0, 2, 1]]
     assert numpy.array_equal(
         pickle.loads(pickle.dumps(model)).predict(shuffled), model.predict(frame)[[3, 0, 2, 1]]
     )
     frames["columns"].set_output(transform="pandas")
     table = frames["columns"].fit_transform(shuffled)
-    assert table.index.tolist() == [3, 0, 2, 1] and list(table)[:2] == ["text__v0", "text__v1"]
+    assert table.index.tolist() == [3, 0, 2, 1]
+    assert list(table)[:2] == ["text__v0", "text__v1"]
     assert numpy.allclose(table.iloc[:, :-1], step.transform(shuffled["text"]), atol=1e-6)
 
 
 def test_rows_of_data_frames_keep_their_vectors(frames):
-    frame, sbert = frames["frame"], frames["sbert"]
+    frame = frames["frame"]
+    sbert = frames["sbert"]
     for row, vector in zip(frames["joined"].itertuples(index=False), frame["vector"], strict=True):
         assert numpy.allclose(row[4:], sbert.encode([row.text])[0], atol=1e-6)
         assert numpy.allclose(vector, sbert.encode([row.text])[0], atol=1e-6)
-    assert frames["found"]["score"].is_monotonic_decreasing and set(frames["found"]["id"]) <= set(
-        frame["id"]
-    )
+    assert frames["found"]["score"].is_monotonic_decreasing
+    assert set(frames["found"]["id"]) <= set(frame["id"])
 
 
 @pytest.fixture(scope="module")
@@ -197,9 +201,11 @@ def few_shot(run: Run) -> Namespace:
 
 
 def test_few_shot_classes_learn_and_reach_the_docs(few_shot):
-    trained, classes = few_shot["trained"], few_shot["classes"]
+    trained = few_shot["trained"]
+    classes = few_shot["classes"]
     doc = trained("the cat sat on the mat")
-    assert sorted(doc.cats) == ["cards", "parcels"] and sum(doc.cats.values()) == pytest.approx(1.0)
+    assert sorted(doc.cats) == ["cards", "parcels"]
+    assert sum(doc.cats.values()) == pytest.approx(1.0)
     vector = find_sbert(trained).encode([doc.text])
     assert [*doc.cats.values()] == pytest.approx(
         classes.predict_proba(vector)[0].tolist(), abs=1e-6

@@ -15,7 +15,8 @@ TEXTS = ["A man is eating food.", "The dog ran fast.", "He cannot go.", "The cat
 def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
     """Of what the page defines, with a small pipeline in the place of its own."""
     stand_in_for_missing(monkeypatch)
-    nlp, namespace = make_nlp(encoder), {}
+    nlp = make_nlp(encoder)
+    namespace = {}
     monkeypatch.setattr("spacy.blank", lambda lang: nlp)
     monkeypatch.setattr(nlp, "add_pipe", lambda name: nlp.get_pipe(name))
     for block in blocks(PAGE.read_text(encoding="utf8")):
@@ -44,4 +45,5 @@ def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
         "get_topic_info",
     ):
         topics = namespace["find_topics"](TEXTS)[1]
-        assert len(topics) == len(TEXTS) and set(topics) == {0, 1}
+        assert len(topics) == len(TEXTS)
+        assert set(topics) == {0, 1}

@@ -39,11 +39,12 @@ def test_cosine_and_distances():
     v = numpy.array([[1.0, 1.0], [2.0, 2.0], [-1.0, 0.0], [1.0, 0.0]])
     assert numpy.allclose(cosine(u, v), [2**-0.5, 1.0, -1.0, 0.0])
     assert numpy.isnan(cosine(numpy.array([[numpy.nan, 1.0]]), numpy.ones((1, 2)))).all()
-    u, v = numpy.array([[0.0, 0.0], [1.0, 1.0]]), numpy.array([[3.0, -4.0], [1.0, 1.0]])
-    assert numpy.allclose(euclidean(u, v), [5.0, 0.0]) and numpy.allclose(
-        manhattan(u, v), [7.0, 0.0]
-    )
-    u, v = numpy.full((1, 3), 0.1, dtype="float32"), numpy.zeros((1, 3), dtype="float32")
+    u = numpy.array([[0.0, 0.0], [1.0, 1.0]])
+    v = numpy.array([[3.0, -4.0], [1.0, 1.0]])
+    assert numpy.allclose(euclidean(u, v), [5.0, 0.0])
+    assert numpy.allclose(manhattan(u, v), [7.0, 0.0])
+    u = numpy.full((1, 3), 0.1, dtype="float32")
+    v = numpy.zeros((1, 3), dtype="float32")
     assert numpy.allclose(cosine(u, 3 * u), 1.0, atol=1e-7)
     assert cosine(u, v).dtype == euclidean(u, v).dtype == manhattan(u, v).dtype == "float32"
 
@@ -78,18 +79,26 @@ def test_undefined_correlations(correlation):
         single.astype("float64"),
         torch.from_numpy(single),
     ):
-        assert correlation(noise, [1, 2, 3]) is None and correlation([1, 2, 3], noise) is None
+        assert correlation(noise, [1, 2, 3]) is None
+        assert correlation([1, 2, 3], noise) is None
     # Which float32 holds, but did not round
     whole = [2.0**24, 2.0**24 + 2, 2.0**24 + 4]
     assert correlation(whole, [1, 2, 3]) == pytest.approx(1.0)
     assert correlation([1e300, 2.0, 1.0], [3, 2, 1]) is not None
-    for predicted, gold, message in (
-        ([0.0, numpy.nan, 1.0], [1, 2, 3], "predicted value 1 is nan"),
-        ([0.0, 1.0, 2.0], [1, 2, numpy.inf], "gold value 2 is inf"),
-        ([0.0, 1.0], [1, 2, 3], r"shapes \(2,\) and \(3,\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            correlation(predicted, gold)
+
+
+@both
+@pytest.mark.parametrize(
+    ("predicted", "gold", "message"),
+    [
+        pytest.param([0.0, numpy.nan, 1.0], [1, 2, 3], "predicted value 1 is nan", id="NaN"),
+        pytest.param([0.0, 1.0, 2.0], [1, 2, numpy.inf], "gold value 2 is inf", id="infinite"),
+        pytest.param([0.0, 1.0], [1, 2, 3], r"shapes \(2,\) and \(3,\)", id="shapes"),
+    ],
+)
+def test_values_without_a_correlation(correlation, predicted, gold, message):
+    with pytest.raises(ValueError, match=message):
+        correlation(predicted, gold)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -109,12 +118,11 @@ def test_principal_components(shape, dtype):
 
 @pytest.mark.parametrize("shape", [(50, 8), (6, 9), (3, 3)])
 def test_components_as_scikit_learn_and_as_of_the_covariance(shape):
-    rows, rank = RNG.normal(size=shape), min(shape[0] - 1, shape[1])
+    rows = RNG.normal(size=shape)
+    rank = min(shape[0] - 1, shape[1])
     _, ours = principal_components(rows)
-    theirs, of_covariance = (
-        PCA(2, svd_solver="full").fit(rows),
-        components_of_covariance(numpy.cov(rows.T)),
-    )
+    theirs = PCA(2, svd_solver="full").fit(rows)
+    of_covariance = components_of_covariance(numpy.cov(rows.T))
     numpy.testing.assert_allclose(
         flip_signs(ours.axes[:2]), flip_signs(theirs.components_), atol=1e-10
     )
@@ -149,7 +157,8 @@ def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     # Exact in bfloat16, too
     rows = RNG.integers(-8, 9, size=(40, 12)).astype("float32") / 8
     rows[10:20] = rows[0] + RNG.integers(-1, 2, size=(10, 12)) / 8
-    plain, given = torch.from_numpy(rows), FORMS[form](rows)
+    plain = torch.from_numpy(rows)
+    given = FORMS[form](rows)
     assert numpy.allclose(cos_sim(given, given), util.cos_sim(plain, plain), atol=1e-6)
     assert numpy.allclose(cos_sim(given[3], given), util.cos_sim(plain[3], plain), atol=1e-6)
     paired = util.pairwise_cos_sim(plain[:20], plain[20:])
@@ -164,9 +173,8 @@ def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     assert numpy.allclose(scores, [score for score, *_ in mined[:20]], atol=1e-6)
     ours = communities(given, threshold=0.9, min_size=5)
     theirs = util.community_detection(plain, threshold=0.9, min_community_size=5)
-    assert [sorted(group.tolist()) for group in ours] == [
-        sorted(group) for group in theirs
-    ] and len(ours) > 0
+    assert [sorted(group.tolist()) for group in ours] == [sorted(group) for group in theirs]
+    assert len(ours) > 0
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "bool", "int64", "float16"])
@@ -174,17 +182,18 @@ def test_functions_of_vectors_give_what_sentence_transformers_gives(form):
     "function", [similarity.cosine, similarity.euclidean, similarity.manhattan]
 )
 def test_whole_numbers_do_not_wrap_around(function, dtype):
-    u, v = numpy.array([[0, 100, 1]], dtype=dtype), numpy.array([[1, 0, 100]], dtype=dtype)
+    u = numpy.array([[0, 100, 1]], dtype=dtype)
+    v = numpy.array([[1, 0, 100]], dtype=dtype)
     expected = function(u.astype("float64"), v.astype("float64"))
     assert numpy.allclose(function(u, v), expected, rtol=1e-3)
     assert numpy.allclose(function(u.tolist(), v.tolist()), expected)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "U8", "S8", "datetime64[s]"])
-def test_what_is_no_number_is_not_scaled(dtype):
-    for function in (similarity.lengths, similarity.unit_length):
-        with pytest.raises(TypeError, match="Cannot scale an array of dtype"):
-            function(numpy.ones((2, 3), dtype="int64").astype(dtype))
+@pytest.mark.parametrize("function", [similarity.lengths, similarity.unit_length])
+def test_what_is_no_number_is_not_scaled(dtype, function):
+    with pytest.raises(TypeError, match="Cannot scale an array of dtype"):
+        function(numpy.ones((2, 3), dtype="int64").astype(dtype))
 
 
 def test_numbers_too_large_for_a_float():

@@ -51,7 +51,8 @@ class _OfNumbers(SentenceVectors):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array = False, True
+        tags.input_tags.string = False
+        tags.input_tags.two_d_array = True
         return tags
 
 
@@ -64,7 +65,8 @@ def test_checks_of_scikit_learn(tiny_bert):
     failed = {one["check_name"]: one["exception"] for one in results if one["status"] == "failed"}
     skipped = {one["check_name"] for one in results if one["status"] == "skipped"}
     assert failed == {}, skipped
-    assert skipped <= LEFT_OUT and len(results) > 30
+    assert skipped <= LEFT_OUT
+    assert len(results) > 30
     # Of texts scikit-learn has no checks of its own
     with pytest.warns(
         SkipTestWarning,
@@ -115,7 +117,8 @@ def test_keeps_its_encoder(step, expected, tmp_path):
     joblib.dump(step, tmp_path / "step.joblib")
     for kept in (pickle.loads(data), joblib.load(tmp_path / "step.joblib"), clone(step)):
         assert numpy.array_equal(kept.transform(TEXTS), expected)
-    assert len(data) < 1000 and clone(step).sbert is step.sbert
+    assert len(data) < 1000
+    assert clone(step).sbert is step.sbert
     other = clone(step).set_params(pipeline="no/such-encoder")
     with pytest.raises(OSError, match="no/such-encoder"):
         other.transform(TEXTS)
@@ -145,12 +148,14 @@ def test_grid_search_and_tables(step, expected):
     search = GridSearchCV(model, {"logisticregression__C": [0.1, 1.0]}, cv=2, n_jobs=2).fit(
         TEXTS, labels
     )
-    assert search.predict(TEXTS).shape == (8,) and search.best_score_ >= 0.5
+    assert search.predict(TEXTS).shape == (8,)
+    assert search.best_score_ >= 0.5
     frame = pandas.DataFrame({"text": TEXTS, "n": range(8)}, index=[*range(10, 18)])
     for column in ("text", ["text"]):
         columns = ColumnTransformer([("text", step, column), ("numbers", StandardScaler(), ["n"])])
         table = columns.set_output(transform="pandas").fit_transform(frame)
-        assert table.index.tolist() == frame.index.tolist() and list(table)[:2] == [
+        assert table.index.tolist() == frame.index.tolist()
+        assert list(table)[:2] == [
             "text__v0",
             "text__v1",
         ]

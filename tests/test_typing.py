@@ -60,7 +60,8 @@ def wrong(reranker: SentenceReranker) -> None:
 
 def python_of(text: str) -> str:
     """The Python blocks of a page, each line where it stands."""
-    lines, language = [SETTINGS], ""
+    lines = [SETTINGS]
+    language = ""
     for line in text.splitlines()[1:]:
         if line.startswith("```"):
             language = "" if language else line[3:] or "text"

@@ -69,15 +69,26 @@ WRONG = [
 TOO_MANY = "{} = 65536: expected at most 268435456 weights in a layer, not 65536 x 65536"
 
 
-def test_right_and_wrong():
-    for annotation, values in RIGHT:
-        for value in values:
-            check("setting", value, annotation)
-    for annotation, values in WRONG:
-        for value in values:
-            with pytest.raises(ValueError, match=r"Cannot use setting = .*: expected ") as refused:
-                check("setting", value, annotation)
-            assert len(str(refused.value)) < 300 and str(refused.value).isprintable()
+def each(cases):
+    """One parameter a value, with its annotation."""
+    return [
+        pytest.param(annotation, value, id=f"{number}: {type(value).__name__}")
+        for number, (annotation, values) in enumerate(cases)
+        for value in values
+    ]
+
+
+@pytest.mark.parametrize(("annotation", "value"), each(RIGHT))
+def test_right(annotation, value):
+    check("setting", value, annotation)
+
+
+@pytest.mark.parametrize(("annotation", "value"), each(WRONG))
+def test_wrong(annotation, value):
+    with pytest.raises(ValueError, match=r"Cannot use setting = .*: expected ") as refused:
+        check("setting", value, annotation)
+    assert len(str(refused.value)) < 300
+    assert str(refused.value).isprintable()
 
 
 def test_decorated_functions_stay_what_they_are():
@@ -88,7 +99,9 @@ def test_decorated_functions_stay_what_they_are():
         """A docstring."""
         return rows * scale
 
-    assert scaled(3) == 6 and scaled(3, 4) == 12 and scaled.__doc__ == "A docstring."
+    assert scaled(3) == 6
+    assert scaled(3, 4) == 12
+    assert scaled.__doc__ == "A docstring."
     with pytest.raises(ValueError, match="Cannot use scale = 0: expected greater than 0"):
         scaled(3, 0)
     with pytest.raises(ValueError, match="Cannot use key = ''"):

@@ -14,7 +14,8 @@ from spacy_sbert import find_meta
 from spacy_sbert.validation import checked_texts
 
 TEXTS = ["a dog", "the cat sat", ""]
-TABLE, FRAME = pyarrow.table({"text": TEXTS}), pandas.DataFrame({"text": TEXTS}, index=[5, 3, 5])
+TABLE = pyarrow.table({"text": TEXTS})
+FRAME = pandas.DataFrame({"text": TEXTS}, index=[5, 3, 5])
 TWO_COLUMNS = FRAME.assign(other="x")
 COLUMNS = [
     *(
@@ -106,7 +107,8 @@ def test_each_function_takes_columns(make_nlp):
 def test_docs_and_spans_are_their_texts_alone(make_nlp, monkeypatch):
     nlp = make_nlp("own", unit="doc+sent")
     docs = list(nlp.pipe(["the cat sat . a dog ran .", "he is eating food ."]))
-    sbert, spans = nlp.get_pipe("sbert"), [docs[0][3:6], *docs[0].sents]
+    sbert = nlp.get_pipe("sbert")
+    spans = [docs[0][3:6], *docs[0].sents]
     assert numpy.array_equal(sbert.encode(docs), sbert.encode([doc.text for doc in docs]))
     assert numpy.array_equal(sbert.encode(iter(spans)), sbert.encode([span.text for span in spans]))
     mixed = sbert.encode([docs[1], spans[0], "a dog"])
@@ -153,18 +155,19 @@ def test_a_single_text_has_a_single_vector(make_nlp, options):
             doc[:],
         ):
             found = encode(text, **options)
-            assert type(found) is type(expected) and found.shape == expected.shape == (
-                expected.shape[0],
-            )
+            assert type(found) is type(expected)
+            assert found.shape == expected.shape == (expected.shape[0],)
             assert (found == expected).all()
         assert not encode("", **options).any()
         with pytest.raises(TypeError, match=r"shape \(\)"):
             encode(numpy.array(3.0), **options)
 
 
-def test_a_single_text_has_its_prompt_and_its_dimensions(make_nlp):
+@pytest.mark.parametrize(
+    "options", [{"prompt": "a dog "}, {"prompt_name": "query"}, {"truncate_dim": 4}]
+)
+def test_a_single_text_has_its_prompt_and_its_dimensions(make_nlp, options):
     sbert = make_nlp(model={"prompts": {"query": "a query: "}}).get_pipe("sbert")
-    for options in ({"prompt": "a dog "}, {"prompt_name": "query"}, {"truncate_dim": 4}):
-        assert numpy.array_equal(
-            sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0]
-        )
+    assert numpy.array_equal(
+        sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0]
+    )

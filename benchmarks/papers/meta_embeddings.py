@@ -29,7 +29,8 @@ from meta_scores import RESAMPLES, Combined, Data, Members, Scores, average, dif
 from runs import digest, markdown, read_same, write_json
 from spacy.util import import_file
 
-from spacy_sbert.files.serialization import digest_of_parts, versions
+from spacy_sbert.files.checksum import digest_of_parts
+from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.meta.fit import MANIFEST, ShortSentences, Texts, read_sentences
 from spacy_sbert.meta.methods import LAYERS, LOSSES, METHODS, make_estimator
@@ -291,9 +292,8 @@ def _methods(found: Scores) -> Table:
     ]
     better = (
         "better: by how much the method's mean of Spearman is above that of the best member "
-        f"({found['best_member']}), "
-        f"and the 95 % interval of {found['resamples']} paired resamples of the pairs within each "
-        "sub-set."
+        f"({found['best_member']}), and the 95 % interval of {found['resamples']} paired resamples "
+        "of the pairs within each sub-set."
     )
     up = (
         f"projected up: at random to {found['projected_to']} numbers, the mean of 10 seeds; "

@@ -16,7 +16,7 @@ from spacy_sbert.evaluation.encoders import Source
 from spacy_sbert.evaluation.results import interval, mean, resample, spearman_of
 from spacy_sbert.evaluation.suite import tasks_of
 from spacy_sbert.evaluation.task import MissingData, indices_by_name
-from spacy_sbert.files.serialization import file_digest
+from spacy_sbert.files.checksum import file_digest
 from spacy_sbert.meta import MetaEmbedding
 from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.fit import corpus_vectors

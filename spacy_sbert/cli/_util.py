@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,7 +26,10 @@ app = Typer(
 
 @app.callback()
 def _begin() -> None:
-    """Print characters that the console's encoding lacks as question marks, where Python would end the command."""
+    """Print question marks for characters that the console's encoding lacks.
+
+    Python would end the command at the first one.
+    """
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -34,36 +37,48 @@ def _begin() -> None:
 
 def command(name: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a command. Each field of a parameter that is a dataclass is an option of its own."""
-    return lambda function: app.command(name, **settings)(flattened(function))
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        return app.command(name, **settings)(flattened(function))
+
+    return register
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function with a parameter for each field of the dataclasses among its parameters, for Typer."""
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, tuple[type, list[str]]] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        own = [parameter]
+    """Return a function for Typer: the fields of dataclasses are parameters of their own.
+
+    Typer knows single options only; a group of them, such as Columns, is one parameter here.
+    """
+    groups: dict[str, type] = {}
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
         if isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation):
-            own = list(inspect.signature(parameter.annotation).parameters.values())
-            groups[parameter.name] = parameter.annotation, [field.name for field in own]
-        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+            groups[name] = parameter.annotation
+            parameters |= inspect.signature(parameter.annotation).parameters
+        else:
+            parameters[name] = parameter
 
     @wraps(function)
     def flat(**given: object) -> None:
-        for name, (group, fields) in groups.items():
-            given[name] = group(**{field: given.pop(field) for field in fields})
+        for name, group in groups.items():
+            own = {field.name: given.pop(field.name) for field in fields(group)}
+            given[name] = group(**own)
         function(**given)
 
-    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    keywords = [one.replace(kind=one.KEYWORD_ONLY) for one in parameters.values()]
+    flat.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    flat.__annotations__ = {one.name: one.annotation for one in keywords}
     return flat
 
 
 def fail(title: str, text: str = "") -> NoReturn:
     """Print an error and end the command. Names of files in it need not be UTF-8."""
-    title, text = (part.encode("utf8", "backslashreplace").decode("utf8") for part in (title, text))
-    msg.fail(title, text)
+    msg.fail(_printable(title), _printable(text))
     raise Exit(1)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf8", "backslashreplace").decode("utf8")
 
 
 @contextmanager
@@ -79,25 +94,25 @@ def exit_on_error(title: str, *also: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         text = str(error)
-        # Of spaCy, which lists every registered function
         if "[E893]" in text:
-            text = (
-                f"{text.partition('Available names')[0].strip()} Give the file of your own "
-                "function with --code."
-            )
+            # spaCy lists every registered function
+            unknown = text.partition("Available names")[0].strip()
+            text = f"{unknown} Give the file of your own function with --code."
         fail(title, text)
 
 
 def check_new(path: Path | None, *inputs: Path | None, overwrite: bool) -> None:
-    """End the command, before any work, if the output is a file, or a folder with files in it.
+    """End the command, before any work, if the output would replace something.
 
-    Or one of the inputs.
+    That is a file, a folder with files in it, or one of the inputs, even with `overwrite`.
     """
+    if path is None:
+        return
     for source in inputs:
-        if path is not None and source is not None:
+        if source is not None:
             with exit_on_error(f"Cannot write {path}"):
                 check_apart(source, path)
-    if path is None or overwrite or not os.path.lexists(path):
+    if overwrite or not os.path.lexists(path):
         return
     if not path.is_dir() or any(path.iterdir()):
         fail(
@@ -140,8 +155,6 @@ def check_corpus(path: Path) -> Path:
 
 def use_gpu(gpu_id: int, *, silent: bool = False) -> None:
     """Use a GPU, or the CPU with -1. End the command if the GPU cannot be used."""
-    with exit_on_error(
-        f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU",
-        RuntimeError,
-    ):
+    failed = f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU"
+    with exit_on_error(failed, RuntimeError):
         setup_gpu(gpu_id, silent=silent or None)

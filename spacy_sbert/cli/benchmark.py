@@ -1,4 +1,4 @@
-"""`python -m spacy sbert benchmark` and `compare`: the standard tasks of the field, and results side by side."""
+"""`python -m spacy sbert benchmark` and `compare`: standard tasks, and results side by side."""
 
 import shutil
 import sys
@@ -26,7 +26,7 @@ _BASELINES = (
     "random-projection."
 )
 _CACHE = "Keeps vectors and results; by default beside --output."
-# What spaCy calls a pipeline before somebody names it
+# spaCy's name of a pipeline that has none
 _NAMELESS = "pipeline"
 
 
@@ -76,12 +76,15 @@ def _benchmark_cli(
     from ..evaluation.encoders import Source, make_baseline
     from ..evaluation.report import evaluation_report
     from ..evaluation.suite import check_suite, write_json
-    from ..files.serialization import checksummed_json
+    from ..files.checksum import checksummed_json
 
-    save = None if output is None else lambda results: write_json(output, checksummed_json(results))
+    def save(results: dict[str, Any]) -> None:
+        if output is not None:
+            write_json(output, checksummed_json(results))
+
     if cache is None and output is not None:
         cache = output.with_suffix(".cache")
-    # Which may register tasks
+    # The code may register tasks
     import_code(loading.code)
     with exit_on_error(f"Cannot evaluate on {folder}"):
         settings = Settings(
@@ -97,9 +100,11 @@ def _benchmark_cli(
             check_suite(name, settings)
     nlp = replace(loading, code=None).load(pipeline, answering=True)
     with exit_on_error(f"Cannot evaluate on {folder}"):
-        with ticking("Loading", shown=not loading.quiet):
-            source: Source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe))
-            if baseline is not None:
+        with ticking("Loading", shown=loading.shown):
+            source: Source
+            if baseline is None:
+                source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe))
+            else:
                 source = make_baseline(baseline, nlp=nlp, counts=counts, encoder=encoder)
         results = evaluate_suites(
             source,
@@ -107,8 +112,8 @@ def _benchmark_cli(
             _names_in(suite),
             settings=settings,
             cache=cache,
-            save=save,
-            progress_bar=not loading.quiet,
+            save=None if output is None else save,
+            progress_bar=loading.shown,
         )
     report = evaluation_report(results)
     _show(report.markdown(), report.terminal)
@@ -121,12 +126,16 @@ def _benchmark_cli(
 
 
 def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
-    """Return the name of a pipeline in results: its own, or if it has none the last two parts of its path."""
-    name = "{lang}_{name}".format(**meta)
-    if meta["name"] == _NAMELESS and not pipeline.startswith("blank:"):
-        name = (
-            "/".join(Path(pipeline).resolve().parts[-2:]) if Path(pipeline).is_dir() else pipeline
-        )
+    """Return the name of a pipeline in results.
+
+    It is its own; if it has none, the last two names of its path.
+    """
+    name = f"{meta['lang']}_{meta['name']}"
+    is_nameless = meta["name"] == _NAMELESS and not pipeline.startswith("blank:")
+    if is_nameless and Path(pipeline).is_dir():
+        name = "/".join(Path(pipeline).resolve().parts[-2:])
+    elif is_nameless:
+        name = pipeline
     return name if pipe is None else f"{name}/{pipe}"
 
 
@@ -154,10 +163,9 @@ def _compare_cli(
 
         read = [read_results(path) for path in results]
         stems = [path.stem for path in results]
-        is_unique = len(set(stems)) == len(stems)
-        comparison = compare(
-            read, files=stems if is_unique else list(map(str, range(1, len(stems) + 1)))
-        )
+        if len(set(stems)) < len(stems):
+            stems = [str(number) for number in range(1, len(stems) + 1)]
+        comparison = compare(read, files=stems)
     report = comparison_report(read, comparison)
     _show(report.markdown(), report.terminal)
     if output is not None:
@@ -172,14 +180,17 @@ def _names_in(text: str) -> tuple[str, ...]:
 
 
 def _show(markdown: str, terminal: Callable[[int], str]) -> None:
-    """Print a report: plain tables as wide as a terminal, Markdown into a file or another program."""
-    echo(terminal(shutil.get_terminal_size().columns) if sys.stdout.isatty() else markdown)
+    """Print a report: plain tables on a terminal, Markdown into a file or another program."""
+    if sys.stdout.isatty():
+        echo(terminal(shutil.get_terminal_size().columns))
+    else:
+        echo(markdown)
 
 
 def _check_output(
     output: Path | None, *inputs: Path, overwrite: bool, renewed: bool = False
 ) -> None:
-    """End the command, before hours of work, if the name of its output does not end in .json, or it exists already.
+    """End the command, before hours of work, if its output does not end in .json or exists.
 
     renewed (bool): whether existing results of `benchmark` may be brought up to date.
     """
@@ -190,19 +201,22 @@ def _check_output(
             f"Cannot save to {output}: expected a name that ends in .json; reports are written "
             "beside it"
         )
-    if not (renewed and output.is_file()):
-        for path in (output, output.with_suffix(".md"), output.with_suffix(".html")):
-            check_new(path, *inputs, overwrite=overwrite)
-    elif not overwrite:
-        from ..evaluation.results import read_results
+    if renewed and output.is_file():
+        if not overwrite:
+            _check_results(output)
+        return
+    for path in (output, output.with_suffix(".md"), output.with_suffix(".html")):
+        check_new(path, *inputs, overwrite=overwrite)
 
-        try:
-            read_results(output)
-        except ValueError:
-            fail(
-                f"{output} is there already, and holds no results. Give another name, or "
-                "--overwrite."
-            )
+
+def _check_results(path: Path) -> None:
+    """End the command if a file that would be brought up to date holds no results."""
+    from ..evaluation.results import read_results
+
+    try:
+        read_results(path)
+    except ValueError:
+        fail(f"{path} is there already, and holds no results. Give another name, or --overwrite.")
 
 
 def _write_reports(output: Path, markdown: str, html: str, what: str) -> None:

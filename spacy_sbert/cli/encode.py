@@ -76,11 +76,11 @@ class _OfFolders:
         )
         if self.engine not in (None, "local", "ray"):
             raise ValueError(f"Unknown --engine '{self.engine}': expected local or ray.")
+        if self.engine != "ray" and ray:
+            raise ValueError(
+                f"Options of Ray were given without --engine ray: {', '.join(ray)}. Add it."
+            )
         if self.engine != "ray":
-            if ray:
-                raise ValueError(
-                    f"Options of Ray were given without --engine ray: {', '.join(ray)}. Add it."
-                )
             return None
         if code is not None:
             raise ValueError(
@@ -90,13 +90,17 @@ class _OfFolders:
         from ..ray import Cluster
 
         if self.workers is not None:
-            fewest, _, most = self.workers.partition(",")
-            if not (fewest.isdecimal() and most.isdecimal() and 1 <= int(fewest) <= int(most)):
-                raise ValueError(
-                    f"Cannot use --workers {self.workers}: expected fewest and most, such as 1,64."
-                )
-            ray["workers"] = int(fewest), int(most)
+            ray["workers"] = _workers(self.workers)
         return Cluster(**ray)
+
+
+def _workers(text: str) -> tuple[int, int]:
+    """Return the fewest and the most workers, such as "1,64"."""
+    fewest, _, most = text.partition(",")
+    are_numbers = fewest.isdecimal() and most.isdecimal()
+    if not are_numbers or not 1 <= int(fewest) <= int(most):
+        raise ValueError(f"Cannot use --workers {text}: expected fewest and most, such as 1,64.")
+    return int(fewest), int(most)
 
 
 @command("encode")
@@ -104,9 +108,10 @@ def _encode_cli(
     loading: Loading,
     encoding: _Encoding,
     of_folders: _OfFolders,
-    input_path: Annotated[str | None, Argument(metavar="PIPELINE", help=_PIPELINE)] = None,
-    output_path: Annotated[str | None, Argument(metavar="INPUT", help=_INPUT)] = None,
-    more: Annotated[str | None, Argument(metavar="OUTPUT", help=_OUTPUT)] = None,
+    # With --pipeline the first two are INPUT and OUTPUT
+    first: Annotated[str | None, Argument(metavar="PIPELINE", help=_PIPELINE)] = None,
+    second: Annotated[str | None, Argument(metavar="INPUT", help=_INPUT)] = None,
+    third: Annotated[str | None, Argument(metavar="OUTPUT", help=_OUTPUT)] = None,
     gpu_id: Annotated[int, Option(help=GPU, min=-1)] = -1,
     pipeline: Annotated[
         str | None, Option("--pipeline", "-p", help="The pipeline, if not the first argument.")
@@ -126,45 +131,32 @@ def _encode_cli(
     After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does
     the same.
     """
-    paths = [path for path in (input_path, output_path, more) if path is not None]
-    if len(paths) == 3:
-        if pipeline is not None:
-            fail("The pipeline was given twice: leave --pipeline out, or the first argument.")
-        pipeline, *paths = paths
-    if len(paths) < 2:
-        raise BadParameter(
-            "There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT "
-            "OUTPUT`."
-        )
-    source, target = paths
+    pipeline, source, target = _arguments([first, second, third], pipeline)
     is_folder = "://" in source or Path(source).is_dir()
     if not is_folder:
         _check_file(Path(source), encoding, of_folders)
-    run: dict[str, Any] = {
-        "n_process": n_process,
-        "restart": restart,
-        "progress": not loading.quiet,
-    }
     pipe = {"pipeline": pipeline, "name": loading.pipe, "precision": precision}
+    run: dict[str, Any] = {"n_process": n_process, "restart": restart, "progress": loading.shown}
+    n_failed = 0
     try:
         with exit_on_error(f"Cannot encode {source}", RuntimeError):
             run["gpu_ids"] = _gpus(gpu_id, gpu_ids)
             import_code(loading.code)
-            if not is_folder:
-                _encode_file(source, target, pipe, encoding, run | {"overwrite": overwrite})
-                return
-            if overwrite:
-                raise ValueError(
-                    "--overwrite is for single files. --restart makes all parts of a folder again."
-                )
-            run |= {"engine": of_folders.cluster(loading.code), "shard": of_folders.shard}
-            run |= {
-                "scratch": of_folders.scratch,
-                "output": f".{of_folders.output_format or 'npy'}",
-            }
-            n_failed = _encode_folder(
-                source, target, **pipe, **run, **without_none(**vars(encoding))
-            )
+            if is_folder:
+                if overwrite:
+                    raise ValueError(
+                        "--overwrite is for single files. --restart makes all parts of a folder "
+                        "again."
+                    )
+                run["engine"] = of_folders.cluster(loading.code)
+                run["shard"] = of_folders.shard
+                run["scratch"] = of_folders.scratch
+                run["output"] = f".{of_folders.output_format or 'npy'}"
+                options = without_none(**vars(encoding))
+                n_failed = _encode_folder(source, target, **pipe, **run, **options)
+            else:
+                run["overwrite"] = overwrite
+                _encode_file(source, target, pipe, encoding, run)
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
@@ -172,8 +164,25 @@ def _encode_cli(
         raise Exit(1)
 
 
+def _arguments(given: list[str | None], pipeline: str | None) -> tuple[str | None, str, str]:
+    """Return the pipeline, None for the default encoder, the input and the output.
+
+    given: INPUT OUTPUT, or PIPELINE INPUT OUTPUT. pipeline (str): the option --pipeline.
+    """
+    paths = [path for path in given if path is not None]
+    if len(paths) < 2:
+        raise BadParameter(
+            "There is no OUTPUT, a file or folder of vectors: expected `encode PIPELINE INPUT "
+            "OUTPUT`."
+        )
+    *named, source, target = paths
+    if named and pipeline is not None:
+        fail("The pipeline was given twice: leave --pipeline out, or the first argument.")
+    return (named[0] if named else pipeline), source, target
+
+
 def _check_file(source: Path, columns: Columns, of_folders: _OfFolders) -> None:
-    """End the command, before any work, if the input cannot be a file of texts, or options do not fit a file."""
+    """End the command, before any work, if the input is no file, or options do not fit a file."""
     if given := without_none(**vars(of_folders)):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())
         fail(

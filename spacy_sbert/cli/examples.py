@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import srsly
 from spacy.util import logger
@@ -16,6 +17,9 @@ from ..files.text_lines import format_suffix
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import AUTO, Lang, Layout, Limit, LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
+
+if TYPE_CHECKING:
+    from ..readers.infer_schema import OwnTable
 
 _GOLDS = ("score", "label")
 _LABELS = {
@@ -57,13 +61,14 @@ def _convert_cli(
     from ..readers import convert
 
     check_new(output_path, input_path, overwrite=overwrite)
-    # Says what was skipped
+    # The reader logs what it skipped
     logger.setLevel(logging.INFO)
     with exit_on_error(f"Cannot convert {input_path}"):
         given = layout.settings()
-        # Texts that are named alone need no gold
-        is_named = layout.members and not (layout.score or layout.label)
-        reading = given if is_named else reading_of(input_path, given, shown=not quiet)
+        reading = given
+        # Columns of texts that are named alone need no gold
+        if not layout.members or layout.score or layout.label:
+            reading = reading_of(input_path, given, shown=not quiet)
         _check_range(input_path, given, reading)
         _warn_of_odd_rows(input_path, reading, limit)
         count = convert(
@@ -75,31 +80,31 @@ def _convert_cli(
             progress=not quiet,
             **reading,
         )
-    msg.good(
-        f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} "
-        "steps)"
-    )
+    n_steps = ceil(count / 16)
+    msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {n_steps} steps)")
 
 
 def _check_range(path: Path, given: Mapping[str, Any], reading: dict[str, Any]) -> None:
-    """Raise ValueError if scores would be scaled by what one file shows of their range: others may show more."""
-    low, high = reading.get("min_score", 0.0), reading.get("max_score", 1.0)
-    if (low, high) != (0.0, 1.0) and not {"min_score", "max_score"} & given.keys():
+    """Raise ValueError if scores would be scaled by their range in this file.
+
+    Other files of the data set may have a wider one.
+    """
+    edges = ("min_score", "max_score")
+    low = reading.get("min_score", 0.0)
+    high = reading.get("max_score", 1.0)
+    if (low, high) != (0.0, 1.0) and not any(edge in given for edge in edges):
         raise ValueError(
             f"The scores of {path} (column '{reading['score']}') are in the range {low:g} to "
-            f"{high:g}. Give the range "
-            f"of the whole data set, from which 0 to 1 is made: --min-score {low:g} --max-score "
-            f"{high:g}."
+            f"{high:g}. Give the range of the whole data set, from which 0 to 1 is made: "
+            f"--min-score {low:g} --max-score {high:g}."
         )
-    for edge in {"min_score", "max_score"} - given.keys():
-        reading.pop(edge, None)
+    for edge in edges:
+        if edge not in given:
+            reading.pop(edge, None)
 
 
 def _warn_of_odd_rows(path: Path, reading: Mapping[str, Any], limit: int = 0) -> None:
-    """Warn of signs that the rows of a file are not what they were meant to be.
-
-    Of .spacy files there are none.
-    """
+    """Warn of signs that the rows of a file, but for .spacy, are not what they should be."""
     from ..readers.corpora import PairCorpus
     from ..readers.table_checks import scan_rows
 
@@ -127,7 +132,7 @@ def _evaluate_cli(
             f"{data_path} is a folder: give a file of examples, or see 'python -m spacy sbert "
             "benchmark'."
         )
-    given, shown = layout.settings(), not loading.quiet
+    given = layout.settings()
     check_new(output, data_path, overwrite=overwrite)
     nlp = loading.load(pipeline, answering=True, also_scores=True)
 
@@ -135,21 +140,11 @@ def _evaluate_cli(
     from ..training.gold import shown_score
 
     with exit_on_error(f"Cannot evaluate on {data_path}"):
-        reading = reading_of(
-            data_path, given, nlp.config.get("corpora", {}).get("dev"), shown=shown
-        )
-        members = reading.get("members", ())
-        if (
-            reading.get("format") == "table"
-            and len(members) == 2
-            and not {*_GOLDS} & reading.keys()
-        ):
-            fail(
-                f"{data_path} has no gold beside ({', '.join(members)}): name its column by "
-                "--score or --label."
-            )
+        scored_as = nlp.config.get("corpora", {}).get("dev")
+        reading = reading_of(data_path, given, scored_as, shown=loading.shown)
+        _check_gold(data_path, reading)
         _warn_of_odd_rows(data_path, reading)
-        scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
+        scores, reasons = evaluate_with_reasons(nlp, data_path, progress=loading.shown, **reading)
         measured = {
             key: score for key, score in scores.items() if key != "pairs" and score is not None
         }
@@ -160,7 +155,10 @@ def _evaluate_cli(
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(_LABELS.get(key, key), shown_score(key, score)) for key, score in measured.items()]
     msg.table(
-        rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance"
+        rows,
+        title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance",
+        # Longer labels would push their scores out of the column
+        max_col=max(len(label) for label, _ in rows),
     )
     if reasons and measured.keys() <= _LABELS.keys():
         msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")
@@ -168,6 +166,17 @@ def _evaluate_cli(
         with exit_on_error(f"Cannot write {output}"):
             write_text(output, srsly.json_dumps(scores, indent=2))
         msg.good(f"Saved the scores to {output}")
+
+
+def _check_gold(path: Path, reading: Mapping[str, Any]) -> None:
+    """End the command if a table of pairs has neither scores nor labels."""
+    members = reading.get("members", ())
+    has_gold = any(gold in reading for gold in _GOLDS)
+    if reading.get("format") == "table" and len(members) == 2 and not has_gold:
+        fail(
+            f"{path} has no gold beside ({', '.join(members)}): name its column by --score or "
+            "--label."
+        )
 
 
 def reading_of(
@@ -191,7 +200,8 @@ def reading_of(
     from ..readers.infer_schema import find_table
 
     format = layout.get("format", AUTO)
-    named = [*layout.get("members", ()), *(layout[gold] for gold in _GOLDS if gold in layout)]
+    named = list(layout.get("members", ()))
+    named += [layout[gold] for gold in _GOLDS if gold in layout]
     if not is_own_table(path, format, named, header=layout["header"]):
         if format == AUTO and format_suffix(path) in (".csv", ".tsv"):
             msg.info(
@@ -200,37 +210,39 @@ def reading_of(
             )
         return dict(layout)
     known = {name: value for name, value in layout.items() if name != "format"}
-    trained = _columns_of(path, scored_as or {}) if known == {"header": True} else {}
+    trained: dict[str, Any] = {}
+    if known == {"header": True}:
+        trained = _columns_of(path, scored_as or {})
     with ticking("Finding the columns", shown=shown):
         found = find_table(path, **(trained or known))
-    columns = found.columns
-    scaled = (
-        ""
-        if columns.score is None
-        else f", scores from {columns.min_score:g} to {columns.max_score:g}"
-    )
-    unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
-    skipped = f"; {found.skipped_rows()}" if found.skipped else ""
     how = "Columns as in its training" if trained else "Columns found"
-    msg.info(f"{how}: {', '.join(columns.names)}{scaled}{unused}{skipped}")
+    msg.info(f"{how}: {_found_columns(found)}")
     return {"format": TABLE, **found.reading()}
+
+
+def _found_columns(found: "OwnTable") -> str:
+    """Return which columns of a table are read and how, in one line."""
+    columns = found.columns
+    line = ", ".join(columns.names)
+    if columns.score is not None:
+        line += f", scores from {columns.min_score:g} to {columns.max_score:g}"
+    if found.unused:
+        line += f"; not used: {', '.join(found.unused)}"
+    if found.skipped:
+        line += f"; {found.skipped_rows()}"
+    return line
 
 
 def _columns_of(path: Path, scored_as: Mapping[str, Any]) -> dict[str, Any]:
     """Return the named columns of a reader of tables, as find_table takes them.
 
-    None if this table has others.
+    There are none if this table has others.
     """
-    if (
-        scored_as.get("format") != "table"
-        or not scored_as.get("members")
-        or not scored_as.get("header", True)
-    ):
+    members = scored_as.get("members")
+    if scored_as.get("format") != "table" or not members or not scored_as.get("header", True):
         return {}
     golds = {name: scored_as[name] for name in _GOLDS if scored_as.get(name)}
-    columns = {"members": list(scored_as["members"]), "header": True, **golds}
-    return (
-        columns
-        if {*columns["members"], *golds.values()} <= {*column_names(path, header=True)}
-        else {}
-    )
+    wanted = {*members, *golds.values()}
+    if not wanted <= set(column_names(path, header=True)):
+        return {}
+    return {"members": list(members), "header": True, **golds}

@@ -1,4 +1,4 @@
-"""`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
+"""`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline."""
 
 import os
 import shutil
@@ -57,15 +57,19 @@ def _fit_meta_cli(
     from ..meta.component import fit_meta
     from ..meta.fit import ShortSentences, read_sentences
 
-    pipe, shown = loading.pipe or "sbert_meta", not loading.quiet
+    pipe = loading.pipe or "sbert_meta"
     with exit_on_error(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])
         nlp = loading.load(pipeline)
-        if pipe not in nlp.pipe_names or method is not None or size is not None or options:
+        is_new = pipe not in nlp.pipe_names
+        if is_new or method is not None or size is not None or options:
             _set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
-        fit_meta(nlp, pipe, sentences, cache=cache, progress=shown)
-        with ticking("Writing", shown=shown), atomic_folder(output, replace=overwrite) as folder:
+        fit_meta(nlp, pipe, sentences, cache=cache, progress=loading.shown)
+        with (
+            ticking("Writing", shown=loading.shown),
+            atomic_folder(output, replace=overwrite) as folder,
+        ):
             nlp.to_disk(folder)
             _keep(output, folder)
     if sentences.n_left_out:
@@ -75,43 +79,45 @@ def _fit_meta_cli(
 
 def _keep(former: Path, folder: Path) -> None:
     """Copy what a folder that is replaced has beside the pipeline, such as notes."""
-    for path in former.iterdir() if former.is_dir() else ():
-        if not os.path.lexists(folder / path.name):
-            copy = shutil.copytree if path.is_dir() else shutil.copy2
-            copy(path, folder / path.name)
+    if not former.is_dir():
+        return
+    for path in former.iterdir():
+        copy = folder / path.name
+        if os.path.lexists(copy):
+            continue
+        if path.is_dir():
+            shutil.copytree(path, copy)
+        else:
+            shutil.copy2(path, copy)
 
 
 def _parse(text: str) -> tuple[str, Any]:
+    """Return the name and the value of an option; a value that is no JSON is a word."""
     key, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"Bad value {text!r} for --option: expected such as tau=1.0.")
     try:
         return key, srsly.json_loads(value)
     except ValueError:
-        # A word, such as cosine
         return key, value
 
 
 def _set_method(
     nlp: Language, name: str, method: str | None, size: int | None, options: dict[str, Any]
 ) -> None:
-    """Add an `sbert_meta` pipe, or give it another method; options are kept where the method is."""
+    """Add an `sbert_meta` pipe, or change its method; options stay if the method does."""
     if name not in nlp.component_names:
-        nlp.add_pipe(
-            "sbert_meta",
-            name=name,
-            config={"method": method or "conc", "size": size, "options": options},
-        )
+        new = {"method": method or "conc", "size": size, "options": options}
+        nlp.add_pipe("sbert_meta", name=name, config=new)
         return
-    config = {
-        key: value for key, value in nlp.config["components"][name].items() if key != "factory"
-    }
     if nlp.get_pipe_meta(name).factory != "sbert_meta":
         raise ValueError(f"The pipe '{name}' is not an 'sbert_meta': name the pipe to fit.")
-    if method not in (None, config["method"]):
+    config = dict(nlp.config["components"][name])
+    del config["factory"]
+    if method is not None and method != config["method"]:
         config.update(method=method, size=size, options=options)
     else:
-        config.update(
-            options={**config["options"], **options}, size=config["size"] if size is None else size
-        )
+        config["options"] = {**config["options"], **options}
+        if size is not None:
+            config["size"] = size
     nlp.replace_pipe(name, "sbert_meta", config=config)

@@ -1,4 +1,7 @@
-"""`python -m spacy sbert export`, `import`, `convert-transformer`, `distill-static`, `card` and `hub-card`."""
+"""`python -m spacy sbert ...`: pipelines to and from other formats, and model cards.
+
+`export`, `import`, `convert-transformer`, `distill-static`, `card` and `hub-card`.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +76,7 @@ def _export_cli(pipeline: Pipeline, output: _Output, loading: Loading) -> None:
     from ..hub import export_folder
 
     nlp = loading.load(pipeline)
-    with exit_on_error(f"Cannot export {pipeline}"), ticking("Writing", shown=not loading.quiet):
+    with exit_on_error(f"Cannot export {pipeline}"), ticking("Writing", shown=loading.shown):
         export_folder(nlp, output, name=loading.pipe)
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")
 
@@ -155,11 +158,11 @@ def _distill_static_cli(
     from .visualize import read_texts
 
     with exit_on_error(f"Cannot distill {teacher}"), atomic_folder(output) as folder:
-        with ticking("Reading", shown=not loading.quiet):
+        with ticking("Reading", shown=loading.shown):
             texts, _ = read_texts(vocabulary, column=column)
         loaded = loading.load(teacher)
         nlp = distill_static(
-            loaded, texts, size=size, words=words, name=loading.pipe, progress=not loading.quiet
+            loaded, texts, size=size, words=words, name=loading.pipe, progress=loading.shown
         )
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
@@ -179,7 +182,8 @@ def _card_cli(
     `spacy package` puts it into the package. A README.md that was written or changed by hand is
     kept, unless you give --overwrite.
     """
-    facts, file = packaged.describe(pipeline), pipeline / "README.md"
+    facts = packaged.describe(pipeline)
+    file = pipeline / "README.md"
 
     from ..hub.cards import package_card, write_readme
 
@@ -215,7 +219,7 @@ def _hub_card_cli(
     failed = f"Cannot update the card of {repo}"
     with (
         exit_on_error(failed, HfHubHTTPError, HFValidationError),
-        ticking("Updating", shown=not packaged.quiet),
+        ticking("Updating", shown=packaged.shown),
     ):
         update_hub(repo, facts)
     msg.good(f"Updated the card of {repo}")

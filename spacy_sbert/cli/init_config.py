@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..readers.infer_schema import OwnTable
     from ..readers.table_checks import Finding
 
-# Of a table: its rows, and the objective
+# Kinds of tables: what the records are, and the objective
 _KINDS = {
     "graded": ("pairs with scores", "the cosine of a pair should be its score"),
     "binary": (
@@ -66,9 +66,10 @@ def _init_config_cli(
     can be learned from them is chosen, and 'spacy sbert train' takes the config.
     """
     check_new(output, train_path, dev_path, overwrite=overwrite)
-    for option in [option for option in ("score", "label") if getattr(layout, option) == ""]:
-        fail(f"--{option} is empty. Name a column of the tables, or leave it out.")
-    if not isfinite(layout.max_score or 0.0):
+    for option, column in (("score", layout.score), ("label", layout.label)):
+        if column == "":
+            fail(f"--{option} is empty. Name a column of the tables, or leave it out.")
+    if layout.max_score is not None and not isfinite(layout.max_score):
         fail(f"--max-score is {layout.max_score}: expected a finite number.")
     with exit_on_error(f"Cannot make a config for {train_path} and {dev_path}"):
         train, dev = _tables(train_path, dev_path, layout.settings(), shown=not quiet)
@@ -86,7 +87,7 @@ def _init_config_cli(
                 epochs=epochs,
             )
             text = config.to_str(interpolate=False)
-            # `$` as spaCy reads it, interpolated or not
+            # spaCy reads this escape as `$`, whether it interpolates or not
             write_text(output, text.replace("$$", r"\u0024"))
     _summarize(output, config, train, dev)
 
@@ -124,16 +125,12 @@ def _odd_rows(
     findings = scanned.findings(str(train_path))
     if dev_path.resolve() != train_path.resolve():
         findings += scan_rows(dev.columns.rows(dev_path)).findings(str(dev_path))
-    return [
-        *findings,
-        *find_leak(scanned, dev.columns.rows(dev_path), str(dev_path), str(train_path)),
-    ]
+    findings += find_leak(scanned, dev.columns.rows(dev_path), str(dev_path), str(train_path))
+    return findings
 
 
 def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:
     """Check that something can be learned from the first table, and measured on the second."""
-    from ..training.gold import listed_labels
-
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
         fail(
             f"{dev_path} has no gold to score by. Give a dev table with a column 'score' of 0 and "
@@ -150,31 +147,42 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
             f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of "
             "0 and 1."
         )
-    known, labels = train.labels(), dev.labels()
-    unknown = (
-        [label for label in labels if label not in known]
-        if known and train.kind == "labelled"
-        else []
-    )
-    if unknown and len(unknown) == len(labels):
+    if train.kind == "labelled":
+        _check_labels(train_path, dev_path, train, dev)
+
+
+def _check_labels(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:
+    """Warn of labels that only the second table has, and end the command if it has no others."""
+    from ..training.gold import listed_labels
+
+    known = train.labels()
+    labels = dev.labels()
+    unknown = [label for label in labels if label not in known]
+    if not known or not unknown:
+        return
+    if len(unknown) == len(labels):
         fail(
             f"{dev_path} has the labels {listed_labels(unknown)}, {train_path} has "
             f"{listed_labels(known)}."
         )
-    if unknown:
-        named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}
-        msg.warn(
-            Warnings.UNKNOWN_INIT_LABELS.format(
-                count=sum(labels[label] for label in unknown), **named
-            )
+    msg.warn(
+        Warnings.UNKNOWN_INIT_LABELS.format(
+            count=sum(labels[label] for label in unknown),
+            train=train_path,
+            dev=dev_path,
+            given=listed_labels(unknown),
         )
+    )
 
 
 def _summarize(out: Path, config: Config, train: "OwnTable", dev: "OwnTable") -> None:
     """Print what was found, what is learned from it and for how long, and the next command."""
-    (what, learned), columns = _KINDS[train.kind], train.columns
-    names = ", ".join(filter(None, (*columns.members, columns.score or columns.label)))
-    msg.good(f"Saved {out}: {train.count} {what} ({names}), scored on {dev.count}")
+    records, objective = _KINDS[train.kind]
+    columns = train.columns
+    names = list(columns.members)
+    if gold := columns.score or columns.label:
+        names.append(gold)
+    msg.good(f"Saved {out}: {train.count} {records} ({', '.join(names)}), scored on {dev.count}")
     if (columns.min_score, columns.max_score) != (0.0, 1.0):
         msg.info(f"Scores are scaled from {columns.min_score:g}..{columns.max_score:g} to 0..1")
     for part, table in (("train", train), ("dev", dev)):
@@ -182,15 +190,15 @@ def _summarize(out: Path, config: Config, train: "OwnTable", dev: "OwnTable") ->
             msg.info(f"Of {part}, {table.skipped_rows()}")
     if train.unused:
         msg.info(f"Columns not used: {', '.join(train.unused)}")
-    msg.info(f"Objective: {learned}")
+    msg.info(f"Objective: {objective}")
     msg.info(f"Encoder: {config['components']['sbert']['model']['name']}, in the pipe itself")
     settings = config["training"]
     measure = next(name for name, weight in settings["score_weights"].items() if weight)
-    every, epochs = settings["eval_frequency"], settings["max_epochs"]
+    every = settings["eval_frequency"]
+    epochs = settings["max_epochs"]
     steps = epochs * ceil(train.count / settings["batcher"]["size"])
-    msg.info(
-        f"At most {epochs} epoch{'s' if epochs > 1 else ''}, {steps} steps; {measure} every {every}"
-    )
+    unit = "epochs" if epochs > 1 else "epoch"
+    msg.info(f"At most {epochs} {unit}, {steps} steps; {measure} every {every}")
     msg.text(f"Next: python -m spacy sbert train {out} --output training/mine")
     msg.text(
         f"To be able to go on after an interruption: --checkpoint-every {every}, and then --resume"

@@ -18,18 +18,18 @@ from ..progress import ticking
 from ..validation import Name, check
 from ._util import check_corpus, exit_on_error, fail, named_file, use_gpu
 
-# To import the readers would take too long
-_FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"
+# An unknown name lists all of them; to import the readers would take too long
+_FORMAT = "The layout of the file: auto, table, text, or a data set's, such as sts or nli."
 AUTO = "auto"
 TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet."
 CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
 VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
-# By default
+# The default column
 COLUMN = "text"
-# Examples or epochs
+# The most examples or epochs that can be asked for
 MOST = 10**9
-# Which show whether other columns hold texts
+# Rows that show whether other columns hold texts
 _FIRST_ROWS = 1000
 _HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
 _MEMBERS = "The columns of a table's texts, with commas between: first,second."
@@ -83,6 +83,11 @@ class Loading:
     code: Code = None
     quiet: Quiet = False
 
+    @property
+    def shown(self) -> bool:
+        """Whether progress is shown."""
+        return not self.quiet
+
     def load(
         self, pipeline: str, *, answering: bool = False, also_scores: bool = False
     ) -> Language:
@@ -96,7 +101,7 @@ class Loading:
         import_code(self.code)
         with (
             exit_on_error(f"Cannot load {pipeline}", RuntimeError),
-            ticking("Loading", shown=not self.quiet),
+            ticking("Loading", shown=self.shown),
         ):
             from ..bulk.loading import answer_with, load_pipeline
 
@@ -128,10 +133,11 @@ class Columns:
 
     def check(self, path: Path) -> None:
         """End the command if columns of a file with one text a line are named."""
-        options = [
-            *(["--column"] if self.column is not None else []),
-            *([] if self.header else ["--no-header"]),
-        ]
+        options = []
+        if self.column is not None:
+            options.append("--column")
+        if not self.header:
+            options.append("--no-header")
         if options and format_suffix(path) == ".txt":
             fail(
                 f"{path} has a text a line, and no columns: leave {' and '.join(options)} out, or "
@@ -142,22 +148,20 @@ class Columns:
 
 
 def warn_of_unread_texts(path: Path) -> None:
-    """Warn if a table of which the column "text" is read has other columns of texts, in its first rows."""
+    """Warn if a table has other columns of texts, in its first rows, than "text", which is read."""
     if format_suffix(path) not in TABLES:
         return
 
-    from ..readers.infer_schema import find_nameless_texts, find_texts
+    from ..readers.text_cells import find_nameless_texts, find_texts
 
     unread: list[str] = []
-    # Which the command itself reports
+    # The command itself reports a file that cannot be read
     with suppress(ValueError, OSError, ImportError):
         names = column_names(path)
         if COLUMN in names:
             others = [name for name in names if name.strip() and name != COLUMN]
-            unread = [
-                *find_texts(path, others, limit=_FIRST_ROWS),
-                *find_nameless_texts(path, limit=_FIRST_ROWS),
-            ]
+            unread += find_texts(path, others, limit=_FIRST_ROWS)
+            unread += find_nameless_texts(path, limit=_FIRST_ROWS)
     if unread:
         msg.warn(Warnings.UNREAD_TEXTS.format(path=path, names=", ".join(unread), column=COLUMN))
 
@@ -180,24 +184,26 @@ class TableLayout:
         """
         given = {name: value for name, value in vars(self).items() if value not in (None, "")}
         if self.members:
-            try:
-                names = next(csv.reader([self.members], skipinitialspace=True, strict=True), [])
-            except csv.Error as error:
-                raise BadParameter(
-                    f"Cannot read --members {self.members} ({error}): expected names such as "
-                    "'\"q,r\",text2'."
-                ) from error
-            given["members"] = tuple(name.strip() for name in names if name.strip())
+            given["members"] = _split_members(self.members)
         return given
+
+
+def _split_members(text: str) -> tuple[str, ...]:
+    """Return the names of columns with commas between; a name with a comma is in quotes."""
+    try:
+        names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise BadParameter(
+            f"Cannot read --members {text} ({error}): expected names such as '\"q,r\",text2'."
+        ) from error
+    return tuple(name.strip() for name in names if name.strip())
 
 
 @dataclass
 class Layout(TableLayout):
     """The layout of a file of examples."""
 
-    format: Annotated[
-        str, Option("--format", "-f", help=f"The layout of the file: {_FORMATS}.")
-    ] = AUTO
+    format: Annotated[str, Option("--format", "-f", help=_FORMAT)] = AUTO
 
 
 def without_none(**options: object) -> dict[str, Any]:

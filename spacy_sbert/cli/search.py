@@ -1,7 +1,7 @@
-"""`python -m spacy sbert search`, `mine`, `cluster` and `index`: what is similar among the texts of a file."""
+"""`python -m spacy sbert search`, `mine`, `cluster` and `index`: similar texts of a file."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -9,7 +9,7 @@ from spacy.language import Language
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
-from ..files.tables import TextColumns, check_name, distinct, write_table
+from ..files.tables import TextColumns, check_table_name, distinct, write_table
 from ..files.text_lines import has_text, read_lines
 from ..progress import ticking
 from ._util import check_corpus, check_new, command, exit_on_error, fail, named_output
@@ -28,11 +28,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    import numpy
-
-    from ..bulk import FileVectors
     from ..pipeline.sbert import SentenceBert
-    from ..search.corpus_search import Corpus as Texts
+    from ..search.corpus_search import FoundText, Searchable
+    from ..search.texts import Corpus as Texts
+    from ..search.texts import TextVectors
 
 # Characters of a text that is shown
 _LONGEST = 100
@@ -89,45 +88,29 @@ def _search_cli(
         fail(
             "There is no query. Give queries after the texts, or a file of queries with --queries."
         )
-    given = {"vectors": vectors, "id_column": columns.id_column, "index": index, "kind": kind}
-    is_stored = corpus.is_dir() and _check_folder(corpus, **given)
-
-    from ..search.corpus_search import search_folder, search_texts
-    from ..search.index import BuiltKind, import_faiss
-    from ..validation import check
-
-    with exit_on_error(f"Cannot work on {corpus}"):
-        check("kind", kind, BuiltKind | None)
-        if index is not None:
-            import_faiss()
-    work: Any = partial(search_folder, vectors=vectors)
-    if not is_stored:
-        work = partial(search_texts, index=index, kind=cast(Any, kind))
-    work = partial(work, queries=asked, k=k, query_prompt=query_prompt)
-    is_new = index is not None and not index.exists()
-    stored = Path(vectors) if vectors is not None and not is_stored else None
-    results, _, _ = _run(work, pipeline, corpus, loading, columns, vectors=stored)
-    has_ids = is_stored or any(hit.id is not None for hits in results for hit in hits)
-    names = (
-        "score",
-        *(("file",) if is_stored else ()),
-        "row",
-        *(("id",) if has_ids else ()),
-        "text",
-    )
-    rows = [[[getattr(hit, name) for name in names] for hit in hits] for hits in results]
-    if output is None or not loading.quiet:
-        _show(asked, rows, names)
-    if is_new:
-        msg.good(f"Saved the index to {index}")
-    elif index is not None or (corpus.is_dir() and not is_stored):
-        msg.info(f"Searched the index in {index or corpus}")
-    if output is not None:
-        _write(
-            output,
-            ("query", *names),
-            [(q, *row) for q, found in zip(asked, rows, strict=True) for row in found],
+    if corpus.is_dir():
+        collection = _open_folder(
+            corpus, vectors=vectors, id_column=columns.id_column, index=index, kind=kind
         )
+    else:
+        collection = _open_file(
+            corpus, columns, index=index, kind=kind, vectors=stored, shown=loading.shown
+        )
+    folder = collection.index_folder
+    is_new = folder is not None and not folder.exists()
+    nlp = loading.load(pipeline)
+    with _encoder_for(corpus, nlp, loading.pipe) as encoder:
+        found = collection.search(
+            encoder, asked, k=k, query_prompt=query_prompt, progress=loading.shown
+        )
+    if output is None or loading.shown:
+        _show(asked, found, collection.columns)
+    if is_new:
+        msg.good(f"Saved the index to {folder}")
+    elif folder is not None:
+        msg.info(f"Searched the index in {folder}")
+    if output is not None:
+        _write_found(output, asked, found, collection.columns)
 
 
 def _read_queries(path: Path | None) -> list[str]:
@@ -143,46 +126,86 @@ def _read_queries(path: Path | None) -> list[str]:
     return [line.strip() for line in lines if has_text(line)]
 
 
-def _check_folder(corpus: Path, **given: object) -> bool:
-    """End the command if options do not fit a folder, and return whether it has or names stored vectors."""
+def _open_folder(folder: Path, *, vectors: str | None, **of_files: object) -> "Searchable":
+    """Open a saved index or stored vectors. End the command if options for files were given."""
     from ..bulk.dataset_encoding import JOB
-    from ..search.index import Manifest
+    from ..search.corpus_search import Searchable
+    from ..search.faiss_index import import_faiss
+    from ..search.index_folder import Manifest
 
-    what, is_stored = "vectors", True
-    if not (corpus / JOB).is_file():
-        with exit_on_error(f"Cannot work on {corpus}"):
-            manifest = Manifest.read(corpus)
-        what, is_stored = f"an index of the kind {manifest.kind}", manifest.vectors is not None
-        if is_stored:
-            # Which may have been moved
-            given.pop("vectors")
-    if wrong := without_none(**given):
+    with exit_on_error(f"Cannot work on {folder}"):
+        manifest = None if (folder / JOB).is_file() else Manifest.read(folder)
+    content = "vectors" if manifest is None else f"an index of the kind {manifest.kind}"
+    # The stored vectors of an index may have been moved
+    if manifest is None or manifest.vectors is None:
+        of_files = {"vectors": vectors, **of_files}
+    if wrong := without_none(**of_files):
         option = f"--{next(iter(wrong)).replace('_', '-')}"
         fail(
-            f"{option} is of a file of texts, and {corpus} is a folder with {what}. Leave it out, "
-            "or give the texts."
+            f"{option} is of a file of texts, and {folder} is a folder with {content}. Leave it "
+            "out, or give the texts."
         )
-    return is_stored
+    with exit_on_error(f"Cannot work on {folder}"):
+        if manifest is not None:
+            import_faiss()
+        return Searchable.open(folder, vectors=vectors)
+
+
+def _open_file(
+    path: Path,
+    columns: Columns,
+    *,
+    index: Path | None,
+    kind: str | None,
+    vectors: Path | None,
+    shown: bool,
+) -> "Searchable":
+    """Read a file of texts, and their vectors if they are given."""
+    from ..search.corpus_search import SearchableTexts
+    from ..search.faiss_index import BuiltKind, import_faiss
+    from ..validation import check
+
+    with exit_on_error(f"Cannot work on {path}"):
+        check("kind", kind, BuiltKind | None)
+        if index is not None:
+            import_faiss()
+    read, stored = _read_texts(path, columns, vectors, shown=shown)
+    return SearchableTexts(path, read, index=index, kind=cast(Any, kind), vectors=stored)
 
 
 def _show(
-    queries: Sequence[str], results: Sequence[Sequence[Sequence[Any]]], columns: Sequence[str]
+    queries: Sequence[str], found: "Sequence[Sequence[FoundText]]", columns: Sequence[str]
 ) -> None:
-    for query, found in zip(queries, results, strict=True):
-        rows = [
-            (f"{score:.4f}", *("" if value is None else _shorten(str(value)) for value in row))
-            for score, *row in found
-        ]
-        msg.table(
-            rows,
-            header=[name.capitalize() for name in columns],
-            title=_shorten(query),
-            divider=True,
-        )
+    """Print a table of what was found for each query."""
+    header = [name.capitalize() for name in columns]
+    for query, hits in zip(queries, found, strict=True):
+        rows = [[_shown(hit, name) for name in columns] for hit in hits]
+        msg.table(rows, header=header, title=_shorten(query), divider=True)
+
+
+def _shown(hit: "FoundText", name: str) -> str:
+    if name == "score":
+        return f"{hit.score:.4f}"
+    value = getattr(hit, name)
+    return "" if value is None else _shorten(str(value))
 
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _write_found(
+    output: Path,
+    queries: Sequence[str],
+    found: "Sequence[Sequence[FoundText]]",
+    columns: Sequence[str],
+) -> None:
+    rows = [
+        (query, *(getattr(hit, name) for name in columns))
+        for query, hits in zip(queries, found, strict=True)
+        for hit in hits
+    ]
+    _write(output, ("query", *columns), rows)
 
 
 @command("mine")
@@ -217,30 +240,51 @@ def _mine_cli(
 
     from ..search.corpus_search import group_texts, mine_texts
 
-    least = -1.0 if min_score is None else min_score
-    k = 100 if k is None else k
-    work = (
-        partial(group_texts, min_score=least)
-        if groups
-        else partial(mine_texts, k=k or None, min_score=least)
-    )
-    rows, _, read = _run(work, pipeline, corpus, loading, columns, vectors=vectors)
+    read, stored = _read_texts(corpus, columns, vectors, shown=loading.shown)
+    ids = dict(zip(read.rows, read.ids or [], strict=False))
+    given: dict[str, Any] = {"read": read, "vectors": stored, "progress": loading.shown}
+    if min_score is not None:
+        given["min_score"] = min_score
+    nlp = loading.load(pipeline)
     if groups:
-        ids = () if columns.id_column is None else ("id",)
-        _write(output, ("group", "row", *ids, "text"), _with_ids(rows, read, 1))
-        alone = len(read.texts) - len(rows)
-        msg.info(
-            f"{len({row[0] for row in rows})} groups of {len(rows)} texts; {alone} are in none"
-        )
+        with _encoder_for(corpus, nlp, loading.pipe) as encoder:
+            members = group_texts(encoder, corpus, **given)
+        _write_groups(output, members, ids)
+        n_groups = len({group for group, *_ in members})
+        alone = len(read.texts) - len(members)
+        msg.info(f"{n_groups} groups of {len(members)} texts; {alone} are in none")
         return
-    both = () if columns.id_column is None else ("first_id", "second_id")
-    _write(
-        output,
-        ("score", "first_row", "second_row", *both, "first", "second"),
-        _with_ids(rows, read, 1, 2),
-    )
-    if len(rows) == k:
+    k = 100 if k is None else k
+    with _encoder_for(corpus, nlp, loading.pipe) as encoder:
+        pairs = mine_texts(encoder, corpus, k=k or None, **given)
+    _write_pairs(output, pairs, ids)
+    if len(pairs) == k:
         msg.info(f"There may be more pairs: these are the {k} best, as many as -k allows")
+
+
+def _write_groups(
+    output: Path, members: Sequence[tuple[int, int, str]], ids: Mapping[int, str | int]
+) -> None:
+    """Write a record for each text that is in a group. ids (dict): by row; none if not read."""
+    if not ids:
+        _write(output, ("group", "row", "text"), members)
+        return
+    rows = [(group, row, ids[row], text) for group, row, text in members]
+    _write(output, ("group", "row", "id", "text"), rows)
+
+
+def _write_pairs(
+    output: Path,
+    pairs: Sequence[tuple[float, int, int, str, str]],
+    ids: Mapping[int, str | int],
+) -> None:
+    """Write a record for each pair. ids (dict): by row; none if not read."""
+    if not ids:
+        _write(output, ("score", "first_row", "second_row", "first", "second"), pairs)
+        return
+    header = ("score", "first_row", "second_row", "first_id", "second_id", "first", "second")
+    rows = [(score, i, j, ids[i], ids[j], first, second) for score, i, j, first, second in pairs]
+    _write(output, header, rows)
 
 
 @command("cluster")
@@ -287,15 +331,23 @@ def _cluster_cli(
     )
     with exit_on_error(f"Cannot work on {corpus}"):
         check_method(method, options)
-    work = partial(cluster_texts, method=cast(Any, method), **options)
-    rows, nlp, read = _run(work, pipeline, corpus, loading, columns, vectors=vectors, others=True)
+    read, stored = _read_texts(corpus, columns, vectors, shown=loading.shown, others=True)
+    nlp = loading.load(pipeline)
+    with _encoder_for(corpus, nlp, loading.pipe) as encoder:
+        rows = cluster_texts(
+            encoder,
+            corpus,
+            method=cast(Any, method),
+            read=read,
+            vectors=stored,
+            progress=loading.shown,
+            **options,
+        )
+    _write_clusters(output, rows, _names(nlp, rows, shown=loading.shown), read)
     clusters = [cluster for cluster, *_ in rows]
-    _write_clusters(output, rows, _names(nlp, rows, shown=not loading.quiet), read)
     alone = clusters.count(NO_CLUSTER)
-    msg.info(
-        f"{len({*clusters} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in "
-        "none"
-    )
+    n_clusters = len(set(clusters) - {NO_CLUSTER})
+    msg.info(f"{n_clusters} clusters of {len(rows) - alone} texts; {alone} are in none")
     if blank := read.rows[-1] + 1 - len(rows):
         msg.warn(
             f"Rows without text, which are left out: {blank}",
@@ -321,31 +373,33 @@ def _names(nlp: Language, rows: Sequence[tuple[int, int, str]], *, shown: bool) 
     with ticking("Naming", shown=shown):
         words = (words_of(nlp.make_doc(text)) for *_, text in rows)
         terms = class_terms(words, [places[cluster] for cluster, *_ in rows], len(clusters))
-    return {
-        c: "" if c == NO_CLUSTER else ", ".join(words)
-        for c, words in zip(clusters, terms, strict=True)
-    }
+    names = {cluster: ", ".join(of) for cluster, of in zip(clusters, terms, strict=True)}
+    if NO_CLUSTER in names:
+        names[NO_CLUSTER] = ""
+    return names
 
 
 def _write_clusters(
     output: Path, rows: Sequence[tuple[int, int, str]], names: dict[int, str], read: "Texts"
 ) -> None:
-    """Write clusters, with the ids and the other columns of the texts, whose names may be changed."""
-    header: tuple[str, ...] = (
-        "cluster",
-        "name",
-        "row",
-        *(() if read.ids is None else ("id",)),
-        "text",
-    )
-    others = read.others or [{}] * len(rows)
-    keys = list(dict.fromkeys(key for record in others for key in record))
-    named = [(cluster, names[cluster], *row) for cluster, *row in rows]
-    table = [
-        (*row, *map(record.get, keys))
-        for row, record in zip(_with_ids(named, read, 2), others, strict=True)
+    """Write clusters, with the ids and the other columns of the texts.
+
+    Columns get another name if it is taken.
+    """
+    header = ["cluster", "name", "row", "text"]
+    table: list[list[object]] = [
+        [cluster, names[cluster], row, text] for cluster, row, text in rows
     ]
-    _write(output, (*header, *distinct(keys, header)), table)
+    if read.ids is not None:
+        header.insert(3, "id")
+        for record, row_id in zip(table, read.ids, strict=True):
+            record.insert(3, row_id)
+    if read.others is not None:
+        keys = list(dict.fromkeys(key for own in read.others for key in own))
+        for record, own in zip(table, read.others, strict=True):
+            record.extend(own.get(key) for key in keys)
+        header.extend(distinct(keys, tuple(header)))
+    _write(output, header, table)
 
 
 @command("index")
@@ -383,82 +437,48 @@ def _index_cli(
 def _check_paths(
     corpus: Path, columns: Columns, output: Path | None, *inputs: Path | None, overwrite: bool
 ) -> None:
-    """End the command, before any work, where the table of what is found could not be written, or columns not read."""
+    """End the command, before any work, if the output cannot be written or columns not read."""
     check_new(output, corpus, *inputs, overwrite=overwrite)
     if output is not None:
         with exit_on_error(f"Cannot write {output}"):
-            check_name(output)
+            check_table_name(output)
     columns.check(corpus)
 
 
-def _run(
-    work: Callable[..., Any],
-    pipeline: str,
-    corpus: Path,
-    loading: LoadingOnGpu,
-    columns: Columns,
-    *,
-    vectors: Path | None,
-    others: bool = False,
-) -> tuple[Any, Any, Any]:
-    """Read texts, load the pipeline, and return what the work returns, the pipeline and the texts, if of a file."""
-    column, shown = columns.column or COLUMN, not loading.quiet
+def _read_texts(
+    path: Path, columns: Columns, vectors: Path | None, *, shown: bool, others: bool = False
+) -> "tuple[Texts, TextVectors | None]":
+    """Return the texts of a file, and the vectors that `encode` wrote of them, if given."""
+    column = columns.column or COLUMN
 
-    from ..search.corpus_search import TextVectors, read_corpus
+    from ..search.texts import TextVectors, read_corpus
 
-    with exit_on_error(f"Cannot take the vectors in {vectors}"):
-        stored = (
-            None if vectors is None else vectors_of(vectors, corpus, column, header=columns.header)
+    stored = None
+    if vectors is not None:
+        with exit_on_error(f"Cannot take the vectors in {vectors}"):
+            stored = TextVectors(vectors, path, TextColumns(column, None, columns.header))
+    with exit_on_error(f"Cannot work on {path}"):
+        read = read_corpus(
+            path,
+            column,
+            id_column=columns.id_column,
+            header=columns.header,
+            others=others,
+            progress=shown,
         )
-    settings: dict[str, Any] = {"progress": shown}
-    with exit_on_error(f"Cannot work on {corpus}"):
-        if not corpus.is_dir():
-            ids: dict[str, Any] = {"id_column": columns.id_column, "others": others}
-            settings["read"] = read_corpus(
-                corpus, column, header=columns.header, progress=shown, **ids
-            )
-    nlp = loading.load(pipeline)
+    return read, stored
+
+
+@contextmanager
+def _encoder_for(corpus: Path, nlp: Language, pipe: str | None) -> "Iterator[SentenceBert]":
+    """Yield the pipe that encodes texts. Errors of the block end the command."""
+    from ..bulk.loading import find_pipe
+
     with exit_on_error(f"Cannot work on {corpus}", RuntimeError):
-        from ..bulk.loading import find_pipe
-
-        encoder = find_pipe(nlp, loading.pipe)
-        if stored is not None:
-            settings["vectors"] = TextVectors(check_vectors(encoder, *stored))
-        return work(encoder, corpus, **settings), nlp, settings.get("read")
+        yield find_pipe(nlp, pipe)
 
 
-def _with_ids(
-    rows: Sequence[tuple[Any, ...]], read: "Texts", *places: int
-) -> list[tuple[Any, ...]]:
-    """Return results with the ids of their texts, if there are some, behind the last of the places of their rows."""
-    if read.ids is None:
-        return list(rows)
-    ids = dict(zip(read.rows, read.ids, strict=True))
-    end = places[-1] + 1
-    return [(*row[:end], *(ids[row[place]] for place in places), *row[end:]) for row in rows]
-
-
-def vectors_of(
-    path: Path, corpus: Path, column: str, *, header: bool = True
-) -> "tuple[FileVectors, numpy.ndarray]":
-    """Return a file that `encode` wrote, and the vectors of a file's texts in it, float32 (n, width)."""
-    from ..bulk import FileVectors
-
-    file = FileVectors(path)
-    return file, file.of_texts(corpus, TextColumns(column, None, header))
-
-
-def check_vectors(
-    pipe: "SentenceBert", file: "FileVectors", vectors: "numpy.ndarray"
-) -> "numpy.ndarray":
-    """Return the vectors of vectors_of. RAISES (ValueError): if another encoder made them."""
-    from ..search.index import EncoderIdentity, check_encoder, identify
-
-    check_encoder(EncoderIdentity.of(file), identify(pipe), file.path)
-    return vectors
-
-
-def _write(output: Path, names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
+def _write(output: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Write a table of what was found."""
     with exit_on_error(f"Cannot write {output}"):
         write_table(output, names, rows)

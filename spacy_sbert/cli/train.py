@@ -1,19 +1,24 @@
-"""`python -m spacy sbert train`: train on several processes, which torchrun starts, and resume after interruptions."""
+"""`python -m spacy sbert train`: train on several processes of torchrun, and resume."""
 
 import logging
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config, logger
+from thinc.api import Config
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
 from ..errors import Warnings, missing_packages
 from ._util import command, exit_on_error, fail, named_output, use_gpu
 from .options import CODE, Gpu
+
+if TYPE_CHECKING:
+    from ..distributed.torch_distributed import TorchDistributed
+    from ..distributed.train_loop import TrainingEnd
 
 # spaCy's default
 _EVAL_FREQUENCY = 200
@@ -22,7 +27,7 @@ _OUTPUT = "The folder for model-best and model-last."
 
 @command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
-    # The settings of the config that are given as options
+    # Settings of the config that are given as options
     context: Context,
     config: Annotated[
         Path, Argument(help="The config to train with.", exists=True, dir_okay=False)
@@ -53,12 +58,8 @@ def _train_cli(
     process takes a GPU of its own, from number 0 on. One log and one folder for all. Without
     torchrun there is one process.
     """
-    from ..distributed.checkpoint import find_checkpoint, latest
+    from ..distributed.checkpoint import latest
     from ..distributed.torch_distributed import RankLost, launched
-    from ..distributed.train_loop import train
-    from ..readers.infer_schema import check_missing_labels
-    from ..training.quickstart_config import check_config
-    from ..training.settings import check_training
 
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     if unknown := [option for option in options if "." not in option]:
@@ -70,30 +71,16 @@ def _train_cli(
     frequency = _EVAL_FREQUENCY
     import_code(code)
     with launched(gpu_id) as ranks:
-        logger.setLevel(
-            logging.ERROR if not ranks.is_first else logging.DEBUG if verbose else logging.INFO
-        )
+        _set_log_level(ranks, verbose)
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         try:
-            # --verbose shows where
+            # With --verbose the traceback shows where an error is raised
             with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):
-                with show_validation_error(config):
-                    settings = load_config(config, overrides, interpolate=False)
-                    check_config(settings, load_config(config, interpolate=False))
-                    interpolated = settings.interpolate()
-                    check_training(interpolated)
-                    frequency = interpolated["training"].get("eval_frequency", frequency)
-                    check_missing_labels(interpolated.get("corpora", {}))
-                checkpoint = find_checkpoint(output, ranks, every=every, resume=resume)
-                if ranks.is_first and resume:
-                    msg.info(
-                        f"Resuming from {checkpoint}"
-                        if checkpoint
-                        else f"No checkpoint in {output}: training begins"
-                    )
-                with show_validation_error(config), missing_packages():
-                    nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
-                ended = train(nlp, output, ranks, checkpoint_every=every, checkpoint=checkpoint)
+                settings = _read_config(config, overrides)
+                frequency = settings.interpolate()["training"].get("eval_frequency", frequency)
+                ended = _train(
+                    config, settings, output, ranks, checkpoint_every=every, resume=resume
+                )
         except RankLost as error:
             fail(str(error))
         except KeyboardInterrupt:
@@ -109,10 +96,60 @@ def _train_cli(
                 msg.warn(Warnings.NOTHING_LEARNED)
 
 
-def _how_to_resume(last: Path | None, every: int, frequency: int) -> str:
-    """Return what to do after an interruption. last: the last checkpoint.
+def _set_log_level(ranks: "TorchDistributed", verbose: bool) -> None:
+    """Let the first process log; with `verbose` more."""
+    if not ranks.is_first:
+        logger.setLevel(logging.ERROR)
+    elif verbose:
+        logger.setLevel(logging.DEBUG)
+    else:
+        logger.setLevel(logging.INFO)
 
-    every, frequency: steps of two settings.
+
+def _read_config(path: Path, overrides: dict[str, Any]) -> Config:
+    """Read a config, and check what can be checked before anything is loaded."""
+    from ..readers.infer_schema import check_missing_labels
+    from ..training.quickstart_config import check_config
+    from ..training.settings import check_training
+
+    with show_validation_error(path):
+        settings = load_config(path, overrides, interpolate=False)
+        check_config(settings, load_config(path, interpolate=False))
+        interpolated = settings.interpolate()
+        check_training(interpolated)
+        check_missing_labels(interpolated.get("corpora", {}))
+    return settings
+
+
+def _train(
+    path: Path,
+    settings: Config,
+    output: Path | None,
+    ranks: "TorchDistributed",
+    *,
+    checkpoint_every: int,
+    resume: bool,
+) -> "TrainingEnd":
+    """Train from the start, or from the last checkpoint."""
+    from ..distributed.checkpoint import find_checkpoint
+    from ..distributed.train_loop import train
+
+    checkpoint = find_checkpoint(output, ranks, every=checkpoint_every, resume=resume)
+    if ranks.is_first and resume:
+        if checkpoint:
+            msg.info(f"Resuming from {checkpoint}")
+        else:
+            msg.info(f"No checkpoint in {output}: training begins")
+    with show_validation_error(path), missing_packages():
+        nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
+    return train(nlp, output, ranks, checkpoint_every=checkpoint_every, checkpoint=checkpoint)
+
+
+def _how_to_resume(last: Path | None, every: int, frequency: int) -> str:
+    """Return what to do after an interruption.
+
+    last (Path): the last checkpoint. every (int): the steps between checkpoints. frequency (int):
+        the steps between evaluations.
     """
     if last is not None:
         return f"The same command with --resume continues from {last}."
@@ -120,6 +157,5 @@ def _how_to_resume(last: Path | None, every: int, frequency: int) -> str:
         return f"There is no checkpoint to resume from yet: the first comes after step {every}."
     return (
         f"There is no checkpoint to resume from: with --checkpoint-every {frequency} there is one "
-        "for each evaluation "
-        f"(eval_frequency = {frequency})."
+        f"for each evaluation (eval_frequency = {frequency})."
     )

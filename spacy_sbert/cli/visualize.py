@@ -1,20 +1,20 @@
-"""`python -m spacy sbert visualize`: a heat map of similarity, of texts or tokens, or a map of a collection."""
+"""`python -m spacy sbert visualize`: heat maps of texts or tokens, and maps of collections."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from spacy.language import Language
 from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
 from typer import Argument, Option
 from wasabi import msg
 
 from ..files.atomic import atomic_write
-from ..files.tables import TABLES, read_table
-from ..files.text_lines import check_label, check_text, format_suffix, read_lines
+from ..files.tables import TABLES, TextColumns, read_table
+from ..files.text_lines import check_cell, check_label, format_suffix, read_lines
 from ..progress import progress_of, ticking
 from ..validation import NonNegative
 from ._util import check_new, command, exit_on_error, fail, named_file
@@ -32,12 +32,36 @@ from .options import (
     warn_of_unread_texts,
     without_none,
 )
-from .search import check_vectors, vectors_of
 
 if TYPE_CHECKING:
     import numpy
 
-    from ..bulk import FileVectors
+    from ..search.texts import TextVectors
+
+
+@dataclass
+class _Texts:
+    """The texts that are drawn, and what is known of them."""
+
+    column: TextColumn = None
+    header: HasHeader = True
+    labels: Annotated[
+        str | None, Option("--labels", "-l", help="The column of a table that colours a map.")
+    ] = None
+    limit: Limit = 0
+    vectors: Vectors = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of the options is given."""
+        return self != _Texts()
+
+    def load_vectors(self, path: Path) -> "TextVectors":
+        """Read the vectors that `encode` wrote of the texts of a file."""
+        from ..search.texts import TextVectors
+
+        columns = TextColumns(self.column or COLUMN, None, self.header)
+        return TextVectors(cast(Path, self.vectors), path, columns)
 
 
 @dataclass
@@ -69,6 +93,7 @@ def _visualize_cli(
     texts_path: Corpus,
     output: Annotated[Path, Argument(help="The HTML file to write.", parser=named_file)],
     loading: LoadingOnGpu,
+    source: _Texts,
     options: _Options,
     style: Annotated[
         str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")
@@ -76,16 +101,9 @@ def _visualize_cli(
     sentences: Annotated[
         bool, Option("--sentences", help="Draw the sentences of the file, as one text.")
     ] = False,
-    column: TextColumn = None,
-    header: HasHeader = True,
-    labels: Annotated[
-        str | None, Option("--labels", "-l", help="The column of a table that colours a map.")
-    ] = None,
     clusters: Annotated[
         int, Option(help="Label a map by so many clusters, by k-means.", min=0)
     ] = 0,
-    limit: Limit = 0,
-    vectors: Vectors = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Draw a heat map, a map or tokens of texts.
@@ -93,85 +111,104 @@ def _visualize_cli(
     A heat map shows the similarity of every two texts, a map has a point for each, and "tokens"
     compares the tokens of two texts. The picture is one HTML file.
     """
-    if sentences and (column or labels or limit or vectors or not header):
+    if sentences and source.is_given:
         fail(
             "--sentences draws one whole text: leave --column, --no-header, --labels, --limit and "
             "--vectors out"
         )
-    if clusters and (labels or style != "map"):
+    if clusters and (source.labels or style != "map"):
         fail(
             "--clusters finds the labels of a map: use it with --style map, and leave --labels out"
         )
-    check_new(output, texts_path, vectors, overwrite=overwrite)
+    check_new(output, texts_path, source.vectors, overwrite=overwrite)
 
-    from ..search.clustering import import_kmeans, kmeans_clusters
+    from ..search.clustering import import_kmeans
     from ..visual import check_options, render
-    from ..visual.page import as_rows, row_vector
 
-    shown, given = not loading.quiet, without_none(**vars(options))
+    given = without_none(**vars(options))
     with exit_on_error(f"Cannot draw {texts_path}"):
-        check_options(style, given | ({"labels": labels} if labels else {}))
+        check_options(style, {**given, **without_none(labels=source.labels)})
         docs: Doc | Iterable[Doc | Span]
         if sentences:
-            nlp = loading.load(pipeline, answering=True)
-            with ticking("Encoding", shown=shown):
-                docs = nlp("".join(line for _, line in read_lines(texts_path)))
+            docs = _sentences(texts_path, loading, pipeline)
         else:
-            if column is None:
-                warn_of_unread_texts(texts_path)
-            with ticking("Reading", shown=shown):
-                texts, found = read_texts(
-                    texts_path, column=column, label=labels, limit=limit, header=header
-                )
-            given |= {} if found is None else {"labels": found}
+            texts, labels = _read(texts_path, source, shown=loading.shown)
+            given |= without_none(labels=labels)
             check_options(style, given, n_texts=len(texts))
             if clusters:
                 import_kmeans()
-            nlp = loading.load(pipeline, answering=vectors is None)
-            if vectors is not None:
-                docs = _with_vectors(
-                    nlp,
-                    loading.pipe,
-                    texts,
-                    vectors_of(vectors, texts_path, column or COLUMN, header=header),
-                )
+            if source.vectors is None:
+                docs = _encoded(texts, loading, pipeline)
             else:
-                docs = nlp.pipe(texts)
-                docs = progress_of(
-                    docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False
-                )
-        with ticking("Drawing", shown=shown):
+                docs = _with_vectors(texts, loading, pipeline, source.load_vectors(texts_path))
+        with ticking("Drawing", shown=loading.shown):
             if clusters:
-                docs = list(as_rows(docs))
-                rows = list(map(row_vector, docs, count()))
-                given["labels"] = kmeans_clusters(
-                    rows, n_clusters=clusters, seed=given.get("seed", 0)
-                ).tolist()
+                docs, given["labels"] = _clustered(docs, clusters, given.get("seed", 0))
             page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
         with atomic_write(output) as file:
             file.write(cast(str, page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
 
 
+def _read(path: Path, source: _Texts, *, shown: bool) -> tuple[list[str], list[str] | None]:
+    """Return the texts of a file, and their labels if a column is named for them."""
+    if source.column is None:
+        warn_of_unread_texts(path)
+    with ticking("Reading", shown=shown):
+        return read_texts(
+            path,
+            column=source.column,
+            label=source.labels,
+            limit=source.limit,
+            header=source.header,
+        )
+
+
+def _sentences(path: Path, loading: LoadingOnGpu, pipeline: str) -> Doc:
+    """Return a file as one text, whose sentences are drawn."""
+    nlp = loading.load(pipeline, answering=True)
+    with ticking("Encoding", shown=loading.shown):
+        return nlp("".join(line for _, line in read_lines(path)))
+
+
+def _encoded(texts: Sequence[str], loading: LoadingOnGpu, pipeline: str) -> Iterable[Doc]:
+    docs = loading.load(pipeline, answering=True).pipe(texts)
+    return progress_of(
+        docs, total=len(texts), desc="Encoding", unit="texts", shown=loading.shown, leave=False
+    )
+
+
 def _with_vectors(
-    nlp: Language,
-    name: str | None,
-    texts: Sequence[str],
-    stored: "tuple[FileVectors, numpy.ndarray]",
+    texts: Sequence[str], loading: LoadingOnGpu, pipeline: str, stored: "TextVectors"
 ) -> Iterator[Doc]:
-    """Yield Docs whose vectors are those that `encode` wrote."""
+    """Return Docs whose vectors are those that `encode` wrote."""
     from ..bulk.loading import find_pipe
 
-    pipe = find_pipe(nlp, name)
-    # Of all texts, if they are limited
-    vectors = check_vectors(pipe, *stored)[: len(texts)]
+    pipe = find_pipe(loading.load(pipeline), loading.pipe)
+    # They are of all texts of the file, of which the first were read
+    return _docs_of(texts, stored.by(pipe)[: len(texts)], pipe.vocab)
+
+
+def _docs_of(texts: Sequence[str], vectors: "numpy.ndarray", vocab: Vocab) -> Iterator[Doc]:
     for text, vector in zip(texts, vectors, strict=True):
         # The language's own tokenizer is not at hand
         words = re.findall(r"\w+|\W+", text)
-        doc = Doc(pipe.vocab, words, [False] * len(words))
+        doc = Doc(vocab, words, [False] * len(words))
         doc.user_hooks["has_vector"] = lambda _: True
         doc.user_hooks["vector"] = lambda _, vector=vector: vector
         yield doc
+
+
+def _clustered(
+    docs: Doc | Iterable[Doc | Span], n_clusters: int, seed: int
+) -> tuple[list[Doc | Span], list[int]]:
+    """Return the texts that are drawn, and the cluster of each."""
+    from ..search.clustering import kmeans_clusters
+    from ..visual.page import as_rows, row_vector
+
+    rows = list(as_rows(docs))
+    vectors = [row_vector(row, number) for number, row in enumerate(rows)]
+    return rows, kmeans_clusters(vectors, n_clusters=n_clusters, seed=seed).tolist()
 
 
 def read_texts(
@@ -188,12 +225,15 @@ def read_texts(
         names.
     limit (int): how many to read, 0 for all. header (bool), RAISES (ValueError): as read_table.
     """
-    end = limit or None
-    if format_suffix(path) in TABLES or column is not None or label is not None or not header:
-        names = [column or "text", *([] if label is None else [label])]
-        rows = list(islice(read_table(path, names, header=header), end))
-        texts = [check_text(record[0], names[0], path, line) for line, record in rows]
-        return texts, None if label is None else [
-            check_label(record[1], label, path, line) for line, record in rows
-        ]
-    return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None
+    is_table = format_suffix(path) in TABLES or not header
+    if not is_table and column is None and label is None:
+        lines = (text.strip() for _, text in read_lines(path))
+        return list(islice(filter(None, lines), limit or None)), None
+    names = [column or COLUMN]
+    if label is not None:
+        names.append(label)
+    records = list(islice(read_table(path, names, header=header), limit or None))
+    texts = [check_cell(record[0], names[0], path, line) for line, record in records]
+    if label is None:
+        return texts, None
+    return texts, [check_label(record[1], label, path, line) for line, record in records]

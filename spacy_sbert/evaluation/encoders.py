@@ -17,16 +17,17 @@ from thinc.util import to_numpy
 
 from ..errors import DivergedError, Errors, import_extra
 from ..files.atomic import atomic_write, check_output
-from ..files.serialization import device, digest_of_parts, file_digest, read_arrays, versions
+from ..files.checksum import digest_of_bytes, digest_of_parts, file_digest
+from ..files.serialization import device, read_arrays, versions
 from ..files.text_lines import read_counts
-from ..models.fingerprint import pipeline_digest
 from ..models.word_layers import (
     SMOOTHING,
     first_component,
     sif_weights,
-    token_vectors,
+    static_vectors,
     weighted_mean,
 )
+from ..pipeline.digest import pipeline_digest
 from ..validation import NonNegative, Width, check
 
 # Items and what is done, to the items behind a bar
@@ -151,7 +152,7 @@ class VectorStore:
             if self.folder is not None:
                 # Names the file, so that processes may share the folder
                 joined = b"".join(keys)
-                path = self.folder / f"{hashlib.sha256(joined).hexdigest()[:_KEY]}.npz"
+                path = self.folder / f"{digest_of_bytes(joined)[:_KEY]}.npz"
                 with atomic_write(path) as file:
                     numpy.savez(
                         file,
@@ -166,7 +167,7 @@ class VectorStore:
 
 
 def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf8")).digest()[:_KEY]
+    return bytes.fromhex(digest_of_bytes(text.encode("utf8")))[:_KEY]
 
 
 def sklearn_module(name: str, task: str) -> ModuleType:
@@ -215,7 +216,7 @@ def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
     """
     vectors = numpy.zeros((len(texts), 3 * nlp.vocab.vectors_length), dtype="float32")
     for vector, text in zip(vectors, texts, strict=True):
-        rows = token_vectors(nlp.make_doc(text))[1].astype("float64")
+        rows = static_vectors(nlp.make_doc(text))[1].astype("float64")
         if len(rows):
             vector[:] = numpy.concatenate([rows.min(axis=0), rows.mean(axis=0), rows.max(axis=0)])
     return vectors
@@ -340,7 +341,7 @@ def make_baseline(
     check("width", width, Width)
     nlp = spacy.blank("en") if nlp is None else nlp
     rules = nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
-    tokenizer = hashlib.sha256(str(nlp.lang).encode("utf8") + rules).hexdigest()
+    tokenizer = digest_of_bytes(str(nlp.lang).encode("utf8") + rules)
     if name == "tf-idf":
         sklearn_module("sklearn.feature_extraction.text", "The baseline 'tf-idf'")
         encode = partial(_tf_idf, nlp, width, seed)
@@ -359,8 +360,7 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
     if not nlp.vocab.vectors.size:
         raise ValueError(
             f"The pipeline {pipeline} has no static vectors. Use one that has them, such as "
-            "en_core_web_md, or make "
-            "one with 'python -m spacy init vectors'."
+            "en_core_web_md, or make one with 'python -m spacy init vectors'."
         )
     title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
     if name == "static":
@@ -372,8 +372,7 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
     if counts is None:
         raise ValueError(
             "The baseline 'sif' needs word counts (counts): a file with a word and its count on "
-            "each line, such as "
-            "enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
+            "each line, such as enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
         )
     encode = partial(_smooth_inverse_frequency, nlp, sif_weights(read_counts(counts), SMOOTHING))
     return _Baseline(title, encode, digest, SMOOTHING, file_digest(counts), learns=True)

@@ -9,7 +9,7 @@ import numpy
 from scipy import stats
 
 from ..files.atomic import check_input
-from ..files.serialization import KEY, unsealed
+from ..files.checksum import KEY, verify_json
 from ..similarity import varies
 from ..validation import short_repr
 
@@ -38,7 +38,7 @@ def read_results(path: str | Path) -> Json:
         results = json.loads(path.read_text(encoding="utf8"))
         # Written by hand, results have no checksum
         if isinstance(results, dict) and KEY in results:
-            results = unsealed(results)
+            results = verify_json(results)
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} cannot be read as results of an evaluation: {error}. Give a file that "
@@ -56,9 +56,8 @@ def check_results(results: object, name: str) -> None:
     given = results.get("format") if isinstance(results, Mapping) else results
     if given != FORMAT:
         raise ValueError(
-            f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the "
-            "result of an evaluation, "
-            "or of another version of this package. Evaluate the model again."
+            f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the result "
+            "of an evaluation, or of another version of this package. Evaluate the model again."
         )
     if missing := [key for key in _PARTS if key not in cast(Json, results)]:
         raise ValueError(

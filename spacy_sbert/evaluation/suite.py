@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files.atomic import check_input, write_text
-from ..files.serialization import checksummed_json, device, digest_of_parts, unsealed, versions
+from ..files.checksum import checksummed_json, digest_of_parts, verify_json
+from ..files.serialization import device, versions
 from ..progress import progress_of
 from .encoders import Source, VectorStore, sklearn_module
 from .protocols import senteval, speed, sts
@@ -121,8 +122,7 @@ def tasks_of(suite: str) -> list[Task]:
         known = ", ".join(dict.fromkeys(task.suite for task in _TASKS.values()))
         raise ValueError(
             f"Unknown suite '{suite}': expected some of {known}. Register further ones with "
-            "--code: "
-            "benchmarks/papers/paper_tasks.py has those of the papers."
+            "--code: benchmarks/papers/paper_tasks.py has those of the papers."
         )
     return tasks
 
@@ -141,7 +141,7 @@ def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Js
             ValueError,
         ):
             check_input(file)
-            return {**unsealed(json.loads(file.read_text(encoding="utf8"))), "reused": True}
+            return {**verify_json(json.loads(file.read_text(encoding="utf8"))), "reused": True}
     result: Json = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
         write_json(file, checksummed_json(result))

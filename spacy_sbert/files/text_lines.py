@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
 from ..errors import Errors
-from ..validation import short_repr
+from ..validation import find_lone_surrogate, short_repr
 from .atomic import check_input
 
 # bytes; a file without line ends, or an unclosed quote, must not fill the memory
@@ -25,14 +25,7 @@ NO_COLUMN = (
 _Object = dict[str, object]
 # Spreadsheets write one before the header
 BOM = "\ufeff"
-# UTF-32 first: its mark begins with that of UTF-16
-_WIDE = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-# How files begin that are no text, whatever their name says
+# How files begin that are no text, or none that is read, whatever their name says
 _BINARY = (
     (b"PK\x03\x04", "a workbook or a .zip file", "Save its sheet as .csv, or unpack it."),
     (b"\xd0\xcf\x11\xe0", "a workbook of Excel", "Save its sheet as .csv."),
@@ -45,6 +38,8 @@ _BINARY = (
     (b"\xfd7zXZ\x00", "compressed by xz", "Unpack it."),
     (b"\x28\xb5\x2f\xfd", "compressed by Zstandard", "Unpack it."),
     (b"SQLite format 3\x00", "a database of SQLite", "Write its table as .csv."),
+    (codecs.BOM_UTF32_LE, "encoded in UTF-32", "Save it as UTF-8."),
+    (codecs.BOM_UTF32_BE, "encoded in UTF-32", "Save it as UTF-8."),
 )
 _ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
 # As pandas writes whole numbers of a column with blank cells
@@ -60,9 +55,13 @@ def format_suffix(path: PurePath) -> str:
 
     It is ".gz" for a compressed .parquet file, which cannot be read.
     """
-    suffix = (path.with_suffix("") if _is_gzip(path) else path).suffix.lower()
+    is_gzip = _is_gzip(path)
+    uncompressed = path.with_suffix("") if is_gzip else path
+    suffix = uncompressed.suffix.lower()
     suffix = _ALIASES.get(suffix, suffix)
-    return ".gz" if _is_gzip(path) and suffix == ".parquet" else suffix
+    if is_gzip and suffix == ".parquet":
+        return ".gz"
+    return suffix
 
 
 def check_texts(path: PurePath) -> None:
@@ -77,34 +76,25 @@ def check_texts(path: PurePath) -> None:
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
     """Read a text file, compressed or not, a line at a time. Lines end in LF or CRLF.
 
-    encoding (str): "latin-1" for data sets that are published so. UTF-8 files may be UTF-16 or
-        UTF-32 with a byte order mark, too, which are held in memory.
+    encoding (str): "latin-1" for data sets that are published so. A UTF-8 file may be UTF-16 with a
+        byte order mark, too, which is held in memory.
     YIELDS (int, str): the number of the line, from 1, and the line with its line end.
     RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, lines that
-        end in CR, damaged compression, vectors, or what is no file.
+        end in CR, damaged compression, vectors, or what is no file of text.
     """
-    if encoding == "utf8" and is_wide(path):
+    if encoding == "utf8" and is_utf16(path):
         yield from enumerate(io.StringIO(_read_text(path), newline="\n"), 1)
         return
     line = 0
     with _open_text(path, lambda: line) as file:
         while raw := file.readline(MAX_LINE):
             line += 1
+            if line == 1:
+                _check_first_line(raw, encoding, path)
             if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
                 raise ValueError(
                     f"{path}, line {line}: longer than {MAX_LINE} bytes. Expected one example a "
                     "line."
-                )
-            if line == 1 and encoding == "utf8" and b"\0" in raw[:2]:
-                raise ValueError(
-                    f"{path}, line {line}: not UTF-8 (it has NUL characters, as UTF-16 has). Save "
-                    "the file as "
-                    "UTF-8, or as UTF-16 with a byte order mark."
-                )
-            if line == 1 and b"\r" in raw[:-1] and not raw.endswith(b"\n"):
-                raise ValueError(
-                    f"{path}, line {line}: lines end in CR. Save the file with lines that end in "
-                    "LF."
                 )
             try:
                 text = raw.decode(encoding)
@@ -113,13 +103,25 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
             yield line, text.removeprefix(BOM) if line == 1 else text
 
 
+def _check_first_line(raw: bytes, encoding: str, path: Path) -> None:
+    if encoding == "utf8" and b"\0" in raw[:2]:
+        raise ValueError(
+            f"{path}, line 1: not UTF-8 (it has NUL characters, as UTF-16 has). Save the file as "
+            "UTF-8, or as UTF-16 with a byte order mark."
+        )
+    if b"\r" in raw[:-1] and not raw.endswith(b"\n"):
+        raise ValueError(
+            f"{path}, line 1: lines end in CR. Save the file with lines that end in LF."
+        )
+
+
 def _read_text(path: Path, size: int = -1) -> str:
     """Return the text of a file, compressed or not. size (int): the most bytes to read, -1 for all.
 
     See read_lines.
     """
+    encoding = "utf-16" if is_utf16(path) else "utf-8-sig"
     with _open_text(path, lambda: 0) as file:
-        encoding = _wide_encoding(file) or "utf-8-sig"
         raw = file.read(size)
     try:
         return raw.decode(encoding, "strict" if size < 0 else "ignore")
@@ -128,15 +130,18 @@ def _read_text(path: Path, size: int = -1) -> str:
         raise _not_utf8(path, line, error) from error
 
 
-def is_wide(path: Path) -> bool:
-    """Whether a file begins with the byte order mark of UTF-16 or UTF-32, as spreadsheets write it."""
+def is_utf16(path: Path) -> bool:
+    """Return whether a file begins with the byte order mark of UTF-16, as spreadsheets write it."""
     with _open_text(path, lambda: 0) as file:
-        return _wide_encoding(file) is not None
+        return file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @contextmanager
 def _open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
-    """Open a file of text, compressed or not. line (Callable): how many lines were read, for errors."""
+    """Open a file of text, compressed or not.
+
+    line (Callable): how many lines were read, for errors.
+    """
     check_texts(path)
     check_input(path)
     with gzip.open(path, "rb") if _is_gzip(path) else path.open("rb") as file:
@@ -156,12 +161,6 @@ def _check_start(file: io.BufferedReader, path: Path) -> None:
     for mark, kind, what_to_do in _BINARY:
         if start.startswith(mark):
             raise ValueError(f"{path} is {kind}: expected text. {what_to_do}")
-
-
-def _wide_encoding(file: BinaryIO) -> str | None:
-    """Return UTF-16 or UTF-32 if the file begins with its byte order mark, else None."""
-    start = cast(io.BufferedReader, file).peek(4)
-    return next((name for mark, name in _WIDE if start.startswith(mark)), None)
 
 
 def _not_utf8(path: Path, line: int, error: UnicodeError) -> ValueError:
@@ -201,16 +200,17 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_fields)
 
 
 def _decode_json(text: str, path: Path, line: int) -> Any:
-    """Return the value of a text. line (int): of the text in the file, 0 if it is all of the file."""
+    """Return the value of a text. line (int): its line in the file, 0 if it is all of the file."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        reason, place = (
-            (error.msg, error.lineno) if isinstance(error, json.JSONDecodeError) else (error, 1)
-        )
-        raise _bad_json(
-            path, line or place, reason, is_array=line > 0 and text.lstrip().startswith("[")
-        ) from error
+        reason: object = error
+        line_of_error = 1
+        if isinstance(error, json.JSONDecodeError):
+            reason = error.msg
+            line_of_error = error.lineno
+        is_array = line > 0 and text.lstrip().startswith("[")
+        raise _bad_json(path, line or line_of_error, reason, is_array=is_array) from error
 
 
 def _bad_json(path: Path, line: int, reason: object, *, is_array: bool) -> ValueError:
@@ -236,49 +236,52 @@ def get_field(record: _Object, name: str, path: Path, line: int) -> object:
 
 
 def check_encoding(text: str, path: Path, line: int) -> None:
-    r"""Refuse a text that cannot be encoded: JSON can spell half a character, \ud83d."""
-    try:
-        text.encode("utf8")
-    except UnicodeEncodeError as error:
-        raise _not_utf8(path, line, error) from error
+    r"""Refuse a text that cannot be encoded: JSON can spell a lone surrogate, \ud83d."""
+    if find_lone_surrogate(text) is not None:
+        reason = "it has a lone surrogate, half a character"
+        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=reason))
 
 
-def check_text(text: object, column: str, path: Path, line: int) -> str:
-    """Return a text without white space around it.
+def check_cell(value: object, column: str, path: Path, line: int) -> str:
+    """Return the text in a column without white space around it.
 
     RAISES (ValueError): if it is no str, empty or not UTF-8.
     """
-    if not isinstance(text, str):
+    if not isinstance(value, str):
         raise ValueError(
-            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(text))
+            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(value))
         )
-    if not has_text(text):
+    if not has_text(value):
         raise ValueError(
             f"{path}, line {line}: {column} is empty. Every column that is read needs text."
         )
-    check_encoding(text, path, line)
-    return text.strip()
+    check_encoding(value, path, line)
+    return value.strip()
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
     """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal.
 
-    See check_text.
+    See check_cell.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return plain_label(
-        check_text(str(value) if isinstance(value, int) else value, column, path, line)
-    )
+    if isinstance(value, int):
+        value = str(value)
+    return plain_label(check_cell(value, column, path, line))
 
 
 def plain_label(text: str) -> str:
     """Return a label without the decimals of a whole number: "1" for "1.0" and "1.00"."""
-    return str(int(found[1])) if (found := _WHOLE.fullmatch(text)) else text
+    whole = _WHOLE.fullmatch(text)
+    return text if whole is None else str(int(whole[1]))
 
 
 def has_text(text: str) -> bool:
-    """Whether there is more than white space, control and format characters, which tokenizers drop."""
+    """Return whether a text has more than white space, control and format characters.
+
+    Tokenizers drop all of these.
+    """
     return any(unicodedata.category(character)[0] not in "CZ" for character in text)
 
 

@@ -1,10 +1,9 @@
-"""Model cards: a pipeline's sentence vectors, described for its package, the Hugging Face hub and other libraries."""
+"""Model cards: a pipeline's sentence vectors, described for its package and the hub."""
 
-import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,10 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from jinja2 import Environment, PackageLoader
 from spacy.language import Language
 from spacy.util import registry
+from thinc.api import Model
 
 from ..files.atomic import check_output, write_text
+from ..files.checksum import digest_of_bytes
 from ..files.serialization import versions
 from ..pipeline import doc_vectors, listeners
 from ..pipeline.sbert import SentenceBert
@@ -32,8 +33,8 @@ _MARK = (
 )
 _PACKAGES = ("spacy-sbert", "spacy", "spacy-transformers", "transformers", "torch")
 _TASK = "sentence-similarity"
-# Of sentence vectors: a label, and the task and metric of the hub, as sentence-transformers has
-# them
+# Measures of sentence vectors: a label, and the task and metric of the hub, as
+# sentence-transformers has them
 _MEASURES = {
     "sts_spearman": (
         "Spearman correlation of cosine and gold score",
@@ -80,39 +81,39 @@ _MEASURES = {
 
 
 class _Corpus(NamedTuple):
-    """The data that one reader in [corpora] of a config reads."""
+    """The data that one reader in [corpora] of a config reads.
 
-    # Its place there, such as "train" or "dev, sts"
+    role: where the reader is, such as "train" or "dev, sts". file: the name of the file, or of
+        several, without folders. size: the number of examples; None if it is not known.
+    """
+
     role: str
-    # Its name, or names, without folders
     file: str
-    # Of its examples; None if it is not known
     size: int | None
 
 
 @dataclass(frozen=True)
 class _EncoderFacts:
-    """The sentence vectors of one pipe."""
+    """The sentence vectors of one pipe.
+
+    base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether
+        weights of it were taken, and it can be a name on the Hugging Face hub.
+    pooling: its name, or the method of a meta-embedding. width: as measured.
+    max_length: the most wordpieces of a span, None if unknown.
+    objectives: the loss layers of the config with their settings; none if no training is recorded.
+    n_wordpieces: in the table of a static encoder, which has no transformer and no limit.
+    rounding: what `precision = "int8"` rounds by.
+    """
 
     pipe: str
-    # The encoder's name; for a local folder only the last part
     base_model: str
-    is_on_hub: (
-        # Whether weights of it were taken, and that can be a name on the Hugging Face hub
-        bool
-    )
-    # The mode, or the method of a meta-embedding
+    is_on_hub: bool
     pooling: str
     normalized: bool
-    # Measured
     width: int
-    # Wordpieces of a row, None if unknown
     max_length: int | None
-    # The loss layers of the config with their settings; none if no training is recorded
     objectives: tuple[str, ...]
-    # In the table of a static encoder, which has no transformer and no limit
     n_wordpieces: int = 0
-    # What `precision = "int8"` rounds by
     rounding: str = ""
 
     @property
@@ -161,9 +162,8 @@ class PipelineFacts:
     @property
     def scored_on(self) -> str:
         """The names of the files that the pipeline was scored on."""
-        return ", ".join(
-            corpus.file for corpus in self.corpora if corpus.role.split(", ")[0] == "dev"
-        )
+        scored = [corpus for corpus in self.corpora if corpus.role.split(", ")[0] == "dev"]
+        return ", ".join(corpus.file for corpus in scored)
 
 
 def describe(
@@ -195,38 +195,41 @@ def describe(
         )
     performance = nlp.meta.get("performance") or {}
     scores = {key: float(value) for key, value in performance.items() if _is_score(key, value)}
-    encoders = tuple(
-        _describe_encoder(nlp, own, width, performance) for own, width in widths.items()
-    )
-    corpora = (
-        nlp.config.interpolate().get("corpora", {})
-        if any(encoder.objectives for encoder in encoders)
-        else {}
-    )
+    encoders = [_describe_encoder(nlp, own, width, performance) for own, width in widths.items()]
+    corpora: list[_Corpus] = []
+    if any(encoder.objectives for encoder in encoders):
+        for role, block in nlp.config.interpolate().get("corpora", {}).items():
+            corpora += _read_corpora(block, (role,))
     answering = doc_vectors.find(doc)[0].name
     if pipe is not None:
         scores = _scores_of(pipe, scores, list(widths), is_answering=pipe == answering)
-        encoders = tuple(encoder for encoder in encoders if encoder.pipe == pipe)
-    name = name or nlp.meta["name"]
-    size = None
-    # Without the card, which states it
-    if folder is not None:
-        files = [file for file in folder.rglob("*") if file.is_file() and file != folder / _README]
-        size = sum(file.stat().st_size for file in files)
+        encoders = [encoder for encoder in encoders if encoder.pipe == pipe]
     return PipelineFacts(
-        name=name if name.startswith(f"{nlp.lang}_") else f"{nlp.lang}_{name}",
+        name=_package_name(nlp, name),
         version=version or nlp.meta["version"],
         meta=dict(nlp.meta),
         components=tuple(nlp.pipe_names),
-        encoders=encoders,
+        encoders=tuple(encoders),
         answering=answering,
-        corpora=tuple(
-            corpus for key, block in corpora.items() for corpus in _read_corpora(block, (key,))
-        ),
+        corpora=tuple(corpora),
         scores=scores,
         n_parameters=_count_parameters(nlp),
-        size=size,
+        size=None if folder is None else _size_of(folder),
     )
+
+
+def _package_name(nlp: Language, name: str | None) -> str:
+    """Return the name of a package, which begins with the language."""
+    name = name or str(nlp.meta["name"])
+    prefix = f"{nlp.lang}_"
+    return name if name.startswith(prefix) else f"{prefix}{name}"
+
+
+def _size_of(folder: Path) -> int:
+    """Return the bytes of a folder, without the card, which states them."""
+    card = folder / _README
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sum(path.stat().st_size for path in files if path != card)
 
 
 def _scores_of(
@@ -242,31 +245,40 @@ def _scores_of(
     if is_answering:
         prefixes = tuple(f"{name}_" for name in others)
         return {key: value for key, value in measured.items() if not key.startswith(prefixes)}
-    # Scores of a pipe that does not answer `doc.vector` begin with its name.
-    return {
-        key.removeprefix(f"{pipe}_"): value
-        for key, value in measured.items()
-        if key.startswith(f"{pipe}_")
-    }
+    # Scores of a pipe that does not answer `doc.vector` begin with its name
+    prefix = f"{pipe}_"
+    own = [key for key in measured if key.startswith(prefix)]
+    return {key.removeprefix(prefix): measured[key] for key in own}
 
 
 def _describe_encoder(
     nlp: Language, name: str, width: int, performance: Mapping[str, object]
 ) -> _EncoderFacts:
-    pipe, config = nlp.get_pipe(name), nlp.config["components"][name]
-    # A meta-embedding
+    pipe = nlp.get_pipe(name)
+    config = nlp.config["components"][name]
     if not isinstance(pipe, SentenceBert):
-        names = ", ".join(member.name for member in pipe.members)  # type: ignore[attr-defined]
+        # A meta-embedding
+        members = ", ".join(member.name for member in pipe.members)  # type: ignore[attr-defined]
         return _EncoderFacts(
-            name, names, False, config["method"], config["normalize"], width, None, ()
+            pipe=name,
+            base_model=members,
+            is_on_hub=False,
+            pooling=config["method"],
+            normalized=config["normalize"],
+            width=width,
+            max_length=None,
+            objectives=(),
         )
-    base_model, pooling = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling")
+    base_model = _base_model(nlp, pipe, config["model"])
     is_hub_name = bool(_HUB_NAME.fullmatch(base_model)) and not Path(base_model).exists()
-    settings, rounding = None, ""
-    # A tok2vec, or a transformer of spacy-transformers
+    pooling = pipe.model.get_ref("pooling")
+    settings = None
+    rounding = ""
+    # A tok2vec, or a transformer of spacy-transformers, has no settings of ours
     with suppress(ValueError):
         transformer = listeners.find_transformer(name, pipe.model)
-        settings, rounding = transformer.shim.load(), listeners.describe_int8(transformer)
+        settings = transformer.shim.load()
+        rounding = listeners.describe_int8(transformer)
     table = listeners.find_static_embedding(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return _EncoderFacts(
@@ -288,8 +300,8 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str
 
     If it encodes whole Docs, the architecture of its tok2vec.
     """
-    if listeners.encodes_whole_docs(pipe.model):
-        for listener in listeners.find_listeners(pipe.model):
+    if pipe.model.source.reads_tokens:
+        for listener in pipe.model.sentence_listeners:
             model = {
                 "tok2vec": nlp.get_pipe_config(
                     listeners.find_upstream(nlp, pipe.name, listener).name
@@ -302,70 +314,81 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str
 
 
 def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
-    """Yield the loss layers of a config with their settings, each layer before the layers inside it."""
+    """Yield the loss layers of a config with their settings, outer layers first.
+
+    name: the setting of the outer layer that holds the block.
+    """
     if block.get("@layers") == "spacy-sbert.LossByName.v1":
         block = {"@layers": block["name"], **block["settings"]}
-    plain = {
-        key: value
-        for key, value in block.items()
-        if key != "@layers" and not isinstance(value, dict)
-    }
-    settings = ", ".join(f"{key} = {value}" for key, value in plain.items())
+    inner = {key: value for key, value in block.items() if isinstance(value, dict)}
+    settings = [f"{key} = {block[key]}" for key in block if key not in ("@layers", *inner)]
     if "@layers" in block:
-        yield (
-            (f"{name}: " if name else "")
-            + block["@layers"]
-            + (f" ({settings})" if settings else "")
-        )
-    for key, value in block.items():
-        if isinstance(value, dict):
-            yield from _objectives(value, key)
+        line = str(block["@layers"])
+        if name:
+            line = f"{name}: {line}"
+        if settings:
+            line += f" ({', '.join(settings)})"
+        yield line
+    for key, value in inner.items():
+        yield from _objectives(value, key)
 
 
 def _read_corpora(block: Mapping[str, Any], role: tuple[str, ...]) -> Iterator[_Corpus]:
     """Yield the data of a reader and of the readers inside it."""
-    path = block.get("path")
-    paths = [
-        Path(entry)
-        for entry in (path if isinstance(path, list) else [path])
-        if entry and isinstance(entry, str)
-    ]
+    given = block.get("path")
+    entries = given if isinstance(given, list) else [given]
+    paths = [Path(entry) for entry in entries if isinstance(entry, str) and entry]
     if paths:
-        count = None
-        if block.get("@readers") == "spacy-sbert.PairCorpus.v1" and all(
-            file.is_file() for file in paths
-        ):
-            # Another file by now, or another layout
-            with suppress(OSError, TypeError, ValueError):
-                count = registry.resolve({"corpus": dict(block)})["corpus"].count()
-        yield _Corpus(", ".join(role), ", ".join(file.name for file in paths), count)
+        files = ", ".join(path.name for path in paths)
+        yield _Corpus(", ".join(role), files, _count_examples(block, paths))
     for key, inner in block.items():
         if isinstance(inner, Mapping):
-            # Readers that hold others call them "corpora" or "corpus", which says nothing about
-            # them.
-            yield from _read_corpora(inner, role if key in ("corpora", "corpus") else (*role, key))
+            # Readers that hold others call them "corpora" or "corpus", which says nothing more
+            own_role = role if key in ("corpora", "corpus") else (*role, key)
+            yield from _read_corpora(inner, own_role)
+
+
+def _count_examples(block: Mapping[str, Any], paths: Sequence[Path]) -> int | None:
+    """Return the number of examples that a reader gives; None if it is not known."""
+    is_ours = block.get("@readers") == "spacy-sbert.PairCorpus.v1"
+    if not is_ours or not all(path.is_file() for path in paths):
+        return None
+    # The file may be another one by now, or have another layout
+    with suppress(OSError, TypeError, ValueError):
+        return int(registry.resolve({"corpus": dict(block)})["corpus"].count())
+    return None
 
 
 def _count_parameters(nlp: Language) -> int:
     """Count the parameters of all pipes, including those in PyTorch; shared ones count once."""
-    models = [model for _, pipe in nlp.pipeline if (model := getattr(pipe, "model", None))]
     sizes: dict[int, int] = {}
-    for node in (node for model in models for node in model.walk()):
-        arrays = [node.get_param(name) for name in node.param_names if node.has_param(name)]
-        modules = [shim._model for shim in node.shims]  # noqa: SLF001 (shims of all kinds hold their module there)
-        tensors = [
-            p for module in modules if hasattr(module, "parameters") for p in module.parameters()
-        ]
-        sizes.update({id(array): array.size for array in arrays})
-        sizes.update({id(tensor): tensor.numel() for tensor in tensors})
+    for _, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        for node in model.walk() if model else ():
+            sizes |= _parameter_sizes(node)
     return sum(sizes.values())
 
 
+def _parameter_sizes(node: Model) -> dict[int, int]:
+    """Return the sizes of the parameters of a layer by their identities."""
+    sizes: dict[int, int] = {}
+    for name in node.param_names:
+        if node.has_param(name):
+            array = node.get_param(name)
+            sizes[id(array)] = array.size
+    for shim in node.shims:
+        module = shim._model  # noqa: SLF001 (shims of all kinds hold their module there)
+        if hasattr(module, "parameters"):
+            sizes |= {id(tensor): tensor.numel() for tensor in module.parameters()}
+    return sizes
+
+
 def _is_score(key: str, value: object) -> bool:
-    is_number = (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    )
-    return is_number and not key.endswith("_loss") and key != "speed"
+    if key == "speed" or key.endswith("_loss"):
+        return False
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)
 
 
 def _measure(key: str) -> tuple[str, str] | None:
@@ -384,13 +407,14 @@ def package_card(facts: PipelineFacts, *, front_matter: bool = False) -> str:
 
     front_matter: whether the metadata of the hub begin.
     """
-    return (_metadata_block(facts, "spacy") if front_matter else "") + _render("spacy", facts)
+    card = _render("spacy", facts)
+    return _metadata_block(facts, "spacy") + card if front_matter else card
 
 
 def sentence_transformers_card(
     nlp: Language, pipe_name: str = "sbert", *, folder: str | None = None
 ) -> str:
-    """Return the README.md, with front matter, of a pipe's encoder as exported for sentence-transformers.
+    """Return the README.md, with front matter, of an exported encoder.
 
     nlp (Language): the pipeline that was exported. pipe_name (str): its `sbert` pipe.
     folder (str): what to give to SentenceTransformer; by default the name of the pipeline.
@@ -408,15 +432,14 @@ def _metadata(facts: PipelineFacts, library: str) -> ModelCardData:
     """
     # Spelled as spacy-huggingface-hub does
     licence = clean(facts.meta.get("license") or "").strip()
+    licence = licence.replace(" ", "-").lower().removeprefix("gnu-")
+    base_models = [encoder.base_model for encoder in facts.encoders if encoder.is_on_hub]
     return ModelCardData(
         language=facts.languages,
-        license=licence.replace(" ", "-").lower().removeprefix("gnu-") or None,
+        license=licence or None,
         library_name=library,
         tags=[library, _TASK, "feature-extraction"],
-        base_model=list(
-            dict.fromkeys(encoder.base_model for encoder in facts.encoders if encoder.is_on_hub)
-        )
-        or None,
+        base_model=list(dict.fromkeys(base_models)) or None,
         pipeline_tag=_TASK,
         model_name=clean(facts.name),
         eval_results=list(_eval_results(facts)) or None,
@@ -431,8 +454,10 @@ def _eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
     """Yield the scores of sentence vectors, from 0 to 1, in the format of the hub's model-index."""
     for key, value in facts.scores.items():
         if measure := _measure(key):
-            _, task, metric = _MEASURES[measure[0]]
-            dataset = clean(", ".join(filter(None, (facts.scored_on or "Unknown", measure[1]))))
+            name, part = measure
+            _, task, metric = _MEASURES[name]
+            dataset = facts.scored_on or "Unknown"
+            dataset = clean(f"{dataset}, {part}" if part else dataset)
             yield EvalResult(
                 task_type=_slug(task, "-"),
                 task_name=task,
@@ -449,7 +474,9 @@ def _slug(text: str, joint: str) -> str:
 
 
 def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
-    """Write a card as README.md into the folder of a pipeline, unless somebody wrote or changed the one there.
+    """Write a card as README.md into the folder of a pipeline.
+
+    One that somebody wrote or changed stays, unless `force` is set.
 
     RETURNS (bool): whether it was written.
     RAISES (ValueError): if the one that stands there is a link, or not a file.
@@ -465,7 +492,7 @@ def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
 
 
 def _mark(text: str) -> str:
-    return _MARK.format(digest=hashlib.sha256(text.encode("utf8")).hexdigest()[:16])
+    return _MARK.format(digest=digest_of_bytes(text.encode("utf8"))[:16])
 
 
 def update_hub(repo: str, facts: PipelineFacts) -> None:
@@ -479,44 +506,52 @@ def update_hub(repo: str, facts: PipelineFacts) -> None:
     metadata = _metadata(facts, "spacy")
     card = ModelCard.load(repo)
     tags = [*(card.data.get("tags") or []), *(metadata.tags or [])]
-    for key, value in {**vars(metadata), "tags": list(dict.fromkeys(tags))}.items():
+    for key, value in vars(metadata).items():
         if value is not None:
             card.data[key] = value
+    card.data["tags"] = list(dict.fromkeys(tags))
     card.push_to_hub(repo, commit_message="Sentence similarity in the metadata of the card")
 
 
 def _render(library: str, facts: PipelineFacts, **values: str) -> str:
-    """Return the card for those who load the model with a library: "spacy" or "sentence-transformers"."""
+    """Return the card for users of a library, "spacy" or "sentence-transformers"."""
     environment = Environment(
         loader=PackageLoader("spacy_sbert.hub", "."), trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"md": escape_markdown, "clean": clean, "quote": json.dumps}
     environment.filters["either"] = lambda value, yes, no: yes if value else no
-    meta, installed = facts.meta, versions()
+    meta = facts.meta
+    author = [str(meta[key]) for key in ("author", "email", "url") if meta.get(key)]
     sources = [
         one.get("name") if isinstance(one, dict) else one for one in meta.get("sources") or ()
     ]
+    installed = versions()
+    packages = [f"{name} {installed[name]}" for name in _PACKAGES if name in installed]
     text = environment.get_template("card.md.jinja").render(
         library=library,
         facts=facts,
         meta=meta,
         scores=list(_score_rows(facts)),
         licence=meta.get("license") or "not stated",
-        author=", ".join(str(meta[key]) for key in ("author", "email", "url") if meta.get(key))
-        or "not stated",
+        author=", ".join(author) or "not stated",
         sources=[str(name) for name in sources if name],
-        versions=", ".join(f"{name} {installed[name]}" for name in _PACKAGES if name in installed),
+        versions=", ".join(packages),
         **values,
     )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
 def _score_rows(facts: PipelineFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield the label, key in meta.json and value of every score x 100, including scores of other components.
+    """Yield the label, the key in meta.json and the value x 100 of every score.
 
-    A threshold is not a score: it is what a cosine is compared with.
+    Scores of other components have no label. A threshold is not multiplied: a cosine is compared
+    with it.
     """
     for key, value in facts.scores.items():
         measure = _measure(key)
-        label = ", ".join(filter(None, (_MEASURES[measure[0]][0], measure[1]))) if measure else key
-        yield label, key, shown_score(measure[0] if measure else key, value)
+        if measure is None:
+            yield key, key, shown_score(key, value)
+            continue
+        name, part = measure
+        label = _MEASURES[name][0]
+        yield (f"{label}, {part}" if part else label), key, shown_score(name, value)

@@ -1,4 +1,4 @@
-"""Convert a pipeline with the `transformer` of spacy-transformers to one with an `sbert_transformer`."""
+"""Convert pipelines with the `transformer` of spacy-transformers to an `sbert_transformer`."""
 
 import tempfile
 import warnings
@@ -32,11 +32,12 @@ from ..pipeline.sbert import SentenceBert
 _STOCK = "spacy-transformers."
 _LISTENER = f"{_STOCK}TransformerListener.v1"
 _STOCK_MODELS = [
-    f"{_STOCK}{kind}.v{n}" for kind in ("TransformerModel", "Tok2VecTransformer") for n in (1, 2, 3)
+    *(f"{_STOCK}TransformerModel.v{n}" for n in (1, 2, 3)),
+    *(f"{_STOCK}Tok2VecTransformer.v{n}" for n in (1, 2, 3)),
 ]
 _OWN_MODELS = ["spacy-sbert.TransformerModel.v1", "spacy-sbert.Tok2VecTransformer.v1"]
 _SENTENCE_SPANS = "spacy-sbert.sentence_spans.v1"
-# Of spacy-transformers, and the settings of ours that give the same spans
+# Span getters of spacy-transformers, and the settings of ours that give the same spans
 _GETTERS = {
     f"{_STOCK}doc_spans.v1": {"@span_getters": _SENTENCE_SPANS, "unit": "doc"},
     f"{_STOCK}sent_spans.v1": {"@span_getters": _SENTENCE_SPANS, "unit": "sent"},
@@ -47,17 +48,17 @@ _ONLY_IN_TRF_DATA = ("return_dict", "output_attentions", "output_hidden_states")
 _TEXTS = (
     *PROBES,
     "Angela Merkel met Tim Cook in Berlin on Monday.",
-    # With a last space
+    # Ends with a space
     "He left. She stayed, and bought 3 apples for $5. ",
     # Longer than most encoders' limit
     "one two three. " * 250 + "four",
 )
-# Of the largest number: other kernels add up in another order
+# Share of the largest number by which others may differ: other kernels add up in another order
 _TOLERANCE = 1e-5
 
 
 def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
-    """Save a pipeline with the `transformer` of spacy-transformers as one with an `sbert_transformer`.
+    """Save a pipeline of spacy-transformers as one with an `sbert_transformer`.
 
     Components keep their names and weights, and spacy-transformers is no longer needed. Before the
     folder gets its name, the pipeline in it is loaded, and must annotate a few texts as the old one
@@ -68,12 +69,17 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
     RAISES (ImportError): without spacy-transformers. (ValueError): naming what cannot be converted,
         or what differs. (FileExistsError): if something stands at the path. (OSError): if it cannot
         be read or written.
+
+    Example:
+        convert_transformer("en_core_web_trf", "converted")
+        spacy.load("converted")
+
     """
     if not is_installed():
         raise ImportError(
             "Reading the pipeline needs the package spacy-transformers, which is not installed. "
-            "Install it: "
-            'pip install "spacy-sbert[transformers]". The converted pipeline loads without it.'
+            'Install it: pip install "spacy-sbert[transformers]". The converted pipeline loads '
+            "without it."
         )
     with missing_packages():
         nlp = spacy.load(pipeline)
@@ -82,15 +88,7 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
         expected = _annotate(nlp)
         _convert(nlp)
         nlp.to_disk(folder)
-        found = _annotate(spacy.load(folder))
-        for text, annotations in expected.items():
-            difference = annotations.difference(found[text]) if text in found else "annotations"
-            if difference:
-                raise ValueError(
-                    f"The converted pipeline gives other {difference} for the text {text[:50]!r}. "
-                    "Nothing was saved; "
-                    "keep the pipeline as it is, with spacy-transformers."
-                )
+        _compare(expected, _annotate(spacy.load(folder)))
 
 
 def _nodes(pipe: object) -> list[Model]:
@@ -105,15 +103,13 @@ def _check_initialized(nlp: Language) -> None:
     Ours load theirs when they are needed.
     """
     for name, pipe in nlp.components:
-        models: list[Any] = [node for node in _nodes(pipe) if is_a(node, "TransformerModel")]
-        if any(
-            model.transformer is None for model in models if not isinstance(model, SpanTransformer)
-        ):
-            raise ValueError(
-                f"The transformer of the component '{name}' has no weights. Call nlp.initialize() "
-                "or train the "
-                "pipeline, and save it again."
-            )
+        for node in _nodes(pipe):
+            is_stock = is_a(node, "TransformerModel") and not isinstance(node, SpanTransformer)
+            if is_stock and cast(Any, node).transformer is None:
+                raise ValueError(
+                    f"The transformer of the component '{name}' has no weights. Call "
+                    "nlp.initialize() or train the pipeline, and save it again."
+                )
 
 
 def _convert(nlp: Language) -> None:
@@ -123,24 +119,24 @@ def _convert(nlp: Language) -> None:
         _check_doc_tensor(nlp, name)
     blocks = nlp.config.interpolate()["components"]
     normalize = _normalizes(nlp)
-    found = False
+    n_converted = 0
     for name, pipe in nlp.components:
-        model = getattr(pipe, "model", None)
-        converted: list[dict[str, Any]] = []
-        blocks[name] = _convert_block(blocks[name], converted)
-        found = found or bool(converted)
+        layers: list[dict[str, Any]] = []
+        block = _convert_block(blocks[name], layers)
+        blocks[name] = block
+        n_converted += len(layers)
         if name in names:
-            setter = blocks[name].pop("set_extra_annotations")["@annotation_setters"]
+            setter = block.pop("set_extra_annotations")["@annotation_setters"]
             if setter != _NO_ANNOTATIONS:
                 raise _refused(name, f"set_extra_annotations = '{setter}'")
-        elif isinstance(model, Model):
-            _convert_layers(name, model, converted, normalize=normalize)
-            block = {key: value for key, value in blocks[name].items() if key != "factory"}
-            nlp.get_pipe_config(name).update(block)
-        for value in _functions(blocks[name]):
-            if value.startswith(_STOCK):
-                raise _refused(name, value)
-    if not found:
+        elif isinstance(model := getattr(pipe, "model", None), Model):
+            _convert_layers(name, model, layers, normalize=normalize)
+            settings = {key: value for key, value in block.items() if key != "factory"}
+            nlp.get_pipe_config(name).update(settings)
+        for function in _functions(block):
+            if function.startswith(_STOCK):
+                raise _refused(name, function)
+    if not n_converted:
         raise ValueError(
             "The pipeline has no transformer of spacy-transformers: its components are "
             f"{', '.join(nlp.component_names) or 'none'}. Give one that has."
@@ -156,57 +152,58 @@ def _convert(nlp: Language) -> None:
 def _refused(name: str, what: str) -> ValueError:
     return ValueError(
         f"Cannot convert {what} of the component '{name}': an 'sbert_transformer' has nothing "
-        "like it. Keep the "
-        "pipeline as it is, with spacy-transformers, or remove it there first."
+        "like it. Keep the pipeline as it is, with spacy-transformers, or remove it there first."
     )
 
 
 def _check_doc_tensor(nlp: Language, first: str) -> None:
-    """Check that no component behind the first transformer reads or sets `doc.tensor`, which ours sets."""
+    """Check that no component behind a transformer reads or sets `doc.tensor`, as ours does."""
     behind = nlp.component_names[nlp.component_names.index(first) + 1 :]
     for name in behind:
         pipe = nlp.get_pipe(name)
-        if isinstance(pipe, Tok2Vec) or any(
-            isinstance(node, Tok2VecListener) for node in _nodes(pipe)
-        ):
+        listens = any(isinstance(node, Tok2VecListener) for node in _nodes(pipe))
+        if listens or isinstance(pipe, Tok2Vec):
             raise ValueError(
                 f"The component '{name}' behind '{first}' reads or sets doc.tensor, which an "
-                "'sbert_transformer' sets, "
-                "too. Move it, and the tok2vec that it listens to, before the transformer."
+                "'sbert_transformer' sets, too. Move it, and the tok2vec that it listens to, "
+                "before the transformer."
             )
 
 
 def _normalizes(nlp: Language) -> bool:
-    """Return whether an `sbert` pipe with normalize = "auto" scales the vectors of the transformer to unit length."""
-    pipes = [pipe for _, pipe in nlp.components if isinstance(pipe, SentenceBert)]
-    poolings = [cast(SentencePooling, pipe.model.get_ref("pooling")) for pipe in pipes]
-    return any(
-        pooling.normalize is None and pooling.attrs["upstream_normalize"] for pooling in poolings
-    )
+    """Return whether an `sbert` pipe with normalize = "auto" has vectors of unit length."""
+    for _, pipe in nlp.components:
+        if isinstance(pipe, SentenceBert):
+            pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
+            if pooling.normalize is None and pooling.attrs["upstream_normalize"]:
+                return True
+    return False
 
 
 # Configs
 
 
-def _convert_block(block: Any, converted: list[dict[str, Any]]) -> Any:
+def _convert_block(block: Any, layers: list[dict[str, Any]]) -> Any:
     """Return a block of a config with the functions of this package.
 
-    converted: gets those of layers.
+    layers: the converted blocks of listeners and transformers are appended.
     """
     if not isinstance(block, Mapping):
         return block
-    block = {key: _convert_block(value, converted) for key, value in block.items()}
+    block = {key: _convert_block(value, layers) for key, value in block.items()}
     architecture = block.get("@architectures")
     if architecture == _LISTENER:
         block["@architectures"] = "spacy-sbert.TransformerListener.v1"
-        converted.append(block)
+        layers.append(block)
     elif architecture in (*_STOCK_MODELS, *_OWN_MODELS):
-        block |= {"@architectures": "spacy-sbert.TransformerTok2Vec.v1", "default_prompt_name": ""}
+        block["@architectures"] = "spacy-sbert.TransformerTok2Vec.v1"
+        block["default_prompt_name"] = ""
         if architecture in _STOCK_MODELS:
             settings = block.get("transformer_config", {})
             kept = {key: value for key, value in settings.items() if key not in _ONLY_IN_TRF_DATA}
-            block |= {"transformer_config": kept, "overflow": "cut"}
-        converted.append(block)
+            block["transformer_config"] = kept
+            block["overflow"] = "cut"
+        layers.append(block)
     return block | _GETTERS.get(block.get("@span_getters", ""), {})
 
 
@@ -240,7 +237,9 @@ def _replace_transformer(
 def _convert_layers(
     name: str, model: Model, blocks: list[dict[str, Any]], *, normalize: bool
 ) -> None:
-    """Replace the listeners in the model of a component, and a copy of the transformer that took the place of one.
+    """Replace the listeners in the model of a component, and a copy of the transformer.
+
+    A copy takes the place of a listener where a component was made independent.
 
     blocks (list[dict]): the configs of the new layers. RAISES (ValueError): if the model has other
         layers than these.
@@ -259,20 +258,18 @@ def _find_chain(model: Model) -> Model | None:
     None if there is none.
     """
     ends = ("trfs2arrays", "split-trf-batch")
-    chains = [node for node in model.walk() if node.layers and node.layers[-1].name in ends]
-    return next((chain for chain in chains if _source_of(chain) is not None), None)
+    for node in model.walk():
+        if node.layers and node.layers[-1].name in ends and _source_of(node) is not None:
+            return node
+    return None
 
 
 def _source_of(chain: Model) -> Model | None:
     """Return the listener or the transformer that a chain begins with."""
-    return next(
-        (
-            node
-            for node in chain.walk()
-            if node.name == "transformer-listener" or is_transformer(node)
-        ),
-        None,
-    )
+    for node in chain.walk():
+        if node.name == "transformer-listener" or is_transformer(node):
+            return node
+    return None
 
 
 def _convert_chain(
@@ -304,7 +301,7 @@ def _convert_chain(
 
 
 def _state_of(name: str, model: Model, block: dict[str, Any], *, normalize: bool) -> bytes:
-    """Return the weights, the tokenizer and the settings of a transformer, as those of this package are saved.
+    """Return the weights, tokenizer and settings of a transformer, as this package saves them.
 
     name (str): of the component. block (dict): the new config of the model.
     """
@@ -334,15 +331,18 @@ def _state_of(name: str, model: Model, block: dict[str, Any], *, normalize: bool
 
 
 def _annotate(nlp: Language) -> "dict[str, _Annotations]":
-    """Return what a pipeline annotates texts with, without those that make it fail: some layers take no white space."""
+    """Return what a pipeline annotates texts with, by text.
+
+    Texts that make it fail are left out: some layers take no white space.
+    """
     found = {}
     for text in _TEXTS:
         try:
-            # About texts that nobody gave
+            # The texts are not the user's
             with warnings.catch_warnings(action="ignore"):
                 doc = nlp(text)
         except Exception as error:
-            # Whatever components raise
+            # Components may raise anything
             failure = error
         else:
             found[text] = _Annotations.of(nlp, doc)
@@ -353,15 +353,28 @@ def _annotate(nlp: Language) -> "dict[str, _Annotations]":
     return found
 
 
+def _compare(expected: "dict[str, _Annotations]", found: "dict[str, _Annotations]") -> None:
+    """Raise ValueError if a text has other annotations than expected."""
+    for text, annotations in expected.items():
+        difference: str | None = "annotations"
+        if text in found:
+            difference = annotations.difference(found[text])
+        if difference is not None:
+            raise ValueError(
+                f"The converted pipeline gives other {difference} for the text {text[:50]!r}. "
+                "Nothing was saved; keep the pipeline as it is, with spacy-transformers."
+            )
+
+
 class _Annotations(NamedTuple):
-    """What a pipeline annotated a Doc with, by name: labels that must be equal, and numbers up to rounding."""
+    """What a pipeline annotated a Doc with: labels must be equal, numbers up to rounding."""
 
     labels: dict[str, Any]
     numbers: dict[str, numpy.ndarray]
 
     @classmethod
     def of(cls, nlp: Language, doc: Doc) -> "_Annotations":
-        """Return those of a Doc that a pipeline processed."""
+        """Return the annotations of a Doc that a pipeline processed."""
         labels = doc.to_json()
         cats = labels.pop("cats", {})
         labels["names of categories"] = list(cats)
@@ -380,14 +393,15 @@ class _Annotations(NamedTuple):
         """Return the name of what is different in others; None if nothing is."""
         for name, numbers in self.numbers.items():
             others = other.numbers.get(name)
-            scale = numpy.abs(numbers).max(initial=0)
             if others is None or others.shape != numbers.shape:
                 return name
-            if not numpy.allclose(others, numbers, rtol=0, atol=_TOLERANCE * scale):
+            tolerance = _TOLERANCE * numpy.abs(numbers).max(initial=0)
+            if not numpy.allclose(others, numbers, rtol=0, atol=tolerance):
                 return name
-        return next(
-            (name for name, value in self.labels.items() if other.labels.get(name) != value), None
-        )
+        for name, value in self.labels.items():
+            if other.labels.get(name) != value:
+                return name
+        return None
 
 
 def _token_vectors(doc: Doc) -> numpy.ndarray:

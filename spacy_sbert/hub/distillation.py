@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from math import ceil
 from typing import cast
 
 import numpy
@@ -26,23 +27,25 @@ from ..progress import progress_bar, ticking
 from ..similarity import principal_components
 from ..validation import NonNegative, Width, validated
 
-_SMOOTHING = (
-    # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
-    1e-2
-)
-# Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of
-# it is rounding.
+# a of the formula: what the fit leaves of the teacher's vectors hardly changes above it, and grows
+# below
+_SMOOTHING = 1e-2
+# Rounding of a teacher's vectors. After layer normalization they may be in a plane, and what leads
+# out of it is rounding
 _ROUNDING = numpy.finfo("float32").eps
 # Wordpieces that are encoded at once
 _BATCH = 4096
-# Of a word in the corpus
+# The least number of times that a word occurs in the texts
 _MIN_COUNT = 5
 # Texts that the table is fitted to: five times as many change nothing
 _N_FIT = 20_000
 
 
 def _wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
-    """Count each wordpiece of a tokenizer, given as JSON, in each text: int64 (texts, wordpieces)."""
+    """Count each wordpiece in each text: int64 (texts, wordpieces).
+
+    tokenizer (str): as JSON.
+    """
     encodings = Tokenizer.from_str(tokenizer).encode_batch_fast(
         list(texts), add_special_tokens=False
     )
@@ -73,25 +76,37 @@ def _least_squares(
 def _encode_vocabulary(
     encoder: TransformerTextEncoder, words: Sequence[str], *, progress: bool
 ) -> numpy.ndarray:
-    """Encode each wordpiece between the special tokens, and each word as a text: float32 (n, width), of any length."""
+    """Encode each wordpiece between the special tokens, and each word as a text.
+
+    RETURNS (float32 (n, width)): vectors of any length, of the wordpieces and then of the words.
+    """
     pooling = encoder.pooling.copy()
     pooling.normalize = False
     encoder = TransformerTextEncoder(encoder.model, pooling, encoder.settings)
-    template, count = encoder.tokenize(["a"]), len(encoder.model.wordpiece_tokenizer.strings)
-    parts = []
+    template = encoder.tokenize(["a"])
+    count = len(encoder.model.wordpiece_tokenizer.strings)
+    vectors = []
     with progress_bar(count, shown=progress, unit="wordpieces") as bar:
-        for ids in numpy.array_split(numpy.arange(count), -(-count // _BATCH)):
-            parts.append(encoder.encode(_in_place_of_text(ids, template))[0])
+        for ids in numpy.array_split(numpy.arange(count), ceil(count / _BATCH)):
+            vectors.append(encoder.encode(_in_place_of_text(ids, template))[0])
             bar.update(len(ids))
-    cuts = TruncationCounter()
     of_words = encode_all(
-        encoder, words, window=_BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts
+        encoder,
+        words,
+        window=_BATCH,
+        progress=progress,
+        n_process=1,
+        gpu_ids=(),
+        cuts=TruncationCounter(),
     )
-    return numpy.concatenate([*parts, of_words])
+    return numpy.concatenate([*vectors, of_words])
 
 
 def _in_place_of_text(ids: numpy.ndarray, template: TokenizedBatch) -> TokenizedBatch:
-    """Build a window for each wordpiece, with the special tokens and the prompt around the text of a template."""
+    """Build a window for each wordpiece: a template with the wordpiece in place of its text.
+
+    The special tokens and the prompt of the template stay around it.
+    """
     of_text = numpy.flatnonzero(~template.special)
     windows = numpy.tile(numpy.delete(template.ids, of_text[1:]), (len(ids), 1))
     types = None if template.type_ids is None else numpy.delete(template.type_ids, of_text[1:])
@@ -111,20 +126,29 @@ def _in_place_of_text(ids: numpy.ndarray, template: TokenizedBatch) -> Tokenized
 
 
 def _frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str]:
-    """Return words that a WordPiece tokenizer splits and that occur five times at least, most frequent first."""
-    model, plain = json.loads(tokenizer)["model"], Tokenizer.from_str(tokenizer)
+    """Return words that a WordPiece tokenizer splits, most frequent first.
+
+    They occur five times at least.
+    """
+    model = json.loads(tokenizer)["model"]
+    counts = _count_words(Tokenizer.from_str(tokenizer), texts)
+    frequent = [word for word, seen in counts.most_common() if seen >= _MIN_COUNT]
+    longest = model["max_input_chars_per_word"]
+    split = [word for word in frequent if word not in model["vocab"] and len(word) <= longest]
+    return split[:count]
+
+
+def _count_words(tokenizer: Tokenizer, texts: Iterable[str]) -> Counter[str]:
+    """Count the words of texts, as a tokenizer sees them before it splits them."""
     counts: Counter[str] = Counter()
     for text in texts:
-        normal = plain.normalizer.normalize_str(text) if plain.normalizer else text
-        split = (
-            plain.pre_tokenizer.pre_tokenize_str(normal)
-            if plain.pre_tokenizer
-            else [(normal, None)]
-        )
-        counts.update(word for word, _ in split)
-    ranked = (word for word, seen in counts.most_common() if seen >= _MIN_COUNT)
-    longest = model["max_input_chars_per_word"]
-    return [word for word in ranked if word not in model["vocab"] and len(word) <= longest][:count]
+        if tokenizer.normalizer:
+            text = tokenizer.normalizer.normalize_str(text)
+        if tokenizer.pre_tokenizer:
+            counts.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
+        else:
+            counts[text] += 1
+    return counts
 
 
 @validated
@@ -170,10 +194,10 @@ def distill_static(
             f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: "
             "set size to at most it."
         )
-    n_pieces = len(transformer.wordpiece_tokenizer.strings)
+    n_wordpieces = len(transformer.wordpiece_tokenizer.strings)
     with ticking("Counting words", shown=progress):
-        tokenizer, frequent = _tokenizer(transformer, texts, words, n_pieces)
-        counts = _wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
+        tokenizer, frequent = _tokenizer(transformer, texts, words, n_wordpieces)
+        counts = _wordpiece_counts(tokenizer, texts, n_wordpieces + len(frequent))
     nonempty = numpy.flatnonzero(counts.sum(axis=1))
     if len(nonempty) < size:
         raise ValueError(
@@ -181,18 +205,16 @@ def distill_static(
             f"table of {size}."
         )
     vectors = _encode_vocabulary(encoder, frequent, progress=progress)
-    fitted = nonempty[
-        numpy.linspace(0, len(nonempty) - 1, min(len(nonempty), _N_FIT)).astype("int64")
-    ]
+    n_fitted = min(len(nonempty), _N_FIT)
+    fitted = nonempty[numpy.linspace(0, len(nonempty) - 1, n_fitted).astype("int64")]
     targets = pipe.encode([texts[number] for number in fitted], progress=progress)
     with ticking("Fitting", shown=progress):
-        axes = (
-            numpy.eye(size)
-            if size == encoder.width
-            else principal_components(targets)[1].axes[:size].T
-        )
+        axes = numpy.eye(size)
+        if size < encoder.width:
+            axes = principal_components(targets)[1].axes[:size].T
         frequencies = counts.sum(axis=0)
-        weighted = vectors * (_SMOOTHING / (_SMOOTHING + frequencies / frequencies.sum()))[:, None]
+        weights = _SMOOTHING / (_SMOOTHING + frequencies / frequencies.sum())
+        weighted = vectors * weights[:, None]
         table = weighted @ _least_squares(weighted, counts[fitted], targets @ axes)
     return _pipeline(
         str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes
@@ -200,32 +222,34 @@ def distill_static(
 
 
 def _tokenizer(
-    transformer: SpanTransformer, texts: Sequence[str], n_words: int, n_pieces: int
+    transformer: SpanTransformer, texts: Sequence[str], n_words: int, n_wordpieces: int
 ) -> tuple[str, list[str]]:
-    """Return the teacher's tokenizer with the frequent words of the texts added, and these words."""
+    """Return the teacher's tokenizer with the frequent words of the texts, and these words."""
     shim = load(transformer)
     if not shim.tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
     tokenizer = without_special_tokens(
         shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase
     )
-    kind = json.loads(tokenizer)["model"]["type"]
-    if n_words and kind != "WordPiece":
+    if not n_words:
+        return tokenizer, []
+    content = json.loads(tokenizer)
+    kind = content["model"]["type"]
+    if kind != "WordPiece":
         warn(Warnings.NO_WORDS.format(given=kind))
-    words = _frequent_words(tokenizer, texts, n_words) if n_words and kind == "WordPiece" else []
-    # The tokenizer keeps them whole
-    if words:
-        content = json.loads(tokenizer)
-        content["model"]["vocab"].update(
-            {word: number for number, word in enumerate(words, start=n_pieces)}
-        )
-        tokenizer = json.dumps(content, ensure_ascii=False)
-    return tokenizer, words
+        return tokenizer, []
+    words = _frequent_words(tokenizer, texts, n_words)
+    if not words:
+        return tokenizer, []
+    # The tokenizer keeps words of its vocabulary whole
+    content["model"]["vocab"] |= {word: n_wordpieces + i for i, word in enumerate(words)}
+    return json.dumps(content, ensure_ascii=False), words
 
 
 def _pipeline(
     lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray
 ) -> Language:
+    """Make a pipeline with a table, whose loss compares with the teacher through fixed axes."""
     model = {
         "@architectures": "spacy-sbert.StaticSentenceEncoder.v1",
         "name": teacher,

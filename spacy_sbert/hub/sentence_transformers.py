@@ -19,9 +19,10 @@ from ..models import sbert_config
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
 from ..models.loading import takes_token_types
 from ..models.pooling import SentencePooling
+from ..models.poolings import POOLING
 from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve
-from ..models.sbert_config import REFERENCE, Precision
+from ..models.sbert_config import REFERENCE, Precision, SentenceTransformersConfig
 from ..models.static_embedding import (
     TABLE_NAMES,
     TOKENIZER_FILE,
@@ -36,7 +37,9 @@ from ..pipeline.sbert import find_sbert
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
 
-# Of Dense, in its config.json, and here
+# From the kind of each module of a folder to its path
+_Modules = list[tuple[str, str]]
+# Activations of Dense, in its config.json, and here
 _ACTIVATIONS = {
     "torch.nn.modules.activation.Tanh": "tanh",
     "torch.nn.modules.linear.Identity": "identity",
@@ -44,15 +47,17 @@ _ACTIVATIONS = {
     "torch.nn.modules.activation.Sigmoid": "sigmoid",
 }
 _TORCH_NAMES = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
-_POOLING_NAMES = {ours: theirs for theirs, ours in sbert_config.POOLING_MODES.items()}
+# Parameters of Dense, here and there
+_DENSE_WEIGHTS = {"W": "linear.weight", "b": "linear.bias"}
 
 
 @validated
 def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -> None:
-    """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
+    """Write the encoder of an `sbert` pipe as a folder of sentence-transformers.
 
-    It holds safetensors, the tokenizer and a model card with scores, in the classic layout that
-    every version and every server reads. The vectors are those of single rows: of a text as a
+    `SentenceTransformer(path)` gives the same vectors. The folder holds safetensors, the tokenizer
+    and a model card with scores, in the classic layout that every version and every server reads.
+    The vectors are those of single rows: of a text as a
     whole, not the mean over its sentences.
 
     nlp (Language): the pipeline.
@@ -61,104 +66,141 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
     RAISES (ValueError): if there is no such pipe, or its encoder is neither a transformer of this
         package nor a table whose wordpieces are pooled by mean; (FileExistsError): if something
         stands at the path; (OSError): if it cannot be written.
+
+    Example:
+        export_folder(nlp, "exported")
+        SentenceTransformer("exported").encode(["A man eats."])
+
     """
     pipe = find_sbert(nlp, name)
-    pooling, table = (
-        cast(SentencePooling, pipe.model.get_ref("pooling")),
-        find_static_embedding(pipe.model),
-    )
+    pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
+    table = find_static_embedding(pipe.model)
+    settings: SentenceTransformersConfig
     with atomic_folder(path) as folder:
         if table is not None:
-            modules = [("StaticEmbedding", "")]
-            _write_table(folder, table, pooling=pooling.pooling_name, name=pipe.name)
-            settings, prompts = table.settings, Prompts()
+            settings = table.settings
+            prompts = Prompts()
+            modules = _write_table(folder, table, pooling=pooling.pooling_name, name=pipe.name)
         else:
             encoder = find_transformer(pipe.name, pipe.model)
-            modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
-            settings, prompts = load(encoder).load(), encoder.prompts
-            unknown_there = {"windows": Warnings.EXPORT_WINDOWS, "cut": Warnings.EXPORT_CUT}
-            if message := unknown_there.get(encoder.options.overflow):
-                warn(message.format(name=pipe.name, limit=settings.max_length))
-            if encoder.shim.precision not in ("float32", REFERENCE):
-                text = Warnings.EXPORT_PRECISION.format(
-                    name=pipe.name, precision=encoder.shim.precision
-                )
-                warn(text)
-            encoder.shim.save_pretrained(folder)
-            _write_inputs(folder, encoder)
-            limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
-            _write_json(folder / "sentence_bert_config.json", limits)
-            _write_json(
-                folder / "1_Pooling" / "config.json", _pooling_config(pooling.pooling_name, encoder)
-            )
+            settings = load(encoder).load()
+            prompts = encoder.prompts
+            _warn_of_losses(encoder, pipe.name, settings.max_length)
+            modules = _write_transformer(folder, encoder, pooling.pooling_name)
         for layer in _dense_layers(pooling, pipe.name):
             modules.append(("Dense", f"{len(modules)}_Dense"))
             _write_dense(folder / modules[-1][1], layer)
         if pooling.normalizes(settings):
             modules.append(("Normalize", f"{len(modules)}_Normalize"))
-        listed = [
-            {
-                "idx": number,
-                "name": str(number),
-                "path": part,
-                "type": f"{sbert_config.PACKAGE}.models.{kind}",
-            }
-            for number, (kind, part) in enumerate(modules)
-        ]
-        _write_json(folder / sbert_config.MODULES_FILE, listed)
-        default = (
-            settings.default_prompt_name if prompts.default_name is None else prompts.default_name
-        )
-        shared: dict[str, object] = {
-            "__version__": {"spacy_sbert": version("spacy-sbert")},
-            "prompts": {**settings.prompts, **prompts.own},
-            "default_prompt_name": default or None,
-            "similarity_fn_name": "cosine",
-        }
+        _write_modules(folder, modules)
         width = pooling.truncate_dim or settings.truncate_dim
-        _write_json(
-            folder / "config_sentence_transformers.json",
-            shared | ({"truncate_dim": width} if width else {}),
-        )
+        _write_common_config(folder, settings, prompts, width)
         card = sentence_transformers_card(nlp, pipe.name, folder=Path(path).name)
         (folder / "README.md").write_text(card, encoding="utf8")
 
 
+def _warn_of_losses(encoder: SpanTransformer, name: str, limit: int | None) -> None:
+    """Warn of settings that a folder of sentence-transformers cannot hold."""
+    overflow = {"windows": Warnings.EXPORT_WINDOWS, "cut": Warnings.EXPORT_CUT}
+    if message := overflow.get(encoder.options.overflow):
+        warn(message.format(name=name, limit=limit))
+    precision = encoder.shim.precision
+    if precision not in ("float32", REFERENCE):
+        warn(Warnings.EXPORT_PRECISION.format(name=name, precision=precision))
+
+
+def _write_transformer(folder: Path, encoder: SpanTransformer, pooling: str) -> _Modules:
+    """Write the modules Transformer and Pooling."""
+    settings = load(encoder).load()
+    encoder.shim.save_pretrained(folder)
+    _write_inputs(folder, encoder)
+    limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
+    _write_json(folder / "sentence_bert_config.json", limits)
+    _write_json(folder / "1_Pooling" / "config.json", _pooling_config(pooling, encoder))
+    return [("Transformer", ""), ("Pooling", "1_Pooling")]
+
+
+def _write_modules(folder: Path, modules: _Modules) -> None:
+    """Write modules.json, which lists the modules in their order."""
+    listed = [
+        {
+            "idx": number,
+            "name": str(number),
+            "path": part,
+            "type": f"{sbert_config.PACKAGE}.models.{kind}",
+        }
+        for number, (kind, part) in enumerate(modules)
+    ]
+    _write_json(folder / sbert_config.MODULES_FILE, listed)
+
+
+def _write_common_config(
+    folder: Path, settings: SentenceTransformersConfig, prompts: Prompts, width: int | None
+) -> None:
+    """Write what no module holds: prompts, the similarity and the truncated width."""
+    default = prompts.default_name
+    if default is None:
+        default = settings.default_prompt_name
+    content: dict[str, object] = {
+        "__version__": {"spacy_sbert": version("spacy-sbert")},
+        "prompts": {**settings.prompts, **prompts.own},
+        "default_prompt_name": default or None,
+        "similarity_fn_name": "cosine",
+    }
+    if width:
+        content["truncate_dim"] = width
+    _write_json(folder / "config_sentence_transformers.json", content)
+
+
 def _write_inputs(folder: Path, encoder: SpanTransformer) -> None:
-    """Leave token types out of the tokenizer's output if the encoder does not read them, and would fail with them."""
-    shim, file = encoder.shim, folder / "tokenizer_config.json"
-    names = [name for name in shim.tokenizer.model_input_names if name != "token_type_ids"]
-    if names != shim.tokenizer.model_input_names and not takes_token_types(shim.network):
+    """Leave token types out of the tokenizer's output if the encoder would fail with them."""
+    shim = encoder.shim
+    names = list(shim.tokenizer.model_input_names)
+    if "token_type_ids" in names and not takes_token_types(shim.network):
+        names.remove("token_type_ids")
+        file = folder / "tokenizer_config.json"
         _write_json(file, {**sbert_config.read_object(file), "model_input_names": names})
 
 
 def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
-    """Return the config.json of a Pooling module."""
-    modes, flags = name.split("+"), POOLING_FLAGS
-    width, include = encoder.get_dim("nO"), encoder.prompts.includes(load(encoder).load())
-    if modes == [mode for mode in flags.values() if mode in modes]:
-        enabled = {flag: mode in modes for flag, mode in flags.items()}
-        return {"word_embedding_dimension": width, **enabled, "include_prompt": include}
-    # Flags have a fixed order. Only recent versions read a list.
-    listed = [_POOLING_NAMES[mode] for mode in modes]
+    """Return the config.json of a Pooling module.
+
+    RAISES (ValueError): if sentence-transformers has no such pooling.
+    """
+    modes = name.split("+")
+    width = encoder.get_dim("nO")
+    include = encoder.prompts.includes(load(encoder).load())
+    if unknown := [mode for mode in modes if not POOLING[mode].mode]:
+        raise ValueError(
+            f"Cannot export pooling = '{name}': sentence-transformers has no '{unknown[0]}'. "
+            f"Expected some of {', '.join(POOLING_FLAGS.values())}."
+        )
+    if modes == [mode for mode in POOLING_FLAGS.values() if mode in modes]:
+        flags = {flag: mode in modes for flag, mode in POOLING_FLAGS.items()}
+        return {"word_embedding_dimension": width, **flags, "include_prompt": include}
+    # Flags have a fixed order; only recent versions read a list
+    listed = [POOLING[mode].mode for mode in modes]
     return {"embedding_dimension": width, "pooling_mode": listed, "include_prompt": include}
 
 
-def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: str) -> None:
-    """Write a StaticEmbedding module: its tokenizer and its table."""
+def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: str) -> _Modules:
+    """Write a module StaticEmbedding: its tokenizer and its table."""
     if pooling != "mean":
         raise ValueError(
             f"'{name}' pools its table with pooling = '{pooling}', and StaticEmbedding of "
-            "sentence-transformers is "
-            'always the mean: train with pooling = "mean".'
+            'sentence-transformers is always the mean: train with pooling = "mean".'
         )
     vectors = numpy.ascontiguousarray(table.ops.to_numpy(table.table()))
     (folder / TOKENIZER_FILE).write_text(table.attrs["tokenizer"], encoding="utf8")
     save_file({TABLE_NAMES[0]: vectors}, folder / WEIGHTS_FILE)
+    return [("StaticEmbedding", "")]
 
 
 def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
-    layers = [node for node in pooling.dense.walk() if not node.layers] if pooling.dense else []
+    """Return the dense layers of a pipe. RAISES (ValueError): if one is of another kind."""
+    if pooling.dense is None:
+        return []
+    layers = [node for node in pooling.dense.walk() if not node.layers]
     for layer in layers:
         if layer.name != "dense":
             raise ValueError(
@@ -179,14 +221,10 @@ def _write_dense(folder: Path, layer: Model) -> None:
         "activation_function": _TORCH_NAMES[str(forward_settings(layer)["activation"])],
     }
     _write_json(folder / "config.json", config)
-    weights = {
-        f"linear.{theirs}": key
-        for theirs, key in (("weight", "W"), ("bias", "b"))
-        if layer.has_param(key)
-    }
     arrays = {
-        name: numpy.ascontiguousarray(layer.ops.to_numpy(layer.get_param(key)))
-        for name, key in weights.items()
+        theirs: numpy.ascontiguousarray(layer.ops.to_numpy(layer.get_param(ours)))
+        for ours, theirs in _DENSE_WEIGHTS.items()
+        if layer.has_param(ours)
     }
     save_file(arrays, folder / "model.safetensors")
 
@@ -213,54 +251,75 @@ def import_folder(
         "reference". A static encoder has none.
     RETURNS (Language): with the weights loaded.
     RAISES (OSError): if it is not found; (ValueError): if a module is unknown, or a file damaged.
+
+    Example:
+        nlp = import_folder("sentence-transformers/all-MiniLM-L6-v2")
+        nlp("A man eats.").vector
+
     """
     folder = resolve(source)
     modules = _read_modules(folder)
-    settings, static = (
-        sbert_config.read_settings(folder, source),
-        sbert_config.static_module(folder),
-    )
+    settings = sbert_config.read_settings(folder, source)
+    static = sbert_config.static_module(folder)
     dense = [_read_dense(module.folder) for module in modules if module.kind == "Dense"]
-    table = None if static is None else _read_table(static, settings, precision)
     config: dict[str, object] = {
         "name": source,
         "normalize": settings.normalize,
         "truncate_dim": settings.truncate_dim,
     }
-    if table is None:
-        by_default = "float32" if settings.normalize and not dense else REFERENCE
-        config |= {
-            "pooling": settings.pooling or "mean",
-            "prompts": settings.prompts,
-            "default_prompt_name": settings.default_prompt_name,
-            "include_prompt": settings.include_prompt,
-            "precision": precision or by_default,
-        }
+    table = None
+    if static is None:
+        config |= _transformer_block(settings, precision, has_dense=bool(dense))
     else:
-        config |= {
-            "@architectures": "spacy-sbert.StaticSentenceEncoder.v1",
-            "width": table[1].shape[1],
-        }
-    layers = {f"dense{number}": layer.config for number, layer in enumerate(dense, start=1)}
+        table = _read_table(static, settings, precision)
+        config["@architectures"] = "spacy-sbert.StaticSentenceEncoder.v1"
+        config["width"] = table[1].shape[1]
     if dense:
-        config["dense"] = (
-            layers["dense1"] if len(dense) == 1 else {"@layers": "chain.v1", "*": layers}
-        )
+        config["dense"] = _dense_block(dense)
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", name=name, config={"model": config})
     model = find_sbert(nlp, name).model
-    if table is None:
-        encoder: StaticEmbedding | SpanTransformer = find_transformer(name, model)
-        load(encoder)
-    else:
-        encoder = cast(StaticEmbedding, find_static_embedding(model))
-        encoder.set_table(*table)
-    _load_dense(
-        model,
-        dense,
-        cast(SentencePooling, model.get_ref("pooling")).pooled_width(encoder.get_dim("nO")),
-    )
+    width = _load_encoder(name, model, table)
+    pooling = cast(SentencePooling, model.get_ref("pooling"))
+    _load_dense(model, dense, pooling.pooled_width(width))
     return nlp
+
+
+def _transformer_block(
+    settings: SentenceTransformersConfig, precision: str | None, *, has_dense: bool
+) -> dict[str, object]:
+    """Return the settings of an encoder for the modules Transformer and Pooling."""
+    if precision is None:
+        precision = "float32" if settings.normalize and not has_dense else REFERENCE
+    return {
+        "pooling": settings.pooling or "mean",
+        "prompts": settings.prompts,
+        "default_prompt_name": settings.default_prompt_name,
+        "include_prompt": settings.include_prompt,
+        "precision": precision,
+    }
+
+
+def _dense_block(dense: "list[_Dense]") -> dict[str, object]:
+    """Return the setting `dense`: a layer, or a chain of several."""
+    if len(dense) == 1:
+        return dense[0].config
+    layers = {f"dense{number}": layer.config for number, layer in enumerate(dense, start=1)}
+    return {"@layers": "chain.v1", "*": layers}
+
+
+def _load_encoder(name: str, model: Model, table: tuple[str, numpy.ndarray] | None) -> int:
+    """Load the weights of an encoder, or set its table, and return the width of its states.
+
+    table: a tokenizer and its vectors; None if the encoder is a transformer.
+    """
+    if table is None:
+        transformer = find_transformer(name, model)
+        load(transformer)
+        return transformer.get_dim("nO")
+    static = cast(StaticEmbedding, find_static_embedding(model))
+    static.set_table(*table)
+    return static.get_dim("nO")
 
 
 def _read_modules(folder: Path) -> list[sbert_config.Module]:
@@ -277,7 +336,7 @@ def _read_modules(folder: Path) -> list[sbert_config.Module]:
 
 
 def _read_table(
-    module: Path, settings: sbert_config.SentenceTransformersConfig, precision: str | None
+    module: Path, settings: SentenceTransformersConfig, precision: str | None
 ) -> tuple[str, numpy.ndarray]:
     """Read a StaticEmbedding module, see read_static.
 
@@ -292,19 +351,22 @@ def _read_table(
 
 
 class _Dense(NamedTuple):
-    """A Dense module: the settings of spacy-sbert.Dense.v1, and its weights."""
+    """Module Dense of a folder.
+
+    config: the settings of spacy-sbert.Dense.v1. weights: W, float32 (nO, nI), and b, float32
+        (nO,), if there is one.
+    """
 
     folder: Path
     config: dict[str, object]
-    # W, float32 (nO, nI), and b, float32 (nO,), if there is one
     weights: dict[str, numpy.ndarray]
 
 
 def _read_dense(folder: Path) -> _Dense:
     """Read a Dense module. RAISES (ValueError): if spacy-sbert.Dense.v1 cannot be such a layer."""
-    if not (folder / "config.json").is_file():
-        raise _refused(folder, "it has no config.json")
     file = folder / "config.json"
+    if not file.is_file():
+        raise _refused(folder, "it has no config.json")
     config = sbert_config.read_object(file)
     sbert_config.read_keys(file, MODULE_KEYS["Dense"])
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
@@ -312,29 +374,32 @@ def _read_dense(folder: Path) -> _Dense:
         raise _refused(
             folder, f"its activation_function {activation} is none of {', '.join(_ACTIVATIONS)}"
         )
+    n_out = config.get("out_features")
+    n_in = config.get("in_features")
+    has_bias = config.get("bias", True)
     arrays = _read_weights(folder)
     shapes = {key: array.shape for key, array in arrays.items()}
-    shape = (config.get("out_features"), config.get("in_features"))
-    if shapes.get("linear.weight") != shape or shapes.get("linear.bias", shape[:1]) != shape[:1]:
-        raise _refused(
-            folder, f"its weights are {shapes}, its config says linear.weight of {shape}"
-        )
-    if config.get("bias", True) != ("linear.bias" in arrays):
-        raise _refused(
-            folder, f"its config says bias = {config.get('bias', True)}, its weights are {shapes}"
-        )
-    weights = {
-        ours: arrays[key]
-        for ours, key in (("W", "linear.weight"), ("b", "linear.bias"))
-        if key in arrays
-    }
+    if shapes.get("linear.weight") != (n_out, n_in):
+        raise _other_shapes(folder, shapes, n_out, n_in)
+    if "linear.bias" in shapes and shapes["linear.bias"] != (n_out,):
+        raise _other_shapes(folder, shapes, n_out, n_in)
+    if has_bias != ("linear.bias" in arrays):
+        raise _refused(folder, f"its config says bias = {has_bias}, its weights are {shapes}")
     layer = {
-        "nO": shape[0],
-        "nI": shape[1],
+        "@layers": "spacy-sbert.Dense.v1",
+        "nO": n_out,
+        "nI": n_in,
         "activation": _ACTIVATIONS[activation],
-        "bias": "b" in weights,
+        "bias": has_bias,
     }
-    return _Dense(folder, {"@layers": "spacy-sbert.Dense.v1", **layer}, weights)
+    weights = {ours: arrays[theirs] for ours, theirs in _DENSE_WEIGHTS.items() if theirs in arrays}
+    return _Dense(folder, layer, weights)
+
+
+def _other_shapes(folder: Path, shapes: object, n_out: object, n_in: object) -> ValueError:
+    return _refused(
+        folder, f"its weights are {shapes}, its config says linear.weight of {(n_out, n_in)}"
+    )
 
 
 def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
@@ -350,7 +415,7 @@ def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
         tensors = torch.load(older, map_location="cpu", weights_only=True)
         return {key: tensor.float().numpy() for key, tensor in tensors.items()}
     except Exception as error:
-        # Of any type, depending on the bytes
+        # Its type depends on the bytes
         raise ValueError(Errors.BAD_WEIGHTS.format(file=older, reason=error)) from error
 
 
@@ -359,15 +424,14 @@ def _load_dense(model: Model, dense: list[_Dense], width: int) -> None:
 
     RAISES (ValueError): if one takes vectors of another width.
     """
-    for layer, read in zip(
-        (node for node in model.walk() if node.name == "dense"), dense, strict=True
-    ):
-        if layer.get_dim("nI") != width:
-            reason = (
-                f"it takes vectors of {layer.get_dim('nI')} numbers, and those before it have "
-                f"{width}"
+    layers = [node for node in model.walk() if node.name == "dense"]
+    for layer, read in zip(layers, dense, strict=True):
+        n_in = layer.get_dim("nI")
+        if n_in != width:
+            raise _refused(
+                read.folder,
+                f"it takes vectors of {n_in} numbers, and those before it have {width}",
             )
-            raise _refused(read.folder, reason)
         width = layer.get_dim("nO")
         for key, value in read.weights.items():
             layer.set_param(key, layer.ops.asarray(value))  # type: ignore[arg-type]

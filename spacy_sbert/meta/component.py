@@ -20,14 +20,8 @@ from thinc.api import get_current_ops
 
 from ..errors import Warnings, WarnOnce, warn
 from ..files.atomic import atomic_write
-from ..files.serialization import (
-    add_checksum,
-    check_parts,
-    digest_of_parts,
-    digest_of_stream,
-    naming,
-    verify_checksum,
-)
+from ..files.checksum import add_checksum, digest_of_parts, digest_of_stream, verify_checksum
+from ..files.serialization import check_parts, naming
 from ..models import spans
 from ..models.encoded_docs import (
     EncodeOptions,
@@ -41,7 +35,7 @@ from ..pipeline import doc_vectors
 from ..pipeline._common import ExtensionNames, InPipeline, find_in
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
-from ..training.batch_loss import Scores, score_pairs
+from ..training.batch_loss import Scores, score_examples
 from ..validation import (
     Name,
     NonNegative,
@@ -437,7 +431,7 @@ class SentenceMeta(Pipe):
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:  # type: ignore[override]  # None: not defined
         """Score the pairs among the examples with the pipe's scorer."""
-        return score_pairs(self, list(examples), is_default=self.set_hooks, **kwargs)
+        return score_examples(self, list(examples), is_default=self.set_hooks, **kwargs)
 
     def _parts(self) -> dict[str, Any]:
         """Return what is saved, by name: the estimator, and functions that learned."""

@@ -10,11 +10,12 @@ import numpy
 from pydantic import BaseModel, NonNegativeInt
 from spacy.language import Language
 
-from ..files import serialization
+from ..files import checksum, serialization
 from ..files.atomic import atomic_write, check_output, write_text
-from ..files.tables import SHORT_LINE, read_delimited, read_table
+from ..files.delimited import SHORT_LINE, read_delimited
+from ..files.tables import read_table
 from ..files.text_lines import format_suffix, read_lines, read_objects
-from ..models.fingerprint import pipeline_digest
+from ..pipeline.digest import pipeline_digest
 from ..progress import progress_of
 from ..validation import NonNegative, Positive
 from .members import BLOCK, FunctionMember, Member
@@ -108,12 +109,10 @@ class _VectorCache:
         None if they are missing or damaged.
         """
         try:
-            manifest = serialization.parse_checksummed(
-                _Manifest, (self.folder / MANIFEST).read_bytes()
-            )
+            manifest = checksum.parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
             if (manifest.key, manifest.names) != (self.key, self.names):
                 return None
-            if [serialization.file_digest(path) for path in self.paths] != manifest.files:
+            if [checksum.file_digest(path) for path in self.paths] != manifest.files:
                 return None
         except (OSError, ValueError):
             # Incomplete or damaged: vectors are computed again
@@ -145,11 +144,9 @@ class _VectorCache:
                         )
                     output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
-        files = list(map(serialization.file_digest, self.paths))
+        files = list(map(checksum.file_digest, self.paths))
         manifest = _Manifest(key=self.key, names=self.names, n=n, files=files).model_dump()
-        write_text(
-            self.folder / MANIFEST, json.dumps(serialization.checksummed_json(manifest)) + "\n"
-        )
+        write_text(self.folder / MANIFEST, json.dumps(checksum.checksummed_json(manifest)) + "\n")
         return self._mapped(n)
 
 
@@ -180,7 +177,7 @@ def corpus_vectors(
             yield text
 
     with nlp.select_pipes(enable=nlp.pipe_names[: nlp.pipe_names.index(name)]):
-        key = serialization.digest_of_stream(chain(_settings(nlp, name, members), counted()))
+        key = checksum.digest_of_stream(chain(_settings(nlp, name, members), counted()))
         cache = _VectorCache(folder, key, [member.name for member in members])
         if not n:
             raise ValueError(EMPTY_CORPUS)
@@ -197,7 +194,7 @@ def corpus_vectors(
 
 def _settings(nlp: Language, name: str, members: Sequence[Member]) -> Iterator[str | bytes]:
     """Yield all that the members' vectors depend on, except the sentences."""
-    yield serialization.digest_of_parts(
+    yield checksum.digest_of_parts(
         pipeline_digest(nlp), serialization.device(), serialization.versions()
     )
     functions = nlp.config["components"].get(name, {}).get("functions", {})

@@ -14,7 +14,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 from thinc.util import to_numpy
 
-from ..files.serialization import file_digest
+from ..files.checksum import file_digest
 from ..files.text_lines import read_counts
 from ..models.fingerprint import sample_of
 from ..models.word_layers import SMOOTHING, first_component, sif_weights, weighted_mean

@@ -15,7 +15,7 @@ from scipy import linalg
 from torch.nn import functional
 
 from ..errors import DivergedError, Errors, Warnings
-from ..files.serialization import add_checksum, verify_checksum
+from ..files.checksum import add_checksum, verify_checksum
 from ..progress import progress_bar, progress_of, ticking
 from ..similarity import as_array, components_of_covariance, flip_signs, unit_length
 from ..validation import (

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from spacy.language import Language
 
 from ..errors import Errors, Warnings, warn
-from ..files.serialization import file_digest
+from ..files.checksum import file_digest
 from .private_attributes import saved_components
 from .sbert_config import check_merged, read_settings, static_module, transformer_folder
 

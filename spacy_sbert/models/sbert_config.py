@@ -40,6 +40,7 @@ from .folder_keys import (
     refused_keys,
     unknown_keys,
 )
+from .poolings import POOLING
 
 # A precision, or rather the batches of sentence-transformers in float32
 REFERENCE = "reference"
@@ -65,6 +66,10 @@ class TransformerConfig:
         calibrate), on CPUs that are quicker with it (AVX-512 VNNI, no AMX), and is "auto" elsewhere
         and in training. "reference" is float32 through the Hugging Face model in the batches of
         sentence-transformers, where other precisions pack and sort rows.
+    backend (str): what computes, as in sentence-transformers: "torch", or another one of
+        engine.backend.BACKENDS. "onnx" is ONNX Runtime, on CPUs and in use only, in float32 or
+        "int8".
+    backend_config (dict): keyword arguments of the backend: for "onnx" see ONNXBackendCache.
 
     Only training reads these:
 
@@ -86,6 +91,8 @@ class TransformerConfig:
     trust_remote_code: bool = False
     overflow: Overflow = "truncate"
     precision: Precision = "float32"
+    backend: str = "torch"
+    backend_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
     gradient_checkpointing: bool = False
     mini_batch_size: NonNegative = 0
     frozen: Sequence[str] = ()
@@ -177,10 +184,9 @@ EXPECTED_MODULES = (
     "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally "
     "Normalize, in this order"
 )
-POOLING_MODES = {
-    **{name: name for name in POOLING_FLAGS.values()},
-    "mean_sqrt_len_tokens": "mean_sqrt_len",
-}
+# The modes of a Pooling module: its own names, and ours
+POOLING_MODES = {name: name for name in POOLING_FLAGS.values()}
+POOLING_MODES |= {POOLING[name].mode: name for name in POOLING_FLAGS.values()}
 # Which every SentenceTransformer has, without a text unless the folder has one
 _EMPTY_PROMPTS = (
     "query",

@@ -30,7 +30,7 @@ from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, whole_update
 from ..progress import progress_bar
-from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
+from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
 from ..training.examples import attribute, labels_of, scores_of
 from ..validation import (
     NOT_SEVERAL,
@@ -41,7 +41,7 @@ from ..validation import (
     Text,
     check_docs,
     check_text,
-    column_names,
+    dataframe_columns,
     one_column,
     short_repr,
     validated,
@@ -548,7 +548,7 @@ class SentenceReranker(ChecksummedPipe):
         """
         pairs = self._pairs_among(list(examples))
         is_default = not any(doc_vectors.find(example.predicted) for example in pairs)
-        return score_pairs(self, pairs, is_default=is_default, **kwargs)
+        return score_examples(self, pairs, is_default=is_default, **kwargs)
 
     def _pairs_among(self, examples: list[Example]) -> list[Example]:
         return [example for example in examples if self._pair(example.predicted) is not None]
@@ -589,7 +589,7 @@ def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
 
 def _several_pairs(pairs: Any) -> Iterable[object]:
     """Return the rows of a table of two columns or of an array as a list, and other iterables as they are."""
-    names = column_names(pairs)
+    names = dataframe_columns(pairs)
     if names is not None:
         if len(names) != 2:
             raise TypeError(

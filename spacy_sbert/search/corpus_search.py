@@ -1,24 +1,22 @@
 """Search, mine and cluster files of texts: the functions behind the commands."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 
 from ..bulk import PartVectors
 from ..bulk.dataset_encoding import JOB
-from ..errors import Errors
-from ..files.tables import TABLES, Columns, TextColumns, read_columns, read_text_rows
-from ..files.text_lines import format_suffix
 from ..pipeline.sbert import SentenceBert
-from ..progress import progress_bar, progress_of, ticking
-from ..similarity import checked, cosine
-from ..validation import Cosine, Positive, check, short_repr, validated
+from ..progress import progress_bar, ticking
+from ..validation import Cosine, Positive, check, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
 from .exact import (
+    Best,
     communities,
     least,
     most_similar_pairs,
@@ -28,105 +26,20 @@ from .exact import (
     similar_groups,
     slices,
 )
-from .index import (
-    MANIFEST,
-    BuiltKind,
-    EncoderIdentity,
-    IndexRow,
-    VectorIndex,
-    check_encoder,
-    identify,
-    import_faiss,
-)
+from .faiss_index import BuiltKind, import_faiss
+from .identity import EncoderIdentity, check_encoder, identify
+from .index import VectorIndex
+from .index_folder import MANIFEST, IndexRow
+from .texts import TEXT, Corpus, TextVectors, encode_queries, read_corpus, text_vectors
 
-# The default column
-TEXT = "text"
 NO_CLUSTER = -1
 # Texts whose vectors are in memory beside an index that is built
 _WINDOW = 2**12
-# Texts that are encoded, to find out whether given vectors are theirs
-_COMPARED = 8
-# By which a text's own vector may be less similar to a new one than another
-_LESS_SIMILAR = 0.02
-# texts, whose distances take 3.6 GB, and SciPy's copy as much
+# Texts, whose distances take 3.6 GB, and SciPy's copy as much
 _MAX_HIERARCHICAL = 30_000
 
 
-class Corpus(NamedTuple):
-    """The texts of a file that are not blank.
-
-    texts: the texts. rows: the row of each in the file, from 0; blank rows count, as in the vectors
-        of `encode`.
-    ids: the id of each, None if no column was named for them. others: the other columns of each,
-        None if not read.
-    """
-
-    texts: list[str]
-    rows: list[int]
-    ids: list[str | int] | None = None
-    others: list[Columns] | None = None
-
-
-class TextVectors(NamedTuple):
-    """Vectors, float (n, width), that are known to be of the texts they are given with, in their order."""
-
-    rows: numpy.ndarray
-
-
-def read_corpus(
-    path: Path | str,
-    column: str = TEXT,
-    *,
-    id_column: str | None = None,
-    header: bool = True,
-    others: bool = False,
-    progress: bool = False,
-) -> Corpus:
-    """Read the texts of a file, without blank ones.
-
-    path (Path or str): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
-    column (str): the column or field of the texts. id_column (str): that of the ids, strings or
-        whole numbers.
-    header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
-    others (bool): whether to read the other columns of a table, too. progress (bool): whether to
-        show a progress bar.
-    RAISES (ValueError): if it holds none, or has a bad row, with its line.
-    """
-    path = Path(path)
-    texts, numbers, ids, kept = list[str](), list[int](), list[Any](), list[Columns]()
-    has_others = others and format_suffix(path) in TABLES
-    columns: Iterable[Columns] = read_columns(path, header=header) if has_others else repeat({})
-    read = read_text_rows(path, TextColumns(column, id_column, header))
-    rows = progress_of(read, desc="Reading", unit="rows", shown=progress)
-    for number, (row, own) in enumerate(zip(rows, columns, strict=has_others)):
-        if row.text.strip():
-            texts.append(row.text)
-            numbers.append(number)
-            ids.append(row.id)
-            kept.append(
-                {name: value for name, value in own.items() if name not in (column, id_column)}
-            )
-    if not texts:
-        raise ValueError(f"{path} holds no text: expected one a line, or .jsonl with text.")
-    return Corpus(
-        texts, numbers, ids if id_column is not None else None, kept if has_others else None
-    )
-
-
-def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
-    """Return the texts beside an index."""
-    rows = index.rows or []
-    texts = [row.text for row in rows if row.text is not None]
-    if len(texts) < len(index):
-        raise ValueError(
-            f"The index in {folder} was saved without texts. Give the corpus that it was built of."
-        )
-    numbers = [place if row.row is None else row.row for place, row in enumerate(rows)]
-    ids = ["" if row.id is None else row.id for row in rows]
-    return Corpus(texts, numbers, ids if any(row.id is not None for row in rows) else None)
-
-
-class _FoundText(NamedTuple):
+class FoundText(NamedTuple):
     """Text that is similar to a query.
 
     score (float): their cosine similarity. row (int): of the text in the corpus, from 0; blank ones
@@ -142,117 +55,225 @@ class _FoundText(NamedTuple):
     file: str | None = None
 
 
-def _encode_texts(
-    pipe: SentenceBert,
-    texts: Sequence[str],
-    vectors: ArrayLike | TextVectors | None,
-    progress: bool,
-) -> numpy.ndarray:
-    """Return the given vectors of texts, or new ones, float32 (n, width).
+class Searchable(ABC):
+    """Collection that queries are compared with. It is opened before the pipeline is loaded.
 
-    RAISES (ValueError): see _check_order.
+    columns (tuple): the fields of FoundText that it fills. index_folder (Path): the folder of the
+        index of texts that is searched; None if there is none.
+
+    Example:
+        collection = SearchableTexts(path, read_corpus(path))
+        for hit in collection.search(pipe, ["A man eats."], k=3)[0]:
+            print(hit.score, hit.text)
+
     """
-    if vectors is None:
-        return pipe.encode(texts, progress=progress)
-    rows = checked(vectors.rows if isinstance(vectors, TextVectors) else vectors, "vectors")
-    if len(rows) != len(texts):
-        raise ValueError(
-            f"Given {len(texts)} texts for {len(rows)} vectors: expected one for each."
-        )
-    if not isinstance(vectors, TextVectors):
-        _check_order(pipe, texts, rows)
-    return rows
+
+    columns: tuple[str, ...]
+    index_folder: Path | None = None
+
+    @staticmethod
+    def open(folder: Path, *, vectors: str | None = None) -> "Searchable":
+        """Open a folder: a saved index of texts, stored vectors, or an index of such.
+
+        vectors (str): the folder of the vectors of an index, if they were moved.
+        """
+        if (folder / JOB).is_file():
+            return SearchableVectors(vectors or str(folder))
+        index = VectorIndex.load(folder)
+        if index.vectors is None:
+            return SearchableIndex(folder, index)
+        return SearchableVectors(vectors or index.folder or str(folder), index, folder)
+
+    def search(
+        self,
+        pipe: SentenceBert,
+        queries: Sequence[str],
+        *,
+        k: int,
+        query_prompt: str | None = None,
+        progress: bool = False,
+    ) -> list[list[FoundText]]:
+        """Find what is most similar to each query, the best first; see search_texts."""
+        self.check_encoder(pipe)
+        vectors = encode_queries(pipe, queries, query_prompt, progress=progress)
+        scores, rows = self.nearest(pipe, vectors, k, progress)
+        return [
+            self.describe(of_query.tolist(), found)
+            for of_query, found in zip(scores, rows, strict=True)
+        ]
+
+    def check_encoder(self, pipe: SentenceBert) -> None:
+        """Raise ValueError if another encoder made stored vectors. By default none are stored."""
+        return
+
+    @abstractmethod
+    def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
+        """Return the scores and rows of the k most similar; of all if there are fewer."""
+
+    @abstractmethod
+    def describe(self, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
+        """Return what was found for one query."""
 
 
-def _check_order(pipe: SentenceBert, texts: Sequence[str], vectors: numpy.ndarray) -> None:
-    """Encode a few of the texts, and raise ValueError if the given vectors seem to be of others.
+class SearchableTexts(Searchable):
+    """Texts of a file, compared exactly or through an index of them.
 
-    Of all given vectors its own must be the most similar to the new vector of a text, but for
-    rounding and a prompt.
+    path (Path): the file. corpus (Corpus): its texts. For the other arguments see search_texts.
     """
-    places = numpy.unique(numpy.linspace(0, len(texts) - 1, _COMPARED).round().astype("int64"))
-    new = pipe.encode([texts[place] for place in places])
-    if new.shape[1] > vectors.shape[1]:
-        # They are truncated
-        new = new[:, : vectors.shape[1]]
-    scores, best = nearest(new, vectors, k=1)
-    own = cosine(new, vectors[places])
-    is_other = own < scores[:, 0] - _LESS_SIMILAR
-    if is_other.any():
-        first = int(is_other.argmax())
-        place = int(places[first])
-        raise ValueError(
-            f"Vector {place} is not of the text {short_repr(texts[place])}: its cosine to a new "
-            "one is "
-            f"{own[first]:.2f}, and that of vector {best[first, 0]} is {scores[first, 0]:.2f}. "
-            "Give vectors by this "
-            "encoder, in the order of the texts."
-        )
 
+    def __init__(
+        self,
+        path: Path,
+        corpus: Corpus,
+        *,
+        index: Path | None = None,
+        kind: BuiltKind | None = None,
+        vectors: ArrayLike | TextVectors | None = None,
+    ):
+        if index is not None:
+            import_faiss()
+        self.path = path
+        self.corpus = corpus
+        self.index_folder = index
+        self.columns = _columns_of(corpus)
+        self._kind = kind
+        self._vectors = vectors
 
-def _encode_queries(
-    pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool
-) -> numpy.ndarray:
-    """Return the vectors of queries, float32 (n, width).
+    def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
+        k = min(k, len(self.corpus.texts))
+        if self.index_folder is None:
+            vectors = text_vectors(pipe, self.corpus.texts, self._vectors, progress)
+            with ticking("Searching", shown=progress):
+                return nearest(queries, vectors, k=k)
+        index = self._open_index(pipe, self.index_folder, progress)
+        with ticking("Searching", shown=progress):
+            return index.search(queries, k=k)
 
-    RAISES (ValueError): if one has no text.
-    """
-    vectors = pipe.encode(queries, prompt_name=prompt, progress=progress)
-    empty = numpy.flatnonzero(~vectors.any(axis=1))
-    if len(empty):
-        first = int(empty[0])
-        raise ValueError(
-            Errors.SEARCH_EMPTY_QUERY.format(
-                query=f"query number {first + 1}, {queries[first][:50]!r}"
+    def describe(self, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
+        return _found_texts(self.corpus, scores, rows)
+
+    def _open_index(self, pipe: SentenceBert, folder: Path, progress: bool) -> VectorIndex:
+        """Return the index of the texts in the folder, or build one and save it there."""
+        if not (folder / MANIFEST).exists():
+            return self._build_index(pipe, folder, progress)
+        index = VectorIndex.load(folder, encoder=identify(pipe))
+        if self._kind is not None and index.kind != self._kind:
+            raise ValueError(
+                f"The index in {folder} is of the kind {index.kind}, not {self._kind}. Delete it, "
+                "or omit --kind."
             )
-        )
-    return vectors
+        ours = self.corpus
+        theirs = _corpus_of(index, folder)
+        has_other_ids = bool(theirs.ids) and bool(ours.ids) and theirs.ids != ours.ids
+        if theirs.texts != ours.texts or has_other_ids:
+            raise ValueError(
+                f"The index in {folder} was built of other texts than those of {self.path}. "
+                "Delete it first."
+            )
+        return index
 
-
-def _open_index(
-    pipe: SentenceBert,
-    corpus: Path,
-    folder: Path,
-    read: Corpus,
-    *,
-    kind: BuiltKind | None = None,
-    vectors: ArrayLike | TextVectors | None = None,
-    progress: bool = False,
-) -> VectorIndex:
-    """Return the index of a file of texts: the one in the folder, or a new one that is saved there."""
-    if not (folder / MANIFEST).exists():
-        rows = None if vectors is None else _encode_texts(pipe, read.texts, vectors, progress)
+    def _build_index(self, pipe: SentenceBert, folder: Path, progress: bool) -> VectorIndex:
+        texts = self.corpus.texts
+        given = None
+        if self._vectors is not None:
+            given = text_vectors(pipe, texts, self._vectors, progress)
 
         def blocks() -> Iterator[numpy.ndarray]:
-            # Until they are in the index, too
-            with progress_bar(
-                len(read.texts),
-                shown=progress,
-                unit="texts",
-            ) as bar:
-                for part in slices(len(read.texts), _WINDOW):
-                    yield pipe.encode(read.texts[part]) if rows is None else rows[part]
+            # The bar is full when the last block is in the index, too
+            with progress_bar(len(texts), shown=progress, unit="texts") as bar:
+                for part in slices(len(texts), _WINDOW):
+                    yield pipe.encode(texts[part]) if given is None else given[part]
                     bar.update(part.stop - part.start)
 
-        index = VectorIndex.build(blocks(), kind=kind or "hnsw", encoder=identify(pipe))
-        ids: Iterable[str | int | None] = read.ids or repeat(None)
-        index.rows = [IndexRow(*row) for row in zip(read.texts, ids, read.rows, strict=False)]
+        index = VectorIndex.build(blocks(), kind=self._kind or "hnsw", encoder=identify(pipe))
+        ids: Iterable[str | int | None] = self.corpus.ids or repeat(None)
+        index.rows = [IndexRow(*row) for row in zip(texts, ids, self.corpus.rows, strict=False)]
         with ticking("Saving", shown=progress):
             index.save(folder)
         return index
-    index = VectorIndex.load(folder, encoder=identify(pipe))
-    if kind is not None and index.kind != kind:
-        raise ValueError(
-            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit "
-            "--kind."
+
+
+class SearchableIndex(Searchable):
+    """Texts that are saved in an index."""
+
+    def __init__(self, folder: Path, index: VectorIndex):
+        self.index_folder: Path = folder
+        self.corpus = _corpus_of(index, folder)
+        self.columns = _columns_of(self.corpus)
+        self._index = index
+
+    def check_encoder(self, pipe: SentenceBert) -> None:
+        check_encoder(self._index.encoder, identify(pipe), self.index_folder)
+
+    def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
+        with ticking("Searching", shown=progress):
+            return self._index.search(queries, k=min(k, len(self._index)))
+
+    def describe(self, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
+        return _found_texts(self.corpus, scores, rows)
+
+
+class SearchableVectors(Searchable):
+    """Vectors that encode_dataset wrote, all compared, or through an index of them in a folder."""
+
+    columns = ("score", "file", "row", "id", "text")
+
+    def __init__(
+        self, vectors: str, index: VectorIndex | None = None, index_folder: Path | None = None
+    ):
+        self._vectors = PartVectors(vectors)
+        self._index = index
+        self._place = index_folder
+
+    def check_encoder(self, pipe: SentenceBert) -> None:
+        encoder = identify(pipe)
+        if self._index is not None and self._place is not None:
+            check_encoder(self._index.encoder, encoder, self._place)
+        check_encoder(EncoderIdentity.of(self._vectors), encoder, self._vectors.name)
+
+    def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
+        k = min(k, len(self._vectors))
+        if self._index is None:
+            return nearest_stored(queries, self._vectors, k=k, progress=progress)
+        with ticking("Searching", shown=progress):
+            return self._index.search(queries, k=k, vectors=self._vectors)
+
+    def describe(self, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
+        stored = self._vectors.where(rows)
+        return [
+            FoundText(score, row, text, row_id, file)
+            for score, (file, row, row_id, text) in zip(scores, stored, strict=True)
+        ]
+
+
+def _columns_of(corpus: Corpus) -> tuple[str, ...]:
+    if corpus.ids is None:
+        return ("score", "row", "text")
+    return ("score", "row", "id", "text")
+
+
+def _found_texts(corpus: Corpus, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
+    return [
+        FoundText(
+            score, corpus.rows[i], corpus.texts[i], None if corpus.ids is None else corpus.ids[i]
         )
-    theirs = _corpus_of(index, folder)
-    if theirs.texts != read.texts or (theirs.ids and read.ids and theirs.ids != read.ids):
+        for score, i in zip(scores, rows.tolist(), strict=True)
+    ]
+
+
+def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
+    """Return the texts beside an index."""
+    rows = index.rows or []
+    texts = [row.text for row in rows if row.text is not None]
+    if len(texts) < len(index):
         raise ValueError(
-            f"The index in {folder} was built of other texts than those of {corpus}. Delete it "
-            "first."
+            f"The index in {folder} was saved without texts. Give the corpus that it was built of."
         )
-    return index
+    numbers = [place if row.row is None else row.row for place, row in enumerate(rows)]
+    ids = None
+    if any(row.id is not None for row in rows):
+        ids = ["" if row.id is None else row.id for row in rows]
+    return Corpus(texts, numbers, ids)
 
 
 @validated
@@ -270,7 +291,7 @@ def search_texts(
     read: Corpus | None = None,
     vectors: ArrayLike | TextVectors | None = None,
     progress: bool = False,
-) -> list[list[_FoundText]]:
+) -> list[list[FoundText]]:
     """Find the texts that are most similar to each query.
 
     pipe (SentenceBert): the encoder. queries (Sequence[str]): what to search for.
@@ -288,39 +309,47 @@ def search_texts(
     vectors (float array of shape (n, width)): of the texts, by this encoder, in their order, which
         is checked with eight of the texts; TextVectors if that is known; None to encode them.
     progress (bool): whether to show a progress bar.
-    RETURNS (list of lists of _FoundText): the best first.
+    RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the
         index does not fit; (ImportError): if FAISS is needed and not installed.
+
+    Example:
+        for hit in search_texts(find_sbert(nlp), "corpus.txt", ["A man eats."], k=3)[0]:
+            print(hit.score, hit.text)
+
     """
     corpus = Path(corpus)
-    if corpus.is_dir() or index is not None:
-        import_faiss()
-    encoded, opened = _encode_queries(pipe, queries, query_prompt, progress=progress), None
+    collection: Searchable
     if corpus.is_dir():
-        opened = VectorIndex.load(corpus, encoder=identify(pipe))
-        texts = _corpus_of(opened, corpus)
+        collection = SearchableIndex(corpus, VectorIndex.load(corpus))
     else:
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
-        if index is not None:
-            opened = _open_index(
-                pipe, corpus, Path(index), texts, kind=kind, vectors=vectors, progress=progress
-            )
-    rows = _encode_texts(pipe, texts.texts, vectors, progress) if opened is None else None
-    with ticking("Searching", shown=progress):
-        k = min(k, len(texts.texts))
-        found = (
-            nearest(encoded, cast(numpy.ndarray, rows), k=k)
-            if opened is None
-            else opened.search(encoded, k=k)
-        )
-    ids: Sequence[str | int | None] = texts.ids or [None] * len(texts.texts)
-    return [
-        [
-            _FoundText(score, texts.rows[i], texts.texts[i], ids[i])
-            for score, i in zip(*best, strict=True)
-        ]
-        for best in zip(*(part.tolist() for part in found), strict=True)
-    ]
+        folder = None if index is None else Path(index)
+        collection = SearchableTexts(corpus, texts, index=folder, kind=kind, vectors=vectors)
+    return collection.search(pipe, queries, k=k, query_prompt=query_prompt, progress=progress)
+
+
+def search_folder(
+    pipe: SentenceBert,
+    folder: Path | str,
+    queries: Sequence[str],
+    *,
+    k: Positive = 10,
+    vectors: str | None = None,
+    query_prompt: str | None = None,
+    progress: bool = False,
+) -> list[list[FoundText]]:
+    """Find the stored vectors that are most similar to each query.
+
+    folder (Path or str): vectors that encode_dataset wrote, all of which are read; or an index of
+        such, whose best candidates are scored by their vectors.
+    vectors (str): the folder of the vectors of an index, if they were moved.
+    For the other arguments see search_texts.
+    RETURNS (list of lists of FoundText): the best first.
+    RAISES (ValueError): if a query has no text, or vectors are of another encoder or index.
+    """
+    collection = Searchable.open(Path(folder), vectors=vectors)
+    return collection.search(pipe, queries, k=k, query_prompt=query_prompt, progress=progress)
 
 
 @validated
@@ -345,19 +374,18 @@ def mine_texts(
         too many.
     """
     read = read or read_corpus(corpus, column, header=header, progress=progress)
-    texts, numbers = read[:2]
-    if len(texts) < 2:
+    n = len(read.texts)
+    if n < 2:
         raise ValueError(f"{corpus} holds one text: expected two or more, to compare them.")
-    rows = _encode_texts(pipe, texts, vectors, progress)
+    rows = text_vectors(pipe, read.texts, vectors, progress)
     if k is None:
         scores, pairs = pairs_above(rows, min_score, progress=progress)
     else:
-        n_pairs = len(texts) * (len(texts) - 1) // 2
-        scores, pairs = most_similar_pairs(rows, k=min(k, n_pairs), progress=progress)
-    found = zip(scores.tolist(), pairs.tolist(), strict=True)
+        k = min(k, n * (n - 1) // 2)
+        scores, pairs = most_similar_pairs(rows, k=k, progress=progress)
     return [
-        (score, numbers[i], numbers[j], texts[i], texts[j])
-        for score, (i, j) in found
+        (score, read.rows[i], read.rows[j], read.texts[i], read.texts[j])
+        for score, (i, j) in zip(scores.tolist(), pairs.tolist(), strict=True)
         if score >= least(min_score)
     ]
 
@@ -383,7 +411,7 @@ def group_texts(
     RAISES (ValueError): if the file cannot be read, or holds no text.
     """
     read = read or read_corpus(corpus, column, header=header, progress=progress)
-    rows = _encode_texts(pipe, read.texts, vectors, progress)
+    rows = text_vectors(pipe, read.texts, vectors, progress)
     groups = similar_groups(rows, min_score, progress=progress)
     return [
         (number, read.rows[i], read.texts[i])
@@ -417,17 +445,17 @@ def cluster_texts(
         scikit-learn is needed.
     """
     check_method(method, options)
-    texts, numbers = (read or read_corpus(corpus, column, header=header, progress=progress))[:2]
-    if method == "hierarchical" and len(texts) > _MAX_HIERARCHICAL:
+    read = read or read_corpus(corpus, column, header=header, progress=progress)
+    n = len(read.texts)
+    if method == "hierarchical" and n > _MAX_HIERARCHICAL:
         raise ValueError(
-            f"Cannot cluster {len(texts)} texts hierarchically: their distances are in memory, so "
-            "at most "
+            f"Cannot cluster {n} texts hierarchically: their distances are in memory, so at most "
             f'{_MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans".'
         )
-    rows = _encode_texts(pipe, texts, vectors, progress)
+    rows = text_vectors(pipe, read.texts, vectors, progress)
     with ticking("Clustering", shown=progress):
-        labels = _METHODS[method][0](rows, **options)
-    return list(zip(labels.tolist(), numbers, texts, strict=True))
+        labels = _METHODS[method].label(rows, **options)
+    return list(zip(labels.tolist(), read.rows, read.texts, strict=True))
 
 
 def check_method(method: str, options: Collection[str]) -> None:
@@ -436,7 +464,7 @@ def check_method(method: str, options: Collection[str]) -> None:
     RAISES (ImportError, ValueError): see cluster_texts.
     """
     check("method", method, Literal["communities", "hierarchical", "kmeans"])
-    known = _METHODS[method][1]
+    known = _METHODS[method].options
     if unknown := ", ".join(sorted(set(options) - set(known))):
         raise ValueError(
             f"The method '{method}' takes no {unknown}: expected some of {', '.join(known)}."
@@ -457,50 +485,15 @@ def _label_communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:
     return labels
 
 
-_METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
-    "communities": (_label_communities, ("threshold", "min_size")),
-    "hierarchical": (hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
-    "kmeans": (kmeans_clusters, ("n_clusters", "seed", "n_init")),
+class _Method(NamedTuple):
+    """Method of clustering: returns the cluster of each vector, and takes these options."""
+
+    label: Callable[..., numpy.ndarray]
+    options: tuple[str, ...]
+
+
+_METHODS = {
+    "communities": _Method(_label_communities, ("threshold", "min_size")),
+    "hierarchical": _Method(hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
+    "kmeans": _Method(kmeans_clusters, ("n_clusters", "seed", "n_init")),
 }
-
-
-def search_folder(
-    pipe: SentenceBert,
-    folder: Path | str,
-    queries: Sequence[str],
-    *,
-    k: Positive = 10,
-    vectors: str | None = None,
-    query_prompt: str | None = None,
-    progress: bool = False,
-) -> list[list[_FoundText]]:
-    """Find the stored vectors that are most similar to each query.
-
-    folder (Path or str): vectors that encode_dataset wrote, all of which are read; or an index of
-        such, whose best candidates are scored by their vectors.
-    vectors (str): the folder of the vectors of an index, if they were moved.
-    For the other arguments see search_texts.
-    RETURNS (list of lists of _FoundText): the best first.
-    RAISES (ValueError): if a query has no text, or vectors are of another encoder or index.
-    """
-    encoder, folder = identify(pipe), Path(folder)
-    index = None if (folder / JOB).is_file() else VectorIndex.load(folder, encoder=encoder)
-    stored = PartVectors(vectors or (index and index.folder) or str(folder))
-    check_encoder(EncoderIdentity.of(stored), encoder, stored.name)
-    encoded, k = (
-        _encode_queries(pipe, queries, query_prompt, progress=progress),
-        min(k, len(stored)),
-    )
-    if index is None:
-        scores, rows = nearest_stored(encoded, stored, k=k, progress=progress)
-    else:
-        with ticking("Searching", shown=progress):
-            scores, rows = index.search(encoded, k=k, vectors=stored)
-    hits = (
-        zip(own.tolist(), stored.where(found), strict=True)
-        for own, found in zip(scores, rows, strict=True)
-    )
-    return [
-        [_FoundText(score, row, text, row_id, file) for score, (file, row, row_id, text) in own]
-        for own in hits
-    ]

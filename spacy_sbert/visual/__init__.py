@@ -1,4 +1,4 @@
-"""Pictures of sentence vectors in HTML, as displacy draws parses: a heat map of similarity, a map of a collection."""
+"""Pictures of sentence vectors in HTML, as displacy draws parses: heat maps and maps."""
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
@@ -65,10 +65,18 @@ def render(
     RAISES (ValueError): for an unknown style or option, too few or too many texts, or vectors that
         are missing, of unequal widths or not finite.
     RAISES (ImportError): if what an option or a notebook needs is not installed.
+
+    Example:
+        html = render(nlp.pipe(texts), style="map", page=True, options={"labels": labels})
+        Path("map.html").write_text(html, encoding="utf8")
+
     """
-    check_options(style, options or {})
-    picture = _STYLES[style](docs, **(options or {}))
-    if not (is_in_jupyter() if jupyter is None else jupyter):
+    options = options or {}
+    check_options(style, options)
+    picture = _STYLES[style](docs, **options)
+    if jupyter is None:
+        jupyter = is_in_jupyter()
+    if not jupyter:
         return picture.page() if page else picture.fragment()
     try:
         from IPython.display import HTML, display  # noqa: PLC0415 (not a dependency: every notebook has it)
@@ -102,4 +110,5 @@ def check_options(style: str, options: Mapping[str, object], *, n_texts: int | N
     if options.get("projection") == "tsne":
         import_tsne()
     if n_texts is not None and style != "tokens":
-        check_count(n_texts, 2, heatmap.MAX_TEXTS if style == "heatmap" else scatter.MOST)
+        most = heatmap.MAX_TEXTS if style == "heatmap" else scatter.MOST
+        check_count(n_texts, 2, most)

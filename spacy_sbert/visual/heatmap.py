@@ -1,8 +1,8 @@
 """Heat maps of similarities: of texts, and of the tokens of two texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, islice
-from typing import Any, Literal
+from itertools import islice
+from typing import Any, Literal, TypedDict
 
 import numpy
 from scipy.cluster.hierarchy import leaves_list, linkage
@@ -16,25 +16,34 @@ from ..validation import validated
 from .page import STEPS, Picture, Text, as_rows, check_count, row_vector, token_vectors, unit_rows
 
 Order = Literal["similarity", "given"]
-# Of a row or column: its place, its number ("" for none) and its label
+# The place of a row or column, its number ("" for none) and its label
 _Head = Mapping[str, object]
-# On a side: more cells than can be read
+# Texts on a side: more cells could not be read
 MAX_TEXTS = 64
-# Of a text
+# Tokens of a text
 _MAX_TOKENS = 128
 # Similarities of tokens, about 3 MB of the page
 _MAX_NUMBERS = 10**6
-# Difference between similarities that the colours of a picture span
+# The least difference between similarities that the colours of a picture span
 _MIN_RANGE = 0.01
-# Of the length of the legend, between two numbers
+# The least distance between two numbers at the legend, of its length
 _MIN_GAP = 0.15
 _HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
 _ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
 _TOKENS_HINT = (
     "The most similar token of each row is framed. Point at a cell, or move between cells with "
-    "the arrow keys, to see "
-    "both tokens in their texts."
+    "the arrow keys, to see both tokens in their texts."
 )
+
+
+class _ShownText(TypedDict):
+    """Text that the script shows: its tokens, each with the space after it.
+
+    cosines: 100 times the similarities of each token; None for tokens and texts that have none.
+    """
+
+    tokens: list[str]
+    cosines: list[list[int] | None] | None
 
 
 @validated
@@ -48,7 +57,7 @@ def heatmap(
     title: str | None = None,
     order: Order | None = None,
 ) -> Picture:
-    """Draw the cosine similarity of every two texts, or of each text to each text of another collection.
+    """Draw the cosine similarity of every two texts, or of the texts of two collections.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
@@ -66,59 +75,71 @@ def heatmap(
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or
         vectors that are missing, of unequal widths or not finite.
     """
-    square = columns is None
-    by_similarity = order == "similarity" or (
-        order is None and square and not isinstance(docs, (Doc, Span))
-    )
+    is_square = columns is None
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
     for side in (rows, others):
-        check_count(len(side), 2 if square else 1, MAX_TEXTS)
-    u = unit_rows(map(row_vector, rows, count()))
-    v = u if square else unit_rows(map(row_vector, others, count()))
+        check_count(len(side), 2 if is_square else 1, MAX_TEXTS)
+    u = _unit_vectors(rows)
+    v = u if is_square else _unit_vectors(others)
     check_one_encoder(*map(encoders_of_vector, [*rows, *others]))
     cosines = _cosines(u, v)
-    numbers = sum(map(len, rows)) * len(others) + (
-        0 if square else sum(map(len, others)) * len(rows)
-    )
-    if tokens and numbers > _MAX_NUMBERS:
-        raise ValueError(
-            f"The tokens of the texts have {numbers} similarities to the other side: expected at "
-            f"most {_MAX_NUMBERS}. "
-            'Draw fewer texts, or set options = {"tokens": False}.'
-        )
-    data: dict[str, Any] = {"rows": [_shown_text(row, v if tokens else None) for row in rows]}
-    data["columns"] = (
-        None if square else [_shown_text(other, u if tokens else None) for other in others]
-    )
-    of_tokens = [
-        row
-        for text in data["rows"] + (data["columns"] or [])
-        for row in text["cosines"] or ()
-        if row
-    ]
-    ends = _range(
-        numpy.array([cosine for row in of_tokens for cosine in row], dtype="float64") / 100,
-        low,
-        high,
-    )
-    data |= {"steps": _steps(*ends), "range": " to ".join(f"{end:g}" for end in ends)}
-    down, across = (
-        _similarity_order(_cosines(side, side)) if by_similarity else range(len(side))
-        for side in (u, v)
-    )
-    counts = f"{len(rows)}" if square else f"{len(rows)} and {len(others)}"
-    ends = _range(cosines[~numpy.eye(len(rows), dtype=bool)] if square else cosines, low, high)
+    if tokens:
+        _check_token_cosines(rows, others, is_square)
+    shown_rows = [_shown_text(row, v if tokens else None) for row in rows]
+    shown_columns: list[_ShownText] = []
+    if not is_square:
+        shown_columns = [_shown_text(other, u if tokens else None) for other in others]
+    token_low, token_high = _range(_token_cosines([*shown_rows, *shown_columns]), low, high)
+    is_by_similarity = order == "similarity"
+    if order is None:
+        is_by_similarity = is_square and not isinstance(docs, (Doc, Span))
+    down = _order(u, is_by_similarity)
+    across = _order(v, is_by_similarity)
+    # The 1 of each text to itself would widen the range
+    compared = cosines[~numpy.eye(len(rows), dtype=bool)] if is_square else cosines
+    low, high = _range(compared, low, high)
+    counts = f"{len(rows)}" if is_square else f"{len(rows)} and {len(others)}"
     return Picture(
         template="visual/heatmap.html",
         title=title or f"Cosine similarity of {counts} texts",
-        note=f"{_ORDERED} {_HINT}" if by_similarity else _HINT,
+        note=f"{_ORDERED} {_HINT}" if is_by_similarity else _HINT,
         lang=doc_of(rows[0]).lang_,
         drawn=_table(
-            _heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], *ends
+            _heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], low, high
         ),
-        data=data,
+        data={
+            "rows": shown_rows,
+            "columns": None if is_square else shown_columns,
+            "steps": _steps(token_low, token_high),
+            "range": f"{token_low:g} to {token_high:g}",
+        },
     )
+
+
+def _unit_vectors(texts: Sequence[Text]) -> numpy.ndarray:
+    """Return the vectors of texts, of length 1 or 0: float64 (n, width)."""
+    return unit_rows(row_vector(text, number) for number, text in enumerate(texts))
+
+
+def _check_token_cosines(rows: Sequence[Text], others: Sequence[Text], is_square: bool) -> None:
+    """Raise ValueError if there are too many similarities of tokens to texts of the other side."""
+    count = sum(map(len, rows)) * len(others)
+    if not is_square:
+        count += sum(map(len, others)) * len(rows)
+    if count > _MAX_NUMBERS:
+        raise ValueError(
+            f"The tokens of the texts have {count} similarities to the other side: expected at "
+            f'most {_MAX_NUMBERS}. Draw fewer texts, or set options = {{"tokens": False}}.'
+        )
+
+
+def _token_cosines(shown: "Iterable[_ShownText]") -> numpy.ndarray:
+    """Return the similarities of all tokens of texts that have some, float64 (n,)."""
+    hundredths = [
+        value for text in shown for of_token in text["cosines"] or [] for value in of_token or []
+    ]
+    return numpy.array(hundredths, dtype="float64") / 100
 
 
 @validated
@@ -129,7 +150,7 @@ def tokens(
     high: float | None = None,
     title: str | None = None,
 ) -> Picture:
-    """Draw the cosine similarity of each token of a text to each token of another, by their vectors in their texts.
+    """Draw the cosine similarity of each token of a text to each token of another.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
@@ -149,55 +170,69 @@ def tokens(
             "them "
             "(docs[:2]; --limit 2)."
         )
-    (rows, u), (columns, v) = (_drawn_tokens(text, number) for number, text in enumerate(texts))
+    first, second = texts
+    rows, u = _drawn_tokens(first, 0)
+    columns, v = _drawn_tokens(second, 1)
     check_one_encoder(*map(encoders_of_vector, texts))
     cosines = _cosines(u, v)
     low, high = _range(cosines, low, high)
-    whole = cosine(
-        *(row_vector(text, number)[None].astype("float64") for number, text in enumerate(texts))
-    )
-    note = (
-        f"Cosine similarity of tokens; that of the texts is {float(whole[0]):.4f}. {_TOKENS_HINT}"
-    )
-    if left_out := sum(map(len, texts)) - len(rows) - len(columns):
-        counted = (
-            "1 token without a vector is"
-            if left_out == 1
-            else f"{left_out} tokens without a vector are"
-        )
-        note += f" {counted} left out: white space, or beyond the encoder's limit."
-    down, across = (
-        [{"place": place, "number": "", "label": text[place].text} for place in places]
-        for text, places in zip(texts, (rows, columns), strict=True)
-    )
-    drawn: dict[str, Any] = _table(down, across, cosines, low, high)
-    for _, cells in drawn["rows"]:
-        best = max(float(cell["exact"]) for cell in cells)
-        for cell in cells:
-            cell["kind"] += " best" if float(cell["exact"]) == best else ""
+    drawn = _table(_token_heads(first, rows), _token_heads(second, columns), cosines, low, high)
+    _frame_best(drawn["rows"])
+    n_left_out = len(first) - len(rows) + len(second) - len(columns)
     return Picture(
         template="visual/heatmap.html",
         title=title or "Tokens of two texts",
-        note=note,
-        lang=doc_of(texts[0]).lang_,
+        note=_tokens_note(first, second, n_left_out),
+        lang=doc_of(first).lang_,
         drawn=drawn,
         data={
-            "rows": [_with_cosines(texts[0], rows, cosines)],
-            "columns": [_with_cosines(texts[1], columns, cosines.T)],
+            "rows": [_with_cosines(first, rows, cosines)],
+            "columns": [_with_cosines(second, columns, cosines.T)],
             "steps": _steps(low, high),
         },
     )
 
 
+def _token_heads(text: Text, places: Iterable[int]) -> list[_Head]:
+    return [{"place": place, "number": "", "label": text[place].text} for place in places]
+
+
+def _frame_best(rows: Iterable[tuple[_Head, list[dict[str, str]]]]) -> None:
+    """Mark the cells with the highest similarity of each row."""
+    for _, cells in rows:
+        best = max(float(cell["exact"]) for cell in cells)
+        for cell in cells:
+            if float(cell["exact"]) == best:
+                cell["kind"] += " best"
+
+
+def _tokens_note(first: Text, second: Text, n_left_out: int) -> str:
+    u, v = (
+        row_vector(text, number)[None].astype("float64")
+        for number, text in enumerate((first, second))
+    )
+    whole = float(cosine(u, v)[0])
+    note = f"Cosine similarity of tokens; that of the texts is {whole:.4f}. {_TOKENS_HINT}"
+    if not n_left_out:
+        return note
+    counted = f"{n_left_out} tokens without a vector are"
+    if n_left_out == 1:
+        counted = "1 token without a vector is"
+    return f"{note} {counted} left out: white space, or beyond the encoder's limit."
+
+
 def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the similarities of the outermost colours: those given, or the range of cosines in whole hundredths."""
-    if low is None and high is None and cosines.size and numpy.ptp(cosines) >= _MIN_RANGE:
-        lowest, highest = (
-            numpy.floor(100 * cosines.min() + 1e-6),
-            numpy.ceil(100 * cosines.max() - 1e-6),
-        )
+    """Return the similarities of the outermost colours.
+
+    They are those given, or the range of the cosines in whole hundredths.
+    """
+    is_wide = cosines.size > 0 and numpy.ptp(cosines) >= _MIN_RANGE
+    if low is None and high is None and is_wide:
+        lowest = numpy.floor(100 * cosines.min() + 1e-6)
+        highest = numpy.ceil(100 * cosines.max() - 1e-6)
         return float(lowest) / 100, float(highest) / 100
-    low, high = -1.0 if low is None else low, 1.0 if high is None else high
+    low = -1.0 if low is None else low
+    high = 1.0 if high is None else high
     if not (low < high and high > 0):
         raise ValueError(
             f"Cannot give similarities from {low} to {high} colours: expected low below high, and "
@@ -207,11 +242,21 @@ def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tup
 
 
 def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """Return the cosine, float64 (n, m), of each vector of u (n, width) and each of v (m, width), of length 1 or 0."""
+    """Return the cosine of each two vectors, float64 (n, m).
+
+    u (n, width), v (m, width): of length 1 or 0.
+    """
     if u.shape[1] != v.shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
     # Rounding may exceed them
     return numpy.clip(u @ v.T, -1.0, 1.0)
+
+
+def _order(vectors: numpy.ndarray, is_by_similarity: bool) -> list[int]:
+    """Return the order in which texts are drawn, given their vectors of length 1 or 0."""
+    if is_by_similarity:
+        return _similarity_order(_cosines(vectors, vectors))
+    return list(range(len(vectors)))
 
 
 def _similarity_order(cosines: numpy.ndarray) -> list[int]:
@@ -236,7 +281,7 @@ def _similarity_order(cosines: numpy.ndarray) -> list[int]:
 
 
 def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[_Head]:
-    """Return the headers of rows or columns: the position of each text in the given order, and the text on one line."""
+    """Return the headers of rows or columns: the number of each text, and it on one line."""
     return [
         {"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())}
         for place in order
@@ -249,34 +294,42 @@ def _table(
     cosines: numpy.ndarray,
     low: float,
     high: float,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the variables of visual/heatmap.html, for cosines float64 (n, m)."""
-    inner = 0.0 if low < 0 < high else (low + high) / 2
-    share = (inner - low) / (high - low)
-    marks = [
-        (low, 0.0),
-        *([(inner, share)] if _MIN_GAP <= share <= 1 - _MIN_GAP else []),
-        (high, 1.0),
-    ]
-    rows = [
-        [
-            {
-                "kind": _kind(_step(value, low, high)),
-                "exact": f"{value:z.4f}",
-                "short": f"{value:z.2f}",
-            }
-            for value in row
-        ]
-        for row in cosines.tolist()
-    ]
+    rows = [[_cell(value, low, high) for value in row] for row in cosines.tolist()]
     return {
         "columns": columns,
         "rows": list(zip(heads, rows, strict=True)),
-        "bar": [_kind(place) for place in range(_step(low, low, high), _step(high, low, high) + 1)],
-        "marks": [(number(mark, 3), round(place, 4)) for mark, place in marks],
-        "zero": number(0.0 if low < 0 < high else low if low >= 0 else high, 3),
+        "bar": [_kind(step) for step in range(_step(low, low, high), _step(high, low, high) + 1)],
+        "marks": [(number(mark, 3), round(place, 4)) for mark, place in _marks(low, high)],
+        "zero": number(_nearest_to_zero(low, high), 3),
         "below": low < 0,
     }
+
+
+def _cell(value: float, low: float, high: float) -> dict[str, str]:
+    return {
+        "kind": _kind(_step(value, low, high)),
+        "exact": f"{value:z.4f}",
+        "short": f"{value:z.2f}",
+    }
+
+
+def _marks(low: float, high: float) -> list[tuple[float, float]]:
+    """Return the numbers at the legend, each with its place on it from 0 to 1."""
+    inner = 0.0 if low < 0 < high else (low + high) / 2
+    place = (inner - low) / (high - low)
+    marks = [(low, 0.0), (high, 1.0)]
+    if _MIN_GAP <= place <= 1 - _MIN_GAP:
+        marks.insert(1, (inner, place))
+    return marks
+
+
+def _nearest_to_zero(low: float, high: float) -> float:
+    """Return the similarity that has the neutral colour: zero, or the end that is nearer to it."""
+    if low < 0 < high:
+        return 0.0
+    return low if low >= 0 else high
 
 
 def _step(value: float, low: float, high: float) -> int:
@@ -287,7 +340,7 @@ def _step(value: float, low: float, high: float) -> int:
     value = min(high, max(low, value))
     if low < 0 < high:
         return round(STEPS * value / max(-low, high))
-    return round(STEPS * (value - (low if low >= 0 else high)) / (high - low))
+    return round(STEPS * (value - _nearest_to_zero(low, high)) / (high - low))
 
 
 def _steps(low: float, high: float) -> list[int]:
@@ -295,38 +348,48 @@ def _steps(low: float, high: float) -> list[int]:
     return [_step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)]
 
 
-def _kind(place: int) -> str:
+def _kind(step: int) -> str:
     """Return the CSS class with the colour of a step."""
-    return f"v{place + STEPS}"
+    return f"v{step + STEPS}"
 
 
-def _shown_text(text: Text, others: numpy.ndarray | None) -> dict[str, object]:
-    """Return what the script shows of a text: its tokens, and their similarity to each text of the other side."""
+def _shown_text(text: Text, others: numpy.ndarray | None) -> _ShownText:
+    """Return a text for the script, with the similarity of its tokens to texts of the other side.
+
+    others (float64 (n, width)): the vectors of these texts; None to leave the tokens without.
+    """
     vectors = {} if others is None else token_vectors(text)
     if others is None or not vectors:
-        return {"tokens": [clean(token.text_with_ws) for token in text], "cosines": None}
+        return {"tokens": _shown_tokens(text), "cosines": None}
     rows = unit_length(numpy.stack(list(vectors.values())).astype("float64"))
     return _with_cosines(text, list(vectors), _cosines(rows, others))
 
 
-def _with_cosines(text: Text, places: Sequence[int], cosines: numpy.ndarray) -> dict[str, object]:
-    """Return the tokens of a text, each with the space after it, and the cosines x 100 of those at these places."""
-    # A smaller page
-    hundredths = dict(zip(places, numpy.rint(100 * cosines).astype("int64").tolist(), strict=True))
-    tokens = [clean(token.text_with_ws) for token in text]
-    return {"tokens": tokens, "cosines": [hundredths.get(place) for place in range(len(tokens))]}
+def _with_cosines(text: Text, places: Sequence[int], cosines: numpy.ndarray) -> _ShownText:
+    """Return a text for the script, with the cosines of the tokens at some places."""
+    # Whole hundredths make a smaller page
+    hundredths = numpy.rint(100 * cosines).astype("int64").tolist()
+    by_place = dict(zip(places, hundredths, strict=True))
+    tokens = _shown_tokens(text)
+    return {"tokens": tokens, "cosines": [by_place.get(place) for place in range(len(tokens))]}
+
+
+def _shown_tokens(text: Text) -> list[str]:
+    return [clean(token.text_with_ws) for token in text]
 
 
 def _drawn_tokens(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
-    """Return the indices of the tokens that have a vector, and these vectors, of length 1: float64 (n, width)."""
+    """Return the indices of the tokens that have a vector, and these vectors.
+
+    They are of length 1, float64 (n, width). number: of the text, for messages.
+    """
     vectors = {
         place: vector for place, vector in token_vectors(text).items() if not text[place].is_space
     }
     if not vectors:
         raise ValueError(
             f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors "
-            "of tokens. Process it "
-            "with an 'sbert' pipe whose token_vectors is true."
+            "of tokens. Process it with an 'sbert' pipe whose token_vectors is true."
         )
     if len(vectors) > _MAX_TOKENS:
         raise ValueError(

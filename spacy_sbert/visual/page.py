@@ -20,15 +20,17 @@ _EXCERPT = 50
 
 
 def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
-    """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span that are not blank."""
+    """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span.
+
+    Blank sentences are left out.
+    """
     if isinstance(docs, (Doc, Span)):
         doc = doc_vectors.doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(
                 f"Cannot draw the sentences of '{doc.text[:_EXCERPT]}': the Doc has no sentence "
-                "boundaries. Put "
-                "a sentencizer, senter or parser into the pipeline, or give a list of Docs or "
-                "Spans."
+                "boundaries. Put a sentencizer, senter or parser into the pipeline, or give a list "
+                "of Docs or Spans."
             )
         docs = [sentence for sentence in docs.sents if sentence.text.strip()]  # type: ignore[union-attr]
     for number, row in enumerate(docs):
@@ -45,14 +47,12 @@ def check_count(n: int, least: int, most: int) -> None:
     if n < least:
         raise ValueError(
             f"Cannot draw {n} texts: expected at least {least}. Give more; for the sentences of "
-            "one Doc give the Doc "
-            "itself, not a list of it."
+            "one Doc give the Doc itself, not a list of it."
         )
     if n > most:
         raise ValueError(
             f"Cannot draw {n} texts: expected at most {most}. Choose some (docs[:{most}]; --limit "
-            f"{most}), or "
-            'draw a map (style="map"; --style map).'
+            f'{most}), or draw a map (style="map"; --style map).'
         )
 
 
@@ -85,15 +85,20 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
 def token_vectors(text: Text) -> dict[int, numpy.ndarray]:
     """Return the vectors of the tokens that have one, by their index.
 
-    None if the pipe did not keep them.
+    There are none if the pipe did not keep them.
     """
-    kept = all("states" in record.data for record in doc_vectors.find(doc_vectors.doc_of(text)))
-    found = ((index, _vector_of(token)) for index, token in enumerate(text) if kept)
-    return {index: vector for index, vector in found if vector is not None}
+    records = doc_vectors.find(doc_vectors.doc_of(text))
+    if not all("states" in record.data for record in records):
+        return {}
+    found = {index: _vector_of(token) for index, token in enumerate(text)}
+    return {index: vector for index, vector in found.items() if vector is not None}
 
 
 def _vector_of(text: Text | Token) -> numpy.ndarray | None:
-    """Return the vector that a pipe stored for a text, even if no hooks are set, else spaCy's own, else None."""
+    """Return the vector that a pipe stored for a text, or spaCy's own; None if there is none.
+
+    A stored vector is found even if no hooks are set.
+    """
     if doc_vectors.find(doc_vectors.doc_of(text)):
         return doc_vectors.vector(text) if doc_vectors.has_vector(text) else None
     return to_numpy(text.vector) if text.has_vector else None
@@ -101,10 +106,10 @@ def _vector_of(text: Text | Token) -> numpy.ndarray | None:
 
 # Colours on either side of zero
 STEPS = 20
-# A similarity of -1, -0.5, 0, 0.5 and 1.
+# Colours of the similarities -1, -0.5, 0, 0.5 and 1
 LIGHT = ("#7a2e00", "#e39246", "#f4f4f2", "#74acdb", "#0b2f6b")
 DARK = ("#ffd0a1", "#b0611c", "#2a2f38", "#2f76b8", "#bfe0ff")
-# Of labels.
+# Colours of labels
 LIGHT_LABELS = (
     "#0b66b0",
     "#c04f00",
@@ -130,7 +135,7 @@ _EQUAL_CONTRAST = 0.179
 
 
 def _scale(stops: Sequence[str]) -> list[str]:
-    """Return the colours of all steps, from -STEPS to STEPS, interpolated between equally spaced stops."""
+    """Return the colours of all steps, interpolated between equally spaced stops."""
     channels = numpy.array([list(bytes.fromhex(stop[1:])) for stop in stops])
     places = numpy.linspace(0, len(stops) - 1, 2 * STEPS + 1)
     mixed = [numpy.interp(places, range(len(stops)), channel) for channel in channels.T]
@@ -138,18 +143,20 @@ def _scale(stops: Sequence[str]) -> list[str]:
 
 
 def _variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
-    """Return the CSS variables of a theme: v and i, the colour of each step and the ink on it.
+    """Return the CSS variables of a theme.
 
-    C, those of labels.
+    They are v, the colour of each step, i, the ink on it, and c, the colours of labels.
     """
+    variables: dict[str, str] = {}
     colours = _scale(stops)
-    variables = {f"v{place}": colour for place, colour in enumerate(colours)}
+    variables |= {f"v{place}": colour for place, colour in enumerate(colours)}
     variables |= {f"i{place}": _ink(colour) for place, colour in enumerate(colours)}
-    return variables | {f"c{place}": colour for place, colour in enumerate(labels)}
+    variables |= {f"c{place}": colour for place, colour in enumerate(labels)}
+    return variables
 
 
 def _ink(colour: str) -> str:
-    """Return black or white, whichever has more contrast with a colour: at least 4.58, by WCAG 2.2."""
+    """Return black or white, whichever contrasts more with a colour: at least 4.58, by WCAG 2.2."""
     parts = numpy.frombuffer(bytes.fromhex(colour[1:]), dtype="uint8") / 255
     linear = numpy.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return "#000" if linear @ [0.2126, 0.7152, 0.0722] > _EQUAL_CONTRAST else "#fff"

@@ -8,11 +8,11 @@ from ..similarity import checked, flip_signs, principal_components, unit_length
 
 AXES = 2
 PERPLEXITY = 30.0
-# points, for which t-SNE needs no approximation
+# Points for which t-SNE needs no approximation
 MAX_EXACT = 200
 # Points that t-SNE places: about half a minute on two cores
 MAX_TSNE = 5000
-# Among which each further point is placed
+# Placed points among which each further point is placed
 NEIGHBOURS = 5
 # Points whose neighbours are looked for at once
 BLOCK = 1000
@@ -36,10 +36,12 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     mean, (axes, variances, rank) = principal_components(rows)
     if not rank:
         raise ValueError(
-            f"All {len(rows)} vectors have the same direction: there is nothing to map. Draw "
-            "others."
+            f"All {len(rows)} vectors have the same direction: there is nothing to map. "
+            "Draw others."
         )
-    points, shares, known = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES), min(AXES, rank)
+    points = numpy.zeros((len(rows), AXES))
+    shares = numpy.zeros(AXES)
+    known = min(AXES, rank)
     points[:, :known] = (rows - mean) @ flip_signs(axes[:known]).T
     shares[:known] = variances[:known] / variances.sum()
     return points, shares
@@ -80,15 +82,15 @@ def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
 
 
 def _from_sample(rows: numpy.ndarray, seed: int) -> numpy.ndarray:
-    """Return t-SNE's points of a sample of rows, and those of the other rows among their neighbours in it."""
+    """Return t-SNE's points of a sample, and points of the other rows among their neighbours."""
     order = numpy.random.default_rng(seed).permutation(len(rows))
-    chosen, others = numpy.sort(order[:MAX_TSNE]), numpy.sort(order[MAX_TSNE:])
+    chosen = numpy.sort(order[:MAX_TSNE])
+    others = numpy.sort(order[MAX_TSNE:])
     points = numpy.zeros((len(rows), AXES))
     points[chosen] = tsne(rows[chosen], seed=seed)
     for start in range(0, len(others), BLOCK):
         block = others[start : start + BLOCK]
-        nearest = numpy.argpartition(-(rows[block] @ rows[chosen].T), NEIGHBOURS - 1, axis=1)[
-            :, :NEIGHBOURS
-        ]
+        distances = -(rows[block] @ rows[chosen].T)
+        nearest = numpy.argpartition(distances, NEIGHBOURS - 1, axis=1)[:, :NEIGHBOURS]
         points[block] = numpy.median(points[chosen[nearest]], axis=1)
     return points

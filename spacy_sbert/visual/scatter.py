@@ -17,33 +17,36 @@ from ..validation import Seed, validated
 from .page import LIGHT_LABELS, Picture, Text, as_rows, check_count, row_vector, unit_rows
 from .projection import MAX_TSNE, import_tsne, pca, tsne
 
-# Points
+# Points of a map
 MOST = 20_000
-# Of a text that is shown
+# Characters of a text that is shown
 MOST_CHARACTERS = 500
 WIDTH, HEIGHT = 760, 560
-TOP, EDGE = 34, 12
-# left, top, right and bottom: of a map with axes
+TOP = 34
+EDGE = 12
+# Left, top, right and bottom of a map with axes
 FIELD = 52, TOP, WIDTH - EDGE, HEIGHT - 44
-# Of one without
+# The same of a map without axes
 WHOLE = EDGE, TOP, WIDTH - EDGE, HEIGHT - EDGE
 # Between the outermost points and the frame
 MARGIN = 12.0
 Projection = Literal["pca", "tsne"]
-# points: fewer are projected by PCA unless asked otherwise
+# Points: fewer are projected by PCA unless asked otherwise
 LEAST_TSNE = 50
 HINT = (
     "Point at the map, or move along the texts with the arrow keys, to read them. Zoom with the "
-    "buttons, the keys + "
-    "and -, two fingers, or the wheel after a click; then drag."
+    "buttons, the keys + and -, two fingers, or the wheel after a click; then drag."
 )
-# points, of which more have no outlines: these would cover the points
+# Points: more have no outlines, which would cover other points
 DENSE = 1000
-# Of a dense map: where see-through points of one path overlap, they are painted once
+# Paths of a label in a dense map: where see-through points of one path overlap, they are painted
+# once
 LAYERS = 6
 # The opacity of up to SPARSE points, and the least of more
-OPAQUE, FAINT, SPARSE = 0.85, 0.35, 300
-# Times as large are the points there
+OPAQUE = 0.85
+FAINT = 0.35
+SPARSE = 300
+# By which points are larger on a small screen
 SMALL_SCREEN = 1.8
 # Characters of a name on the map; the button has all of it
 LONGEST = 32
@@ -85,7 +88,16 @@ def scatter(
     points, axes, note = _project(vectors, projection, seed)
     field = FIELD if axes else WHOLE
     places, axes_drawn = _place(points, axes, field)
-    size = 5 if len(places) <= 300 else 4 if len(places) <= DENSE else 2.5
+    size = _point_size(len(places))
+    opacity = _opacity(len(places))
+    outlines = [
+        [_outline(place, size), _outline(place, SMALL_SCREEN * size)]
+        for place in range(max(1, len(names)))
+    ]
+    middles = [
+        [_cut(clean(names[place])), place, round(x, 1), round(y, 1)]
+        for place, x, y in (_compact_groups(group, places) if names else ())
+    ]
     return Picture(
         template="visual/map.html",
         title=title or f"Map of {len(texts)} texts",
@@ -96,8 +108,8 @@ def scatter(
             "height": HEIGHT,
             "description": note,
             "drawing": axes_drawn + _points(places, group, size),
-            "opacity": _opacity(len(places)),
-            # Whose buttons show only their points
+            "opacity": opacity,
+            # Their buttons show only the points of a label
             "labels": [
                 {
                     "name": name,
@@ -109,15 +121,9 @@ def scatter(
         },
         data={
             "frame": field,
-            "opacity": _opacity(len(places)),
-            "middles": [
-                [_cut(clean(names[place])), place, round(x, 1), round(y, 1)]
-                for place, x, y in (_compact_groups(group, places) if names else ())
-            ],
-            "outlines": [
-                [_outline(place, size), _outline(place, SMALL_SCREEN * size)]
-                for place in range(max(1, len(names)))
-            ],
+            "opacity": opacity,
+            "middles": middles,
+            "outlines": outlines,
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
             "texts": texts,
             "names": [clean(name) for name in names],
@@ -151,12 +157,14 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
 def _project(
     vectors: numpy.ndarray, projection: str, seed: int
 ) -> tuple[numpy.ndarray, list[str], str]:
-    """Return the points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
+    """Return the points, the names of the axes, and how to read the map.
+
+    There are no names if the numbers on the axes mean nothing.
+    """
     if projection == "tsne":
         note = (
             f"Projection: t-SNE, seed {seed}. Neighbours are similar; distances between groups, "
-            "and their sizes, mean "
-            "nothing."
+            "and their sizes, mean nothing."
         )
         if len(vectors) > MAX_TSNE:
             note += (
@@ -171,8 +179,8 @@ def _project(
     ]
     note = (
         f"Projection: principal components (PCA). The two axes hold {100 * shares.sum():.1f} % of "
-        "the variance of the "
-        "vectors: texts that lie close together here may be far apart along the other axes."
+        "the variance of the vectors: texts that lie close together here may be far apart along "
+        "the other axes."
     )
     return points, axes, note
 
@@ -180,14 +188,20 @@ def _project(
 def _place(
     points: numpy.ndarray, axes: Sequence[str], field: tuple[int, int, int, int]
 ) -> tuple[list[tuple[float, float]], Markup]:
-    """Return the points in pixels, on the same scale for both axes, and the frame with the axes that have names."""
+    """Return the points in pixels, on one scale for both axes, and the frame.
+
+    The frame has axes if these have names.
+    """
     start, ceiling, end, floor = field
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     size = numpy.array([end - start, floor - ceiling])
-    # A pixel
-    unit = ((high - low) / (size - 2 * MARGIN)).max()
-    middle, reach = (low + high) / 2, unit * size / 2
-    (left, bottom), (right, top) = middle - reach, middle + reach
+    # The length of a pixel in the projection
+    pixel = ((high - low) / (size - 2 * MARGIN)).max()
+    middle = (low + high) / 2
+    reach = pixel * size / 2
+    left, bottom = middle - reach
+    right, top = middle + reach
     across = Axis.spanning(left, right, start, end, inside=True)
     up = Axis.spanning(bottom, top, floor, ceiling, inside=True)
     places = [(across(x), up(y)) for x, y in points.tolist()]
@@ -202,16 +216,25 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
 
     Of a dense map one for each label in each layer.
     """
-    is_dense, labels = len(places) > DENSE, max(group) + 1
-    paths: list[list[str]] = [[] for _ in range(labels * (LAYERS if is_dense else 1))]
-    for at, ((x, y), place) in enumerate(zip(places, group, strict=True)):
-        paths[(at * labels + place) % len(paths)].append(
-            f"M{number(x)} {number(y)}{_outline(place, size)}"
-        )
-    dense = " dense" if is_dense else ""
+    is_dense = len(places) > DENSE
+    n_layers = LAYERS if is_dense else 1
+    n_labels = max(group) + 1
+    paths: list[list[str]] = [[] for _ in range(n_layers * n_labels)]
+    for at, ((x, y), label) in enumerate(zip(places, group, strict=True)):
+        layer = at % n_layers
+        outline = f"M{number(x)} {number(y)}{_outline(label, size)}"
+        paths[layer * n_labels + label].append(outline)
+    style = "points dense" if is_dense else "points"
     return Markup("").join(
-        shape("".join(path), f"points{dense} {_kind(at % labels)}") for at, path in enumerate(paths)
+        shape("".join(path), f"{style} {_kind(at % n_labels)}") for at, path in enumerate(paths)
     )
+
+
+def _point_size(count: int) -> float:
+    """Return half the width of a point in pixels, by the number of points."""
+    if count <= 300:
+        return 5
+    return 4 if count <= DENSE else 2.5
 
 
 def _opacity(count: int) -> float:
@@ -222,18 +245,16 @@ def _opacity(count: int) -> float:
 def _shortened(text: str) -> str:
     """Return a text on one line; a long one is cut, and its length is given."""
     line = clean(" ".join(text.split()))
-    return (
-        line
-        if len(line) <= MOST_CHARACTERS
-        else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
-    )
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    return f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
 
 
 def _cut(name: str) -> str:
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
-# Corners around (0, 0), of about the same area as the circle of radius 1, which has none.
+# Corners around (0, 0); all shapes have about the area of the circle of radius 1, which has none
 _PLUS_CORNERS = (
     (-0.42, -1.3),
     (0.42, -1.3),
@@ -243,7 +264,10 @@ _PLUS_CORNERS = (
     (0.42, 0.42),
 )
 _PLUS = (*_PLUS_CORNERS, *((-x, -y) for x, y in _PLUS_CORNERS))
-# Star
+_STAR = tuple(
+    (r * sin(pi * corner / 5), -r * cos(pi * corner / 5))
+    for corner, r in enumerate((1.55, 0.65) * 5)
+)
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     # Circle
     (),
@@ -258,16 +282,13 @@ _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     _PLUS,
     # Wide rectangle
     ((-1.5, -0.55), (1.5, -0.55), (1.5, 0.55), (-1.5, 0.55)),
-    tuple(
-        (r * sin(pi * corner / 5), -r * cos(pi * corner / 5))
-        for corner, r in enumerate((1.55, 0.65) * 5)
-    ),
+    _STAR,
     # Cross
     tuple(((x - y) / 2**0.5, (x + y) / 2**0.5) for x, y in _PLUS),
     # High rectangle
     ((-0.55, -1.5), (0.55, -1.5), (0.55, 1.5), (-0.55, 1.5)),
 )
-# 40: then colour and shape begin again together
+# 40: after them colour and shape begin again together
 MOST_LABELS = lcm(len(LIGHT_LABELS), len(_SHAPES))
 
 
@@ -277,10 +298,14 @@ def _kind(place: int) -> str:
 
 
 def _outline(place: int, size: float) -> str:
-    """Return the shape of a label, by its place in the order of labels, as an SVG path that starts at its centre."""
+    """Return the shape of a label as an SVG path that starts at its centre.
+
+    place: of the label in the order of labels. size: half the width of the shape.
+    """
     corners = _SHAPES[place % len(_SHAPES)]
     if not corners:
-        radius, across = number(size), number(2 * size)
+        radius = number(size)
+        across = number(2 * size)
         return (
             f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
         )
@@ -298,9 +323,10 @@ def _compact_groups(
     More than half of the points within the median distance of a group's points from its middle are
     its own.
     """
-    points, of = numpy.array(places), numpy.array(group)
+    points = numpy.array(places)
+    groups = numpy.array(group)
     for place, _ in Counter(group).most_common():
-        own = of == place
+        own = groups == place
         middle = numpy.median(points[own], axis=0)
         far = numpy.hypot(*(points - middle).T)
         near = far <= numpy.median(far[own])
@@ -309,7 +335,10 @@ def _compact_groups(
 
 
 def words_of(text: Text) -> list[str]:
-    """Return the words of a text that can name it, in lower case: two or more letters, no stop words."""
+    """Return the words of a text that can name it, in lower case.
+
+    They have two or more letters, and are no stop words.
+    """
     return [
         token.lower_ for token in text if token.is_alpha and not token.is_stop and len(token) > 1
     ]
@@ -346,14 +375,14 @@ def class_terms(
     return terms
 
 
-# labels, of Python, NumPy and pandas
+# Labels that are missing, of Python, NumPy and pandas
 _MISSING = {"None", "nan", "NaT", "<NA>"}
 
 
 def _named(
     labels: Iterable[object] | None, words: Sequence[Sequence[str]], terms: bool | None
 ) -> tuple[list[str], list[int]]:
-    """Return the names of the distinct labels in order of appearance, and the index of each text's label among them.
+    """Return the names of the labels in order of appearance, and each text's index among them.
 
     Of more than MOST_LABELS the largest keep their names. terms: see scatter. words: of each text,
     see words_of.
@@ -365,9 +394,35 @@ def _named(
             )
         return [], [0] * len(words)
     labels = list(labels)
-    if len(labels) != len(words):
+    _check_labels(labels, len(words))
+    own = [str(label) for label in labels]
+    counts = Counter(own)
+    names = list(counts)
+    if len(counts) > MOST_LABELS:
+        largest = {label for label, _ in counts.most_common(MOST_LABELS - 1)}
+        names = [label for label in counts if label in largest]
+    n_others = len(counts) - len(names)
+    places = {label: place for place, label in enumerate(names)}
+    group = [places.get(label, len(names)) for label in own]
+    are_numbers = all(
+        isinstance(label, Integral) and not isinstance(label, bool) for label in labels
+    )
+    if terms is None:
+        terms = are_numbers
+    if terms:
+        # Numbers of clusters that were read from a table are strings
+        are_clusters = are_numbers or all(re.fullmatch(r"-1|\d+", label) for label in counts)
+        names = _with_terms(names, class_terms(words, group, len(names) + 1), are_clusters)
+    if n_others:
+        names.append(f"other: {n_others} more labels")
+    return names, group
+
+
+def _check_labels(labels: Sequence[object], n_texts: int) -> None:
+    """Raise ValueError unless each text has a label."""
+    if len(labels) != n_texts:
         raise ValueError(
-            f"Given {len(labels)} labels, expected one for each of the {len(words)} texts."
+            f"Given {len(labels)} labels, expected one for each of the {n_texts} texts."
         )
     for place, label in enumerate(labels):
         if not isinstance(label, str) and str(label) in _MISSING:
@@ -375,29 +430,16 @@ def _named(
                 f"Label number {place} (from 0) is missing: {label}. Give each text a label: "
                 'labels.fillna("none") of pandas.'
             )
-    counts = Counter(map(str, labels))
-    largest = {
-        label
-        for label, _ in counts.most_common(None if len(counts) <= MOST_LABELS else MOST_LABELS - 1)
-    }
-    names = [label for label in counts if label in largest]
-    places = {label: place for place, label in enumerate(names)}
-    group = [places.get(label, len(names)) for label in map(str, labels)]
-    are_clusters = all(
-        isinstance(label, Integral) and not isinstance(label, bool) for label in labels
-    )
-    if terms or (terms is None and are_clusters):
-        # As read from a table
-        are_clusters = are_clusters or all(re.fullmatch(r"-1|\d+", label) for label in counts)
-        described = [
-            ", ".join(own) for own in class_terms(words, group, len(names) + 1)[: len(names)]
-        ]
-        # The number of texts that are in no cluster
-        if are_clusters and "-1" in places:
-            described[places["-1"]] = "no cluster"
-        names = [
-            f"{name}: {words}" if words else name
-            for name, words in zip(names, described, strict=True)
-        ]
-    smaller = len(counts) - len(largest)
-    return names + ([f"other: {smaller} more labels"] if smaller else []), group
+
+
+def _with_terms(
+    names: Sequence[str], terms: Sequence[Sequence[str]], are_clusters: bool
+) -> list[str]:
+    """Return names of labels with their terms; the cluster -1 is that of texts in no cluster."""
+    described: list[str] = []
+    for name, own in zip(names, terms, strict=False):
+        description = ", ".join(own)
+        if are_clusters and name == "-1":
+            description = "no cluster"
+        described.append(f"{name}: {description}" if description else name)
+    return described

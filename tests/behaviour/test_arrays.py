@@ -125,7 +125,8 @@ SMALL = {
     "too large": lambda: X.astype("float64") * 1e300,
     "too small": lambda: X.astype("float64") * 1e-60,
 }
-INT8, BINARY = Int8Vectors.fit(X).apply(X), BinaryVectors.of(X)
+INT8 = Int8Vectors.fit(X).apply(X)
+BINARY = BinaryVectors.of(X)
 INDEX = VectorIndex.build(X)
 FITTED = {kind: kind(size=3).fit([X, X[:, ::-1]]) for kind in (SVD, GCCA)}
 AE = {"size": 3, "epochs": 2}
@@ -185,11 +186,13 @@ def arrays_of(result):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("form", SAME)
 def test_the_same_numbers_give_the_same(function, form, tmp_path):
-    given, call = SAME[form](tmp_path / "x"), FUNCTIONS[function][1]
+    given = SAME[form](tmp_path / "x")
+    call = FUNCTIONS[function][1]
     for ours, theirs in zip(arrays_of(call(given)), arrays_of(call(X)), strict=True):
         # Which keep the dtype
         rounding = 2e-3 if form == "float16" and function in LENIENT else 1e-5
-        assert ours.shape == theirs.shape and numpy.allclose(ours, theirs, atol=rounding)
+        assert ours.shape == theirs.shape
+        assert numpy.allclose(ours, theirs, atol=rounding)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -241,7 +244,8 @@ SIDES = {
 
 @pytest.mark.parametrize("measure", [similarity.pearson, similarity.spearman])
 def test_correlations(measure):
-    numbers, gold = [0.5, 0.25, 2.0, 1.0], [1, 2, 3, 5]
+    numbers = [0.5, 0.25, 2.0, 1.0]
+    gold = [1, 2, 3, 5]
     expected = measure(numbers, gold)
     tensor = torch.tensor(numbers)
     for same in (
@@ -257,22 +261,42 @@ def test_correlations(measure):
                 measure(*given)
 
 
-def test_recall_and_members():
-    assert (
-        recall([[0, 1]], numpy.array([[1, 2]])) == recall(torch.tensor([[0, 1]]), [[2, 1]]) == 0.5
-    )
-    for wrong in (["a"], X, torch.zeros(1, 2, device="meta"), None):
-        with pytest.raises((TypeError, ValueError), match="found"):
-            recall(wrong, [[0, 1]])
-    for views, message in [
-        (None, "views = None"),
-        ("ab", "views = 'ab'"),
-        ({"a": X}, "views = "),
-        ([X], "at least two members"),
-        ([], "at least two members"),
-        ([X, X[:5]], "'1' of a meta-embedding has 5 vectors"),
-    ]:
-        with pytest.raises((TypeError, ValueError), match=message):
-            SVD(size=1).fit(views)
+def test_recall():
+    found = numpy.array([[1, 2]])
+    assert recall([[0, 1]], found) == 0.5
+    assert recall(torch.tensor([[0, 1]]), [[2, 1]]) == 0.5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(["a"], id="texts"),
+        pytest.param(X, id="numbers"),
+        pytest.param(torch.zeros(1, 2, device="meta"), id="another device"),
+        pytest.param(None, id="None"),
+    ],
+)
+def test_recall_of_no_places(wrong):
+    with pytest.raises((TypeError, ValueError), match="found"):
+        recall(wrong, [[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        pytest.param(None, "views = None", id="None"),
+        pytest.param("ab", "views = 'ab'", id="a str"),
+        pytest.param({"a": X}, "views = ", id="a dict"),
+        pytest.param([X], "at least two members", id="one member"),
+        pytest.param([], "at least two members", id="no members"),
+        pytest.param([X, X[:5]], "'1' of a meta-embedding has 5 vectors", id="unequal members"),
+    ],
+)
+def test_members_that_cannot_be(views, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        SVD(size=1).fit(views)
+
+
+def test_members_without_names():
     with pytest.raises(ValueError, match="Given 1 names for 2 members"):
         SVD(size=1).fit([X, X], names=["a"])

@@ -70,7 +70,8 @@ def test_a_cell_shows_both_texts_and_their_tokens(make_nlp, tmp_path):
     """
     dom = act(page, script, tmp_path)
     assert kept(dom, "lines") == f"1{EVIL}|2A man is eating food."
-    assert kept(dom, "score") == f"{docs[0].similarity(docs[1]):.4f}" and kept(dom, "images") == "0"
+    assert kept(dom, "score") == f"{docs[0].similarity(docs[1]):.4f}"
+    assert kept(dom, "images") == "0"
     rows = data_of(page)["rows"]
     cosines = [found[1] for found in rows[0]["cosines"] if found] + [
         found[0] for found in rows[1]["cosines"]
@@ -82,7 +83,8 @@ def test_a_cell_shows_both_texts_and_their_tokens(make_nlp, tmp_path):
     ]
     assert f"from {data_of(page)['range']}" in kept(dom, "said")
     assert kept(dom, "here") == "1,2"
-    assert kept(dom, "focused") == "1.0000, texts 2 and 2" and kept(dom, "after") == "1.0000"
+    assert kept(dom, "focused") == "1.0000, texts 2 and 2"
+    assert kept(dom, "after") == "1.0000"
 
 
 def test_a_point_shows_its_text(tmp_path):
@@ -115,7 +117,8 @@ def test_a_point_shows_its_text(tmp_path):
     dom = act(page, script, tmp_path)
     three = ("Three. " * 20).strip()
     assert kept(dom, "shown").split("|") == [f"a{EVIL}", "bTwo.", f"b{three}", "", "", "bTwo."]
-    assert kept(dom, "inside") == "true,true,true" and kept(dom, "images") == "0"
+    assert kept(dom, "inside") == "true,true,true"
+    assert kept(dom, "images") == "0"
 
 
 ZOOM = """
@@ -178,5 +181,6 @@ def test_pages_fit_a_phone(style, make_nlp, tmp_path):
     quoted = json.dumps(page).replace("<", "\\u003c")
     dom = act("<!doctype html><body></body>", script.replace("PAGE", quoted), tmp_path)
     inner, needed = map(int, kept(dom, "widths").split(","))
-    assert 370 <= inner <= 390 and needed <= inner
+    assert 370 <= inner <= 390
+    assert needed <= inner
     assert float(kept(dom, "least")) >= 14

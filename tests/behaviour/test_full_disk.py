@@ -116,10 +116,8 @@ WRITERS = {
 
 def _limited(act, path, size):
     """The error of an act that may write files of so many bytes."""
-    limits, handler = (
-        resource.getrlimit(resource.RLIMIT_FSIZE),
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-    )
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
         with pytest.raises((OSError, ValueError)) as raised:
@@ -158,7 +156,7 @@ def test_a_component_that_cannot_be_saved(make_nlp, tiny_bert, encoder, tmp_path
     largest = tmp_path / "first" / ("estimator" if encoder == "sbert_meta" else "model")
     before = largest.read_bytes()
     error = _limited(lambda path: pipe.to_disk(path), tmp_path / "first", len(before) - 1)
-    assert error.errno == 27 and f"Cannot write {largest.parent}" in str(error)
-    assert largest.read_bytes() == before and not [
-        name for name in os.listdir(tmp_path / "first") if name[0] == "."
-    ]
+    assert error.errno == 27
+    assert f"Cannot write {largest.parent}" in str(error)
+    assert largest.read_bytes() == before
+    assert not [name for name in os.listdir(tmp_path / "first") if name[0] == "."]

@@ -14,7 +14,8 @@ from helpers.pipelines import CNN, TOK2VEC_LISTENER, add_curated
 from spacy.vectors import Vectors
 from thinc.api import NumpyOps, Ops, fix_random_seed
 
-WIDTH, ROWS = 16, 60
+WIDTH = 16
+ROWS = 60
 SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
 TOKENS = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1"}
 STATIC = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": WIDTH}
@@ -146,18 +147,19 @@ def check_gradient(nlp, batch):
 
     assert loss_at(start) > 0
     gradient = [derivative().copy() for _, derivative, _ in learned]
-    rng, size = numpy.random.default_rng(1), norm(gradient)
-    randoms = [[rng.normal(size=value.shape) for value in start] for _ in range(2)]
-    for direction, share in (
-        (gradient, 1.0),
-        *((random, sum(v.size for v in start) ** -0.5) for random in randoms),
-    ):
-        unit = [d / norm(direction) for d in direction]
+    rng = numpy.random.default_rng(1)
+    size = norm(gradient)
+    # What a random direction has of the gradient
+    share = sum(value.size for value in start) ** -0.5
+    directions = [(gradient, 1.0)]
+    for _ in range(2):
+        directions.append(([rng.normal(size=value.shape) for value in start], share))
+    for direction, part in directions:
+        unit = [values / norm(direction) for values in direction]
         slope = sum(float((g * d).sum()) for g, d in zip(gradient, unit, strict=True))
-        above, below = (
-            loss_at([v + h * d for v, d in zip(start, unit, strict=True)]) for h in (1e-5, -1e-5)
-        )
-        assert (above - below) / 2e-5 == pytest.approx(slope, abs=1e-4 * share * size)
+        above = loss_at([v + 1e-5 * d for v, d in zip(start, unit, strict=True)])
+        below = loss_at([v - 1e-5 * d for v, d in zip(start, unit, strict=True)])
+        assert (above - below) / 2e-5 == pytest.approx(slope, abs=1e-4 * part * size)
 
 
 @pytest.mark.parametrize(("kind", "way", "loss"), CASES)

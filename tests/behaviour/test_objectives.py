@@ -41,13 +41,16 @@ from spacy_sbert.training.batchers import batch_by_objective
 )
 def test_every_parameter_moves_and_the_loss_falls(make_nlp, encoder, name):
     nlp, batch = make(make_nlp, encoder, name)
-    before, before_heads = weights(nlp, HOLDER[encoder]), heads(nlp)
+    before = weights(nlp, HOLDER[encoder])
+    before_heads = heads(nlp)
     assert bool(before_heads) == (
         OBJECTIVES[name][1].get("label") == LABELS or name.startswith("Projected")
     )
     first = step(nlp, batch, rate=0.001)["sbert"]
-    assert first > 0 and numpy.isfinite(first)
-    after, after_heads = weights(nlp, HOLDER[encoder]), heads(nlp)
+    assert first > 0
+    assert numpy.isfinite(first)
+    after = weights(nlp, HOLDER[encoder])
+    after_heads = heads(nlp)
     assert [
         key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key
     ] == []
@@ -65,7 +68,8 @@ def test_frozen_encoder_or_pipe(make_nlp, is_frozen):
     tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0}
     model = {"model": {"tok2vec": tok2vec}} if is_frozen else {}
     nlp, batch = make(make_nlp, TRAINED, "SoftmaxLoss", **model)
-    before, before_heads = weights(nlp, "transformer"), heads(nlp)
+    before = weights(nlp, "transformer")
+    before_heads = heads(nlp)
     step(nlp, batch, exclude=[] if is_frozen else ["sbert", "transformer"])
     assert all(
         numpy.array_equal(value, before[key]) for key, value in weights(nlp, "transformer").items()
@@ -142,7 +146,8 @@ def test_warns_of_ignored_scores(make_nlp, name, scores, message):
     # Whose first pair of low score is another
     other = list(reversed(batch))
     found = warned("[sbert-scores-ignored]", nlp.update, batch, other, batch)
-    assert len(found) == (message is not None) and (message is None or re.search(message, found[0]))
+    assert len(found) == (message is not None)
+    assert message is None or re.search(message, found[0])
 
 
 def test_parts_of_a_sum_add_up(make_nlp):
@@ -157,9 +162,7 @@ def test_parts_of_a_sum_add_up(make_nlp):
 def test_diverged_training_raises(make_nlp):
     nlp, batch = make(make_nlp, "own", "CosineSimilarityLoss")
     nlp.get_pipe("sbert").loss_weight = float("inf")
-    with pytest.raises(
-        ValueError, match=r"'CosineSimilarityLoss' is not finite in the batch .* has diverged"
-    ):
+    with pytest.raises(ValueError, match=r"'CosineSimilarityLoss' is not finite"):
         nlp.update(batch, sgd=False)
 
 
@@ -181,7 +184,8 @@ def test_learning_rate_of_the_head(make_nlp):
         nlp, batch = make(
             make_nlp, "own", "SoftmaxLoss", loss=layer("SoftmaxLoss", learn_rate_factor=factor)
         )
-        before, before_encoder = heads(nlp), weights(nlp, "sbert")
+        before = heads(nlp)
+        before_encoder = weights(nlp, "sbert")
         step(nlp, batch)
         moved.append([abs(value - before[key]).max() for key, value in heads(nlp).items()])
         moved.append(
@@ -224,12 +228,14 @@ def test_each_objective_gets_its_own_examples(make_nlp):
 def test_scores_of_each_data_set(make_nlp):
     nlp, batch = make(make_nlp, "own", "MultiTaskLoss")
     sick = make_examples(nlp, 2, 4, score=[0.9, 0.1], label=["neutral"], objective=["sick"])
-    scores, alone = nlp.evaluate([*batch, *sick]), nlp.evaluate(batch)
+    scores = nlp.evaluate([*batch, *sick])
+    alone = nlp.evaluate(batch)
     # The others' labels are no head's
     assert scores["nli_acc"] == scores["nli_acc_nli"] == alone["nli_acc"]
     assert scores["sts_spearman_sts"] == alone["sts_spearman"] != scores["sts_spearman"]
     assert scores["sts_spearman_sick"] == pytest.approx(nlp.evaluate(sick)["sts_spearman"])
-    assert scores["triplet_acc_tri"] == scores["triplet_acc"] and "nli_acc_sts" not in scores
+    assert scores["triplet_acc_tri"] == scores["triplet_acc"]
+    assert "nli_acc_sts" not in scores
 
 
 def test_labels_of_two_pipes(make_nlp):
@@ -237,7 +243,8 @@ def test_labels_of_two_pipes(make_nlp):
     alone = nlp.evaluate(batch)["nli_acc"]
     plain = {"model": {"name": nlp.config["components"]["sbert"]["model"]["name"]}}
     nlp.add_pipe("sbert", name="second", config=plain)
-    assert nlp.evaluate(batch)["sbert_nli_acc"] == alone and nlp.evaluate(batch)["nli_acc"] is None
+    assert nlp.evaluate(batch)["sbert_nli_acc"] == alone
+    assert nlp.evaluate(batch)["nli_acc"] is None
 
 
 def trained(make_nlp, encoder=TRAINED, loss=None, n=30):
@@ -265,7 +272,8 @@ def test_labels_survive_saving(make_nlp, tmp_path, encoder, loss):
             assert sum(found.values()) == pytest.approx(1.0, abs=1e-5)
             assert max(found, key=found.get) == example.reference.spans["sbert"].attrs["label"]
         scores = pipeline.evaluate(make_examples(pipeline, 2, label=LABELS))
-        assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
+        assert scores["nli_acc"] == 1.0
+        assert scores["sts_spearman"] is None
     doc = loaded(batch[0].predicted.copy())
     assert (
         doc.spans["sbert"].attrs["sbert_label"] == batch[0].reference.spans["sbert"].attrs["label"]
@@ -309,7 +317,8 @@ def test_training_resumes_from_a_loaded_pipeline(make_nlp, tmp_path):
 )
 def test_wrong_examples(make_nlp, loss, n_members, gold, message):
     nlp = make_nlp(loss=loss)
-    start, batch = several(nlp) if loss is MULTI else [], make_examples(nlp, n_members, **gold)
+    start = several(nlp) if loss is MULTI else []
+    batch = make_examples(nlp, n_members, **gold)
     with pytest.raises(ValueError, match=message):
         nlp.initialize(lambda: start or batch)
         nlp.update(batch, sgd=False)

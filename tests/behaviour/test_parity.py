@@ -82,7 +82,8 @@ def test_zero_shot_on_stsb_dev(minilm):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 def test_mpnet(sentences):
-    folder, texts = mpnet(), [sentence for sentence in sentences if sentence.strip()]
+    folder = mpnet()
+    texts = [sentence for sentence in sentences if sentence.strip()]
     expected = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=32)
     given = one_pipe(folder, precision="float32").get_pipe("sbert").encode(texts)
     assert numpy.abs(given - expected).max() < 1e-5
@@ -90,7 +91,9 @@ def test_mpnet(sentences):
     short = numpy.array([len(text) < 1000 for text in texts])
     half = one_pipe(folder, precision="bfloat16").get_pipe("sbert").encode(texts)
     cosines = (half * expected).sum(1)
-    assert cosines[short].min() > 0.9998 and cosines.min() > 0.99 and cosines.max() < 1.0
+    assert cosines[short].min() > 0.9998
+    assert cosines.min() > 0.99
+    assert cosines.max() < 1.0
 
 
 @pytest.mark.slow
@@ -98,6 +101,5 @@ def test_mpnet_on_stsb_dev():
     scores = evaluate(
         one_pipe(mpnet(), precision="float32"), real_data() / "sts" / "STSBenchmark" / "sts-dev.csv"
     )
-    assert scores["pairs"] == 1500 and 100 * scores["sts_spearman"] == pytest.approx(
-        88.11, abs=0.02
-    )
+    assert scores["pairs"] == 1500
+    assert 100 * scores["sts_spearman"] == pytest.approx(88.11, abs=0.02)

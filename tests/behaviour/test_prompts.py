@@ -30,7 +30,8 @@ def of_call(nlp, texts=TEXTS, **settings):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls+max"])
 def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
-    plain, nlp = make_nlp(model={"pooling": pooling}), prompted(make_nlp, pooling=pooling)
+    plain = make_nlp(model={"pooling": pooling})
+    nlp = prompted(make_nlp, pooling=pooling)
     whole = [TEXTS[0], TEXTS[1], TEXTS[3]]
     expected = plain.get_pipe("sbert").encode([PROMPTS["query"] + text for text in whole])
     assert numpy.allclose(of_call(nlp, whole, prompt_name="query"), expected, atol=1e-6)
@@ -49,9 +50,8 @@ def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
 def test_default_prompt(make_nlp):
     nlp = prompted(make_nlp, default_prompt_name="passage")
     docs = list(nlp.pipe(TEXTS))
-    assert [doc.has_vector for doc in docs] == [True, True, False, True] and not docs[
-        2
-    ].vector.any()
+    assert [doc.has_vector for doc in docs] == [True, True, False, True]
+    assert not docs[2].vector.any()
     assert numpy.array_equal(of_call(nlp), of_call(nlp, prompt_name="passage"))
     assert not numpy.allclose(of_call(nlp)[0], of_call(nlp, prompt="")[0], atol=1e-3)
     assert numpy.array_equal(of_call(nlp, prompt=""), of_call(make_nlp()))
@@ -78,7 +78,8 @@ def test_truncation_keeps_the_first_dimensions(make_nlp, normalize):
     assert numpy.array_equal(encoded, plain.get_pipe("sbert").encode(TEXTS)[:, :5])
     assert nlp.get_pipe("sbert").encode(TEXTS, truncate_dim=2).shape == (4, 2)
     assert nlp.get_pipe("sbert").encode([]).shape == (0, 5)
-    span, whole = nlp(TEXTS[0])[1:3], plain(TEXTS[0])[1:3]
+    span = nlp(TEXTS[0])[1:3]
+    whole = plain(TEXTS[0])[1:3]
     assert numpy.allclose(span.vector, whole.vector[:5], atol=1e-7)
     assert nlp("").vector.shape == (5,)
 
@@ -116,7 +117,8 @@ def test_a_query_prompt_and_the_identity(make_nlp, tmp_path):
     assert [identity.width for identity in identities] == [16, 16, 5, 16]
     texts = ["a man is eating.", "the cat sat."]
     nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
-    pipe, doc = nlp.get_pipe("sbert"), nlp(" ".join(texts))
+    pipe = nlp.get_pipe("sbert")
+    doc = nlp(" ".join(texts))
     expected = numpy.sort(
         cos_sim(pipe.encode(["he ran"], prompt_name="query"), pipe.encode(texts))[0]
     )[::-1]
@@ -132,11 +134,12 @@ def test_a_query_prompt_and_the_identity(make_nlp, tmp_path):
 
 @pytest.mark.spacy_transformers
 def test_wrong_calls(make_nlp):
-    nlp, shared = prompted(make_nlp), make_nlp("shared")
+    nlp = prompted(make_nlp)
+    shared = make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])
     with pytest.raises(
         ValueError,
-        match="prompt_name = 'document': the prompts of the encoder are 'query', 'passage'",
+        match=r"prompt_name = 'document': .*'query', 'passage'",
     ):
         nlp.get_pipe("sbert").predict([doc], prompt_name="document")
     with pytest.raises(ValueError, match="Got both prompt_name = 'query' and prompt = 'x'"):
@@ -145,9 +148,7 @@ def test_wrong_calls(make_nlp):
         nlp("a man", component_cfg={"sbert": {"truncate_dim": 17}})
     with pytest.raises(ValueError, match="truncate_dim = 0"):
         nlp.get_pipe("sbert").encode(["a"], truncate_dim=0)
-    with pytest.raises(
-        ValueError, match="other components read the output of a shared transformer"
-    ):
+    with pytest.raises(ValueError, match="output of a shared transformer"):
         shared("a man", component_cfg={"sbert": {"prompt": "query: "}})
     expected = make_nlp().get_pipe("sbert").encode(["he ran"])
     # No Docs

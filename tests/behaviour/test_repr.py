@@ -38,11 +38,9 @@ def test_a_pipe_before_and_after_loading(tiny_bert):
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_every_encoder(make_nlp, encoder):
     pipe = make_nlp(encoder, model={"pooling": "max"}).get_pipe("sbert")
-    assert (
-        is_a_line(repr(pipe))
-        and repr(pipe).startswith("SentenceBert('sbert': ")
-        and "max pooling" in repr(pipe)
-    )
+    assert is_a_line(repr(pipe))
+    assert repr(pipe).startswith("SentenceBert('sbert': ")
+    assert "max pooling" in repr(pipe)
     parts = [part for node in pipe.model.walk() for part in (node, *node.shims)]
     assert all(
         is_a_line(repr(part)) for part in parts if type(part).__module__.startswith("spacy_sbert")
@@ -52,7 +50,8 @@ def test_every_encoder(make_nlp, encoder):
 def test_other_objects(make_nlp, tiny_bert):
     nlp = make_nlp(unit="sent")
     docs = list(nlp.pipe(["A man is eating. The cat sat.", "the dog"]))
-    pipe, vectors = nlp.get_pipe("sbert"), numpy.ones((2, 4))
+    pipe = nlp.get_pipe("sbert")
+    vectors = numpy.ones((2, 4))
     empty = {
         "model": {"name": "mine", "digest": "0" * 64},
         "tasks": {},

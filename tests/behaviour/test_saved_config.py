@@ -55,9 +55,8 @@ def test_prompts_come_back(make_nlp, tmp_path):
         else:
             nlp = again(nlp, tmp_path / turn)
         model = nlp.config["components"]["sbert"]["model"]
-        assert (
-            prompts_of(nlp) == prompts == model["prompts"] and model["default_prompt_name"] == "a b"
-        )
+        assert prompts_of(nlp) == prompts == model["prompts"]
+        assert model["default_prompt_name"] == "a b"
         assert numpy.array_equal(nlp.get_pipe("sbert").encode(["a dog", "he ran"]), vectors)
     loaded = again(nlp, tmp_path / "other", **{"components.sbert.model.prompts.q": "the dog: "})
     assert prompts_of(again(loaded, tmp_path / "other again")) == {**prompts, "q": "the dog: "}
@@ -105,13 +104,15 @@ def test_columns_files_and_folders_with_the_sign(make_nlp, tiny_bert, tmp_path, 
     run("init-config", "$.csv", "$.csv", "-o", "x.cfg", *options)
     for interpolate in (False, True):
         config = load_config("x.cfg", interpolate=interpolate).interpolate()
-        assert config["paths"]["train"] == "$.csv" and config["corpora"]["dev"]["members"] == [
+        assert config["paths"]["train"] == "$.csv"
+        assert config["corpora"]["dev"]["members"] == [
             "name ($)",
             "$$ title",
         ]
         assert config["components"]["sbert"]["model"]["name"] == str(folder)
     message = run("init-config", "${a}.csv", "$.csv", "-o", "y.cfg", *options, code=1)
-    assert "begins a variable. Rename the file" in message and not Path("y.cfg").exists()
+    assert "begins a variable. Rename the file" in message
+    assert not Path("y.cfg").exists()
     nlp = make_nlp(name=folder)
     expected = nlp("a dog ran").vector
     for turn in "ab":

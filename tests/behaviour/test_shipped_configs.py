@@ -80,9 +80,8 @@ def test_every_shipped_config_trains(fit, make_nlp, tmp_path, name, encoder):
     assert nlp.get_pipe_meta("transformer").factory == SHARING[encoder][0]
     performance = nlp.meta["performance"]
     weighted = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
-    assert weighted and all(
-        0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted
-    )
+    assert weighted
+    assert all(0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted)
     assert performance["sbert_loss"] > 0
     # The losses are of one scale
     if name == "joint":
@@ -110,7 +109,8 @@ def test_configs_without_a_transformer_train(fit, make_nlp, request, tmp_path, n
     """As their comments say; all-MiniLM-L6-v2 stands for training/sts/model-best, and no setting
     but paths differs.
     """
-    overrides, text = {}, "A man is eating."
+    overrides = {}
+    text = "A man is eating."
     if name in FROM_TEACHERS:
         here = {"lang": "en", "model": {"normalize": True}}
         teacher = request.getfixturevalue("minilm") if is_whole else make_nlp("own", **here)
@@ -172,11 +172,16 @@ def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch):
         return losses, any(not numpy.array_equal(before[key], after[key]) for key in before)
 
     losses, learns = step(pairs[:8])
-    assert losses["ner"] == pytest.approx(0.0, abs=1e-6) and losses["sbert"] > 0 and learns
+    assert losses["ner"] == pytest.approx(0.0, abs=1e-6)
+    assert losses["sbert"] > 0
+    assert learns
     losses, learns = step(others[:8])
-    assert losses["ner"] > 0 and losses["sbert"] == 0.0 and learns
+    assert losses["ner"] > 0
+    assert losses["sbert"] == 0.0
+    assert learns
     losses, _ = step([*pairs[:8], *others[:8]])
-    assert losses["ner"] > 0 and losses["sbert"] > 0
+    assert losses["ner"] > 0
+    assert losses["sbert"] > 0
 
 
 def test_training_resumes_from_sourced_pipes(fit, tmp_path):

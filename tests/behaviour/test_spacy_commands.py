@@ -164,7 +164,8 @@ def test_training_and_evaluation(config):
         2,
     )
     ours = train(output="ours", run=said)
-    expected, found = parameters_of(nlp), parameters_of(ours)
+    expected = parameters_of(nlp)
+    found = parameters_of(ours)
     assert all(numpy.array_equal(found[key], expected[key]) for key in expected)
 
 
@@ -180,7 +181,8 @@ def test_assemble(config):
     nlp = train()
     source_all(config)
     typed("assemble", config, "assembled")
-    expected, found = parameters_of(nlp), parameters_of(spacy.load("assembled"))
+    expected = parameters_of(nlp)
+    found = parameters_of(spacy.load("assembled"))
     assert all(numpy.array_equal(found[key], expected[key]) for key in expected)
 
 
@@ -230,4 +232,5 @@ def test_init_tok2vec(config):
         {key: value for key, value in parameters_of(each).items() if key[0] == "transformer"}
         for each in (trained, nlp)
     )
-    assert expected and all(numpy.array_equal(found[key], expected[key]) for key in expected)
+    assert expected
+    assert all(numpy.array_equal(found[key], expected[key]) for key in expected)

@@ -28,7 +28,8 @@ def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
     ]
     done = CliRunner().invoke(app, list(map(str, words)))
     assert done.exit_code == 0, done.output
-    assert "sts_spearman" in done.stdout and "ex/s" in done.stdout
+    assert "sts_spearman" in done.stdout
+    assert "ex/s" in done.stdout
     meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
     assert {"sts_spearman", "sts_pearson", "sbert_loss"} <= meta["performance"].keys()
     assert spacy.load(tmp_path / "training" / "model-last")("A man is eating.").has_vector

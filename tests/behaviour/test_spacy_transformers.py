@@ -17,8 +17,10 @@ SHARED = {"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
     "getter", ["spacy-transformers.doc_spans.v1", "spacy-sbert.sentence_spans.v1"]
 )
 def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter, tmp_path):
-    nlp, own = stock_nlp(tiny_bert, getter), make_nlp()
-    doc, expected = nlp(TEXT), own(TEXT)
+    nlp = stock_nlp(tiny_bert, getter)
+    own = make_nlp()
+    doc = nlp(TEXT)
+    expected = own(TEXT)
     assert numpy.allclose(doc.vector, expected.vector, atol=1e-5)
     assert numpy.allclose(doc[6:9].vector, expected[6:9].vector, atol=1e-5)
     nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
@@ -30,9 +32,11 @@ def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter,
 
 @pytest.mark.spacy_transformers
 def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
-    nlp, own = stock_nlp(tiny_bert, "spacy-transformers.sent_spans.v1"), make_nlp(unit="sent")
+    nlp = stock_nlp(tiny_bert, "spacy-transformers.sent_spans.v1")
+    own = make_nlp(unit="sent")
     nlp.add_pipe("sentencizer", first=True)
-    doc, expected = nlp(TEXT), own(TEXT)
+    doc = nlp(TEXT)
+    expected = own(TEXT)
     for given, wanted in ((doc, expected), *zip(doc.sents, expected.sents, strict=True)):
         assert numpy.allclose(given.vector, wanted.vector, atol=1e-6)
     doc = nlp("The cat sat. \n\n he can go. \n")
@@ -80,7 +84,8 @@ def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
     # Each a single wordpiece
     tokens = numpy.array([token.vector for token in doc])
     assert numpy.allclose(doc.vector, tokens.mean(axis=0), atol=1e-5)
-    assert doc.has_vector and doc.similarity(other) > 0.9
+    assert doc.has_vector
+    assert doc.similarity(other) > 0.9
 
 
 @pytest.mark.spacy_transformers
@@ -92,9 +97,7 @@ def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
         lambda: nlp.initialize(lambda: [pair]),
         lambda: nlp.evaluate([pair]),
     ):
-        with pytest.raises(
-            ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"
-        ):
+        with pytest.raises(ValueError, match=r"spacy-sbert\.sentence_spans\.v1"):
             learn()
 
 

@@ -21,7 +21,8 @@ every_encoder = pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def assert_same(given, doc):
     """Doc, Spans, Tokens and similarity answer as they did before the way."""
     assert numpy.array_equal(given.vector, doc.vector)
-    assert given.has_vector and given.vector_norm == pytest.approx(doc.vector_norm)
+    assert given.has_vector
+    assert given.vector_norm == pytest.approx(doc.vector_norm)
     assert numpy.array_equal(given[1:4].vector, doc[1:4].vector)
     assert numpy.array_equal(given[2].vector, doc[2].vector)
     assert given.similarity(doc[6:]) == pytest.approx(doc.similarity(doc[6:]))
@@ -55,7 +56,8 @@ def test_restore_wins_over_static_vectors(make_nlp):
         (given[2], doc[2]),
     ):
         assert numpy.array_equal(piece._.sbert_vector, expected.vector)
-    assert given._.sbert_truncated is False and spacy.blank("xx")(TEXT)._.sbert_truncated is False
+    assert given._.sbert_truncated is False
+    assert spacy.blank("xx")(TEXT)._.sbert_truncated is False
     assert_same(restore(given), doc)
 
 
@@ -80,7 +82,8 @@ def test_as_doc(make_nlp, encoder):
 
 @every_encoder
 def test_pipeline_to_disk_and_bytes(make_nlp, encoder, tmp_path):
-    nlp, other = make_nlp(encoder), make_nlp(encoder)
+    nlp = make_nlp(encoder)
+    other = make_nlp(encoder)
     doc = nlp(TEXT)
     for loaded in (reloaded(nlp, tmp_path / "nlp"), other.from_bytes(nlp.to_bytes())):
         assert_same(loaded(TEXT), doc)

@@ -27,11 +27,13 @@ from spacy_sbert.models.engine import training as forward
 
 def reference_gradient(folder, pooling="mean", normalize=False):
     """Loss and gradient of every parameter by PyTorch alone."""
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder)
     vectors = []
     for texts in zip(*[pair[:2] for pair in PAIRS], strict=True):
         data = tokenizer(list(texts), padding=True, return_tensors="pt")
-        states, mask = model(**data).last_hidden_state, data["attention_mask"][:, :, None]
+        states = model(**data).last_hidden_state
+        mask = data["attention_mask"][:, :, None]
         if pooling == "mean":
             vector = (states * mask).sum(1) / mask.sum(1)
         elif pooling == "max":
@@ -63,7 +65,8 @@ def test_gradient_equals_autograd(make_nlp, examples, tiny_bert, encoder, poolin
     loss, expected = reference_gradient(tiny_bert, pooling, normalize)
     assert losses["sbert"] == pytest.approx(loss, rel=1e-5)
     given = gradients(nlp, HOLDER[encoder])
-    assert expected.keys() <= given.keys() and len(expected) > 30
+    assert expected.keys() <= given.keys()
+    assert len(expected) > 30
     scale = max(abs(gradient).max() for gradient in expected.values())
     for key, gradient in expected.items():
         assert numpy.allclose(given[key], gradient, atol=1e-5 * scale), key
@@ -161,7 +164,8 @@ def test_loss_equals_sentence_transformers(minilm):
 @pytest.mark.parametrize(("loss", "most"), [("CosineSimilarityLoss", 100), ("SoftmaxLoss", 300)])
 def test_examples_read_by_initialize(make_nlp, loss, most):
     """A teacher would encode them all; labels may stand in the last."""
-    nlp, reads = make_nlp(TRAINED, loss={"@layers": f"spacy-sbert.{loss}.v1"}), []
+    nlp = make_nlp(TRAINED, loss={"@layers": f"spacy-sbert.{loss}.v1"})
+    reads = []
 
     def corpus():
         reads.append(0)
@@ -179,7 +183,8 @@ def test_examples_read_by_initialize(make_nlp, loss, most):
 @pytest.mark.parametrize("encoder", sorted({"own", TRAINED}))
 def test_docs_without_members_do_not_change_the_loss(make_nlp, examples, monkeypatch, encoder):
     """Beside other components an encoder of its own has no work with their examples."""
-    nlp, seen = make_nlp(encoder), []
+    nlp = make_nlp(encoder)
+    seen = []
     batch = examples(nlp)
     nlp.initialize(lambda: batch)
     alone = nlp.update(batch, sgd=False)["sbert"]
@@ -189,5 +194,6 @@ def test_docs_without_members_do_not_change_the_loss(make_nlp, examples, monkeyp
     )
     others = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("The dog ran fast.", "")]
     mixed = nlp.update([others[0], *batch, others[1]], sgd=False)
-    assert mixed["sbert"] == pytest.approx(alone, rel=1e-5) and alone > 0
+    assert mixed["sbert"] == pytest.approx(alone, rel=1e-5)
+    assert alone > 0
     assert encoder != "own" or seen == [2 * len(batch)], "rows of pairs alone"

@@ -15,7 +15,7 @@ from helpers.invoking import said as run
 from spacy_sbert.bulk import file_encoding as module
 from spacy_sbert.bulk import load_pipe
 from spacy_sbert.bulk.loading import find_pipe
-from spacy_sbert.models.engine.backends import resolve_precision
+from spacy_sbert.models.engine.torch_backend import resolve_precision
 from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import ivfpq
 
@@ -33,23 +33,28 @@ def pipeline(tiny_bert, tmp_path_factory):
 
 
 def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
-    path, output = write_texts("a.csv", texts), tmp_path / "out.npy"
+    path = write_texts("a.csv", texts)
+    output = tmp_path / "out.npy"
     options = ["--pipeline", pipeline, "--pipe", "encoder"]
     said = encode(
         path, output, *options, "--column", 1, "--no-header", "--dtype", "float16", "--window", 3
     )
-    assert "Wrote 9 vectors of width 16" in said and "3 are zero: their texts are empty" in said
+    assert "Wrote 9 vectors of width 16" in said
+    assert "3 are zero: their texts are empty" in said
     assert "9/9" in said, "a bar"
     expected = sbert.encode(["text", *texts])
     assert numpy.allclose(numpy.load(output), expected, rtol=2**-10, atol=1e-5)
     said = encode(path, output, *options, "--quiet", code=1)
-    assert "is there already" in said and "Traceback" not in said
+    assert "is there already" in said
+    assert "Traceback" not in said
     said = encode(path, output, *options, "--quiet", "--overwrite")
-    assert "Wrote 8 vectors" in said and "9/9" not in said
+    assert "Wrote 8 vectors" in said
+    assert "9/9" not in said
 
 
 def test_refused(pipeline, texts, write_texts, tmp_path):
-    path, folder = write_texts("a.csv", texts), tmp_path / "in"
+    path = write_texts("a.csv", texts)
+    folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("One.\n")
     for source, target, options, message in (
@@ -73,17 +78,16 @@ def test_refused(pipeline, texts, write_texts, tmp_path):
 
 def test_forms_of_the_command(pipeline, sbert, tmp_path):
     """`encode PIPELINE INPUT OUTPUT`, as the other commands have it, and `encode INPUT OUTPUT`."""
-    texts, paths = (
-        ["the cat sat", "a dog ran", "he"],
-        (tmp_path / "texts.txt", tmp_path / "out.npy"),
-    )
+    texts = ["the cat sat", "a dog ran", "he"]
+    paths = (tmp_path / "texts.txt", tmp_path / "out.npy")
     paths[0].write_text("\n".join(texts) + "\n")
     for given, expected, message in (
         ([pipeline, *paths, "--pipeline", pipeline], 1, "--pipeline"),
         ([], 2, "no OUTPUT"),
         ([paths[0]], 2, "no OUTPUT"),
     ):
-        assert message in encode(*given, code=expected) and not paths[1].exists()
+        assert message in encode(*given, code=expected)
+        assert not paths[1].exists()
     for form in [
         (pipeline, *paths, "--pipe", "encoder"),
         (*paths, "-p", pipeline),
@@ -94,7 +98,8 @@ def test_forms_of_the_command(pipeline, sbert, tmp_path):
 
 
 def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch):
-    path, output = write_texts("a.txt", texts), tmp_path / "out.npy"
+    path = write_texts("a.txt", texts)
+    output = tmp_path / "out.npy"
     options = ["--pipeline", pipeline, "--pipe", "encoder", "--window", 3, "--quiet"]
     whole = module.encode_windows
 
@@ -105,9 +110,11 @@ def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(module, "encode_windows", stopped)
         said = encode(path, output, *options, code=130)
-    assert "Run the same command again to go on" in said and not output.exists()
+    assert "Run the same command again to go on" in said
+    assert not output.exists()
     said = encode(path, output, *options)
-    assert "Wrote 8 vectors" in said and "3 of them were there from an interrupted run" in said
+    assert "Wrote 8 vectors" in said
+    assert "3 of them were there from an interrupted run" in said
 
 
 def test_loaded_pipes(pipeline):
@@ -122,7 +129,8 @@ def test_loaded_pipes(pipeline):
         pipe = load_pipe(str(pipeline), name="encoder", precision=given)
         assert find_transformer("encoder", pipe.model).shim.precision == expected
     pipe = load_pipe(name="mini")
-    assert pipe.name == "mini" and pipe.encode(["A man is eating."]).shape == (1, 384)
+    assert pipe.name == "mini"
+    assert pipe.encode(["A man is eating."]).shape == (1, 384)
 
 
 def test_members_of_a_combination(pipeline, tiny_bert):
@@ -132,27 +140,30 @@ def test_members_of_a_combination(pipeline, tiny_bert):
         "sbert", name="second", config={"model": {"name": str(tiny_bert), "pooling": "max"}}
     )
     nlp.add_pipe("sbert_meta", config={"method": "conc"})
-    with pytest.raises(
-        ValueError, match=r"combined by 'sbert_meta' from those of: encoder, second\..*--pipe"
-    ):
+    with pytest.raises(ValueError, match=r"'sbert_meta' .* encoder, second\..*--pipe"):
         find_pipe(nlp)
     assert find_pipe(nlp, "encoder").name == "encoder"
 
 
 def test_a_folder_in_shards(pipeline, tmp_path):
-    folder, out = tmp_path / "in", tmp_path / "out"
+    folder = tmp_path / "in"
+    out = tmp_path / "out"
     folder.mkdir()
     for name in ("a", "b", "c"):
         (folder / f"{name}.txt").write_text("One.\nTwo.\n\n")
     options = ["--pipeline", pipeline, "--quiet", "--dtype", "float16"]
     said = encode(folder, out, *options, "--shard", "1/2")
-    assert f"Wrote 6 vectors of 2 of 2 files to {out}" in said and "2 vectors are zero" in said
+    assert f"Wrote 6 vectors of 2 of 2 files to {out}" in said
+    assert "2 vectors are zero" in said
     said = encode(folder, out, *options)
-    assert "Wrote 9 vectors of 3 of 3 files" in said and "2 of these files were there" in said
+    assert "Wrote 9 vectors of 3 of 3 files" in said
+    assert "2 of these files were there" in said
     assert numpy.load(out / "b.txt.npy").dtype == "float16"
     (folder / "b.txt").write_bytes(b"bad \xff\n")
     said = encode(folder, tmp_path / "other", *options, "--output-format", "parquet", code=1)
-    assert "No vectors of b.txt" in said and "b.txt, line 1" in said and "2 of 3 files" in said
+    assert "No vectors of b.txt" in said
+    assert "b.txt, line 1" in said
+    assert "2 of 3 files" in said
 
 
 WORDS = ["the", "cat", "sat", "on", "mat", "dog", "ran", "he", "man", "food"]
@@ -205,7 +216,8 @@ def test_encode_index_and_search(make_nlp, search, tmp_path, monkeypatch):
     )
     assert "Wrote an index of 600 vectors" in said
     found = search(tmp_path / "index")
-    assert found[0] == exact[0] and all(one["score"] > 0.9 for one in found)
+    assert found[0] == exact[0]
+    assert all(one["score"] > 0.9 for one in found)
     (tmp_path / "vectors").rename(tmp_path / "moved")
     assert "is no folder of vectors that is whole" in search(tmp_path / "index", code=1)
     assert search(tmp_path / "index", "--vectors", tmp_path / "moved") == found

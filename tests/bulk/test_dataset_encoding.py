@@ -26,7 +26,8 @@ from spacy_sbert.ray import encode_dataset as on_machines
 
 pyarrow = pytest.importorskip("pyarrow")
 WINDOW = 4
-N_FILES, N_ROWS = 6, sum(range(6))
+N_FILES = 6
+N_ROWS = sum(range(6))
 
 
 @pytest.fixture
@@ -70,15 +71,12 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         encode_file(pipe, path, single, window=WINDOW, overwrite=True)
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
-        manifest = RemoteFolder(str(tmp_path / "out")).read_json(f"{name}.npy.json", ShardManifest)
-        assert (
-            manifest.made.rows == len(numpy.load(single))
-            and manifest.bytes == single.stat().st_size
-        )
-    index = RemoteFolder(str(tmp_path / "out")).read_json("index.json", Index)
-    assert (
-        sum(part.made.rows for part in index.parts) == N_ROWS and index.parts[-1].made.width == 16
-    )
+        manifest = RemoteFolder(str(tmp_path / "out")).read(f"{name}.npy.json", ShardManifest)
+        assert manifest.made.rows == len(numpy.load(single))
+        assert manifest.bytes == single.stat().st_size
+    index = RemoteFolder(str(tmp_path / "out")).read("index.json", Index)
+    assert sum(part.made.rows for part in index.parts) == N_ROWS
+    assert index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
     assert {part.vectors for part in index.parts} == {
         str(p.relative_to(source)) + ".npy" for p in source.rglob("part*")
@@ -88,7 +86,8 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
 def test_second_run(encode, tmp_path):
     encode()
     out = tmp_path / "out"
-    before, expected = {path: path.stat().st_mtime_ns for path in out.rglob("part*")}, contents(out)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("part*")}
+    expected = contents(out)
     (out / "part1.txt.npy.json").unlink()
     (out / "deep" / "part3.txt.npy").write_bytes(b"half")
     manifest = (out / "part5.txt.npy.json").read_text()
@@ -110,9 +109,12 @@ def test_shards(encode, tmp_path):
     reports = [encode("shards", shard="1/2"), encode("shards", shard="2/2")]
     assert [report.parts for report in reports] == [3, 3]
     assert contents(tmp_path / "shards", but=()) == contents(tmp_path / "whole", but=())
-    for shard in ("0/2", "3/2", "2", "a/b", "1/0", ""):
-        with pytest.raises(ValueError, match=f"'{shard}'"):
-            encode(shard=shard)
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "a/b", "1/0", ""])
+def test_bad_shards(encode, shard):
+    with pytest.raises(ValueError, match=f"'{shard}'"):
+        encode(shard=shard)
 
 
 def test_bad_part(encode, source, tmp_path):
@@ -131,19 +133,29 @@ def test_bad_part(encode, source, tmp_path):
     assert (tmp_path / "out" / "index.json").exists()
 
 
-def test_other_options_and_encoders_are_refused(encode, tiny_bert, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("dtype", "float16", "dtype was float32, now float16"),
+        ("precision", "bfloat16", "precision was float32, now bfloat16"),
+        ("output", ".parquet", r"output was \.npy, now \.parquet"),
+        ("truncate_dim", 8, "now 8"),
+    ],
+)
+def test_other_options_are_refused(encode, tmp_path, option, value, message):
+    encode()
+    before = contents(tmp_path / "out", but=())
+    with pytest.raises(ValueError, match=message):
+        encode(**{option: value})
+    assert contents(tmp_path / "out", but=()) == before
+
+
+def test_another_encoder_is_refused(encode, tiny_bert, tmp_path):
     encode()
     before = contents(tmp_path / "out", but=())
     one_pipe(tiny_bert, pooling="max").to_disk(tmp_path / "other")
-    for option, value, said in (
-        ("dtype", "float16", "dtype was float32, now float16"),
-        ("precision", "bfloat16", "precision was float32, now bfloat16"),
-        ("output", ".parquet", "output was .npy, now .parquet"),
-        ("truncate_dim", 8, "now 8"),
-        ("pipeline", tmp_path / "other", r"encoder \(SHA-256\) was \w+, now"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            encode(**{option: value})
+    with pytest.raises(ValueError, match=r"encoder \(SHA-256\) was \w+, now"):
+        encode(pipeline=tmp_path / "other")
     assert contents(tmp_path / "out", but=()) == before
     report = encode(pipeline=tmp_path / "other", restart=True)
     assert (report.done, report.parts) == (0, N_FILES)
@@ -161,14 +173,16 @@ def test_index_of_changed_jobs(encode, source, tmp_path):
     (source / "part1.txt").write_text("Something else.\nAnd more.\n")
     assert list(encode(dtype="float16").failed) == ["part1.txt"]
     assert not index.exists()
-    assert encode(dtype="float16", restart=True).failed == {} and index.exists()
+    assert encode(dtype="float16", restart=True).failed == {}
+    assert index.exists()
 
 
 def test_row_groups(pipeline, tmp_path):
     from pyarrow.parquet import read_table, write_table
 
     (tmp_path / "in").mkdir()
-    file, texts = tmp_path / "in" / "big.parquet", [f"The dog ran {i}." for i in range(10)]
+    file = tmp_path / "in" / "big.parquet"
+    texts = [f"The dog ran {i}." for i in range(10)]
     table = pyarrow.table({"name": list(range(10)), "text": texts, "other": list(range(10))})
     write_table(table, file, row_group_size=4)
     options = {"pipeline": pipeline, "output": ".parquet", "id_column": "name", "with_text": True}
@@ -178,7 +192,8 @@ def test_row_groups(pipeline, tmp_path):
     names = [f"big.parquet.0000{i}.parquet" for i in range(3)]
     assert sorted(path.name for path in (tmp_path / "out").glob("big*.parquet")) == names
     found = pyarrow.concat_tables([read_table(tmp_path / "out" / name) for name in names])
-    assert found["id"].to_pylist() == list(range(10)) and found["text"].to_pylist() == texts
+    assert found["id"].to_pylist() == list(range(10))
+    assert found["text"].to_pylist() == texts
     expected = read_table(tmp_path / "whole" / "big.parquet.parquet")
     assert (
         numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max()
@@ -190,25 +205,35 @@ def test_row_groups(pipeline, tmp_path):
     assert "big.parquet, row group 1, line 1" in report.failed["big.parquet.00001"]
 
 
-def test_refused(source, pipeline, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("empty", "empty"), ("none", "none"), ("in", "README.md"), ("nothing://there", "there")],
+)
+def test_refused_sources(source, pipeline, tmp_path, name, message):
     (tmp_path / "empty").mkdir()
     (source / "README.md").write_text("read me")
-    for given, options, error, message in (
-        (tmp_path / "empty", {}, ValueError, "empty"),
-        (tmp_path / "none", {}, ValueError, "none"),
-        (source, {}, ValueError, "README.md"),
-        ("nothing://there", {}, ValueError, "nothing://there"),
-        # These before any work
-        (source, {"dtype": "float8"}, ValueError, "dtype"),
-        (source, {"window": 0}, ValueError, "window"),
-        (source, {"colour": "red"}, TypeError, "colour"),
-        (source, {"with_text": True}, ValueError, "text"),
-    ):
-        with pytest.raises(error, match=message):
-            encode_dataset(
-                given, tmp_path / "out", pipeline="none" if options else pipeline, **options
-            )
-    (source / "README.md").unlink()
+    given = name if "://" in name else tmp_path / name
+    with pytest.raises(ValueError, match=message):
+        encode_dataset(given, tmp_path / "out", pipeline=pipeline)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dtype": "float8"}, ValueError, "dtype"),
+        ({"window": 0}, ValueError, "window"),
+        ({"colour": "red"}, TypeError, "colour"),
+        ({"with_text": True}, ValueError, "text"),
+    ],
+)
+def test_options_are_refused_before_any_work(source, tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        encode_dataset(source, tmp_path / "out", pipeline="none", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_that_is_not_installed(source, pipeline, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
         on_machines(source, tmp_path / "out", pipeline=pipeline)
@@ -221,7 +246,8 @@ def test_warning_about_truncation(pipeline, tmp_path):
         (tmp_path / "in" / name).write_text("the cat " * 30 + "\ndog\n")
     with pytest.warns(UserWarning, match=r"\[sbert-bulk-cut\] 2 of 4 texts") as warned:
         report = encode_dataset(tmp_path / "in", tmp_path / "out", pipeline=pipeline)
-    assert len(warned) == 1 and report.cut == 2
+    assert len(warned) == 1
+    assert report.cut == 2
 
 
 def test_worker(source, pipeline, tmp_path):
@@ -243,15 +269,22 @@ def test_worker(source, pipeline, tmp_path):
         assert found.manifest.made.rows == int(shard.path[4])
     (source / shard.path).write_bytes(b"\xff")
     found = encode(shard.model_copy(update={"size": 1}))
-    assert found.failed and found.manifest is None
+    assert found.failed
+    assert found.manifest is None
     with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
         _Worker(config, Job(made_of={**made_of, "device": "NVIDIA H100"}).model_dump_json())
 
 
 @pytest.mark.parametrize(
-    "place", ["texts/vectors", "texts", "texts/sub/../vectors", "link/vectors", "texts/away"]
+    ("source", "place"),
+    [
+        (source, place)
+        for source in ("texts", "link")
+        for place in ("texts/vectors", "texts", "texts/sub/../vectors", "link/vectors")
+    ]
+    + [("texts", "texts/away")],
 )
-def test_a_target_in_the_source_is_refused(tmp_path, place):
+def test_a_target_in_the_source_is_refused(tmp_path, source, place):
     """Before anything is loaded, through a link, too; its vectors would be read as texts by the
     next call.
     """
@@ -260,9 +293,6 @@ def test_a_target_in_the_source_is_refused(tmp_path, place):
     (tmp_path / "texts" / "a.txt").write_text("A man.\n")
     (tmp_path / "link").symlink_to(tmp_path / "texts")
     (tmp_path / "texts" / "away").symlink_to(tmp_path / "elsewhere")
-    for source in ("texts", "link"):
-        if place == "texts/away" and source == "link":
-            continue
-        with pytest.raises(ValueError, match=r"The target .* is in the source"):
-            encode_dataset(tmp_path / source, tmp_path / place, pipeline="no pipeline")
+    with pytest.raises(ValueError, match=r"The target .* is in the source"):
+        encode_dataset(tmp_path / source, tmp_path / place, pipeline="no pipeline")
     assert sorted(path.name for path in (tmp_path / "texts").iterdir()) == ["a.txt", "away", "sub"]

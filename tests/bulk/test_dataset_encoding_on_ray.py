@@ -21,7 +21,9 @@ from spacy_sbert.ray import Cluster, SbertBatches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 ray = pytest.importorskip("ray")
-PARTS, ROWS, WINDOW = 12, 400, 16
+PARTS = 12
+ROWS = 400
+WINDOW = 16
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +138,9 @@ def open_files(process):
 
 def test_killed_driver(source, pipeline, expected, tmp_path):
     """At five moments; what is done is not touched again."""
-    out, rng, done = tmp_path / "out", random.Random(0), {}
+    out = tmp_path / "out"
+    rng = random.Random(0)
+    done = {}
     arguments = (source, out, pipeline, tmp_path, "", 1, 2)
     for _ in range(5):
         process = driver(*arguments, start_new_session=True, stderr=subprocess.DEVNULL)
@@ -201,18 +205,17 @@ def test_s3(source, pipeline, expected, tmp_path, monkeypatch):
         copy_files("texts/out", str(tmp_path / "out"), source_filesystem=files)
         made = contents(tmp_path / "out")
         arrays = [name for name in expected if name.endswith(".npy")]
-        assert made.keys() == expected.keys() and all(
-            made[name] == expected[name] for name in arrays
-        )
+        assert made.keys() == expected.keys()
+        assert all(made[name] == expected[name] for name in arrays)
         each = [json.loads(found["index.json"])["parts"] for found in (made, expected)]
         theirs, ours = (
             [(part["vectors"], part["digest"], part["made"]) for part in parts] for parts in each
         )
         assert theirs == ours
-        there, here = PartVectors(places[1]), PartVectors(tmp_path / "out")
-        assert there.digest == here.digest and numpy.array_equal(
-            there[numpy.arange(20)], here[numpy.arange(20)]
-        )
+        there = PartVectors(places[1])
+        here = PartVectors(tmp_path / "out")
+        assert there.digest == here.digest
+        assert numpy.array_equal(there[numpy.arange(20)], here[numpy.arange(20)])
         assert all(
             numpy.array_equal(*blocks) for blocks in zip(there.blocks(), here.blocks(), strict=True)
         )

@@ -32,10 +32,13 @@ def test_equals_encode(sbert, texts, write_texts, tmp_path, name):
     report = encode_file(sbert, write_texts(name, texts), tmp_path / "out.npy", window=3)
     found = numpy.load(tmp_path / "out.npy", allow_pickle=False)
     expected = sbert.encode(texts, window=3)
-    assert found.dtype == numpy.float32 and found.shape == (8, 16)
-    assert numpy.allclose(found, expected, atol=1e-6) and expected[0].any()
+    assert found.dtype == numpy.float32
+    assert found.shape == (8, 16)
+    assert numpy.allclose(found, expected, atol=1e-6)
+    assert expected[0].any()
     assert (report.rows, report.zero, report.cut) == (8, 3, 0)
-    assert not found[[1, 5, 7]].any() and not (tmp_path / "out.npy.partial").exists()
+    assert not found[[1, 5, 7]].any()
+    assert not (tmp_path / "out.npy.partial").exists()
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -84,19 +87,21 @@ def test_bad_rows(sbert, tmp_path, name, content, message):
     assert csv.field_size_limit() == 131072
 
 
-def test_bad_ids(sbert, tmp_path):
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param("1.5", r"1\.5", id="fraction"),
+        pytest.param("null", "None", id="null"),
+        pytest.param("true", "True", id="bool"),
+        pytest.param(str(2**63), str(2**63), id="too large"),
+        pytest.param('"b"', "'id'", id="a str among numbers"),
+    ],
+)
+def test_bad_ids(sbert, tmp_path, given, message):
     path = tmp_path / "a.jsonl"
-    number = str(2**63)
-    for given, message in (
-        ("1.5", "1.5"),
-        ("null", "None"),
-        ("true", "True"),
-        (number, number),
-        ('"b"', "'id'"),
-    ):
-        path.write_text(f'{{"text": "one", "id": 1}}\n{{"text": "two", "id": {given}}}\n')
-        with pytest.raises(ValueError, match=message):
-            encode_file(sbert, path, tmp_path / "out.parquet", id_column="id")
+    path.write_text(f'{{"text": "one", "id": 1}}\n{{"text": "two", "id": {given}}}\n')
+    with pytest.raises(ValueError, match=message):
+        encode_file(sbert, path, tmp_path / "out.parquet", id_column="id")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -104,18 +109,14 @@ def test_parquet_equals_npy(sbert, texts, write_texts, tmp_path, dtype):
     path = write_texts("a.jsonl", texts)
     for output in (tmp_path / "out.npy", tmp_path / "out.parquet"):
         encode_file(sbert, path, output, window=3, dtype=dtype)
-    vectors, table = (
-        numpy.load(tmp_path / "out.npy", mmap_mode="r"),
-        parquet.read_table(tmp_path / "out.parquet"),
-    )
-    assert vectors.dtype == dtype and numpy.allclose(
-        vectors, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5
-    )
+    vectors = numpy.load(tmp_path / "out.npy", mmap_mode="r")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert vectors.dtype == dtype
+    assert numpy.allclose(vectors, sbert.encode(texts, window=3), rtol=2**-10, atol=1e-5)
     numpy.save(tmp_path / "numpy.npy", vectors)
     assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()
-    assert table.column_names == ["row", "vector"] and str(
-        table.schema.field("vector").type
-    ).startswith("fixed_size")
+    assert table.column_names == ["row", "vector"]
+    assert str(table.schema.field("vector").type).startswith("fixed_size")
     assert table["row"].to_pylist() == list(range(8))
     assert numpy.array_equal(numpy.array(table["vector"].to_pylist(), dtype=dtype), vectors)
     assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 3
@@ -127,10 +128,8 @@ def test_parquet_with_ids_and_texts(sbert, texts, write_texts, tmp_path, name, k
     encode_file(sbert, write_texts(name, texts), output, window=3, id_column="id", with_text=True)
     table = parquet.read_table(output)
     assert table.column_names == ["id", "text", "vector"]
-    assert (
-        table["id"].to_pylist() == [kind(10 * i) for i in range(8)]
-        and table["text"].to_pylist() == texts
-    )
+    assert table["id"].to_pylist() == [kind(10 * i) for i in range(8)]
+    assert table["text"].to_pylist() == texts
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet"])
@@ -145,13 +144,17 @@ def test_no_rows(sbert, tmp_path, write_texts, name):
 
 
 def test_existing_output(sbert, texts, write_texts, tmp_path):
-    path, output = write_texts("a.txt", texts), tmp_path / "out.npy"
+    path = write_texts("a.txt", texts)
+    output = tmp_path / "out.npy"
     output.write_bytes(b"precious")
     with pytest.raises(FileExistsError, match=r"out\.npy is there already.*--overwrite"):
         encode_file(sbert, path, output)
     assert output.read_bytes() == b"precious"
     encode_file(sbert, path, output, overwrite=True)
     assert numpy.load(output).shape == (8, 16)
+
+
+def test_the_input_is_no_output(sbert, write_texts):
     path = write_texts("a.parquet", ["one"])
     before = path.read_bytes()
     with pytest.raises(ValueError, match="is the input, and was given as the output"):
@@ -159,41 +162,48 @@ def test_existing_output(sbert, texts, write_texts, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_options_are_checked(sbert, texts, write_texts, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("output", "options", "message"),
+    [
+        pytest.param("out.json", {}, r"\.npy, \.parquet", id="format"),
+        pytest.param("out.npy", {"with_text": True}, "array", id="texts in an array"),
+        pytest.param("out.npy", {"id_column": "id"}, "array", id="ids in an array"),
+        pytest.param("out.npy", {"dtype": "int8"}, "int8", id="dtype"),
+        pytest.param("out.npy", {"gpu_ids": [99]}, "GPU 99", id="GPU"),
+    ],
+)
+def test_options_are_checked(sbert, texts, write_texts, tmp_path, output, options, message):
+    with pytest.raises(ValueError, match=message):
+        encode_file(sbert, write_texts("a.txt", texts), tmp_path / output, **options)
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_pyarrow_that_is_not_installed(sbert, texts, write_texts, tmp_path, monkeypatch):
     path = write_texts("a.txt", texts)
-    for output, options, message in (
-        ("out.json", {}, r"\.npy, \.parquet"),
-        ("out.npy", {"with_text": True}, "array"),
-        ("out.npy", {"id_column": "id"}, "array"),
-        ("out.npy", {"dtype": "int8"}, "int8"),
-        ("out.npy", {"gpu_ids": [99]}, "GPU 99"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            encode_file(sbert, path, tmp_path / output, **options)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        ImportError, match=r"Writing .*out\.parquet needs pyarrow. .*spacy-sbert\[parquet\]"
-    ):
+    with pytest.raises(ImportError, match=r"needs pyarrow. .*spacy-sbert\[parquet\]"):
         encode_file(sbert, path, tmp_path / "out.parquet")
     assert not list(tmp_path.glob("out*"))
 
 
-def test_vectors_that_are_not_finite(sbert, texts, write_texts, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("value", "dtype"), [(numpy.nan, "float32"), (1e6, "float16")])
+def test_vectors_that_are_not_finite(
+    sbert, texts, write_texts, tmp_path, monkeypatch, value, dtype
+):
     """Nor is one that is too large for the dtype made infinite."""
-    for value, dtype in ((numpy.nan, "float32"), (1e6, "float16")):
 
-        def broken(*args, value=value, **kwargs):
-            yield numpy.zeros((3, 16), dtype="float32"), 0
-            yield numpy.full((3, 16), value, dtype="float32"), 0
+    def broken(*args, **kwargs):
+        yield numpy.zeros((3, 16), dtype="float32"), 0
+        yield numpy.full((3, 16), value, dtype="float32"), 0
 
-        monkeypatch.setattr(file_encoding, "encode_windows", broken)
-        with pytest.raises(ValueError, match=f"vector of row 3 .from 0. is not finite in {dtype}"):
-            encode_file(
-                sbert,
-                write_texts("a.txt", texts),
-                tmp_path / "out.npy",
-                window=3,
-                dtype=dtype,
-                restart=True,
-            )
-        assert not (tmp_path / "out.npy").exists()
+    monkeypatch.setattr(file_encoding, "encode_windows", broken)
+    with pytest.raises(ValueError, match=f"row 3 .* not finite in {dtype}"):
+        encode_file(
+            sbert,
+            write_texts("a.txt", texts),
+            tmp_path / "out.npy",
+            window=3,
+            dtype=dtype,
+            restart=True,
+        )
+    assert not (tmp_path / "out.npy").exists()

@@ -16,10 +16,11 @@ from helpers.pipelines import reloaded
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.bulk import file_encoding as module
-from spacy_sbert.bulk.file_encoding import _PartialRun
+from spacy_sbert.bulk.partial_run import PartialRun
 from spacy_sbert.pipeline.listeners import find_transformer
 
-N_TEXTS, WINDOW = 40, 4
+N_TEXTS = 40
+WINDOW = 4
 
 
 def sentences(n):
@@ -51,7 +52,7 @@ def interrupt(sbert, given, monkeypatch):
     """Begin a run, and interrupt it after some windows."""
 
     def begin(output, n_windows, error=KeyboardInterrupt, **options):
-        whole = _PartialRun.write
+        whole = PartialRun.write
 
         def write(self, number, window):
             if number == n_windows:
@@ -59,7 +60,7 @@ def interrupt(sbert, given, monkeypatch):
             return whole(self, number, window)
 
         with monkeypatch.context() as patch, pytest.raises(error):
-            patch.setattr(_PartialRun, "write", write)
+            patch.setattr(PartialRun, "write", write)
             encode_file(sbert, given, output, window=WINDOW, **options)
         assert not output.exists()
 
@@ -69,7 +70,8 @@ def interrupt(sbert, given, monkeypatch):
 @pytest.fixture
 def encoded(monkeypatch):
     """The texts that the encoder is given."""
-    seen, whole = [], module.encode_windows
+    seen = []
+    whole = module.encode_windows
 
     def watched(encoder, texts, **kwargs):
         texts = list(texts)
@@ -88,7 +90,8 @@ def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
     path = write_texts("a.tsv.gz", sentences(600))
     encode_file(sbert, path, tmp_path / "unbroken.npy", window=8)
 
-    output, kept = tmp_path / "out.npy", tmp_path / "out.npy.partial"
+    output = tmp_path / "out.npy"
+    kept = tmp_path / "out.npy.partial"
     options = ["--pipeline", tmp_path / "nlp", "--window", "8", "--n-process", "2", "--quiet"]
     process = start(partial(command, "sbert", "encode", path, output, *options))
     while process.exitcode is None and len(list(kept.glob("window-*"))) <= 5:
@@ -98,7 +101,8 @@ def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
         encode_file(sbert, path, output, window=8)
     process.kill()
     process.join()
-    assert process.exitcode == -signal.SIGKILL and not output.exists()
+    assert process.exitcode == -signal.SIGKILL
+    assert not output.exists()
 
     report = encode_file(sbert, path, output, window=8)
     assert 40 <= report.resumed < 600 == report.rows
@@ -129,15 +133,19 @@ def test_resume(sbert, given, unbroken, interrupt, encoded, tmp_path, n_windows)
     encoded.clear()
     report = encode_file(sbert, given, output, window=WINDOW)
     assert output.read_bytes() == unbroken
-    assert report.resumed == n_windows * WINDOW and encoded == sentences(N_TEXTS)[report.resumed :]
-    assert report.zero == 1 and not numpy.load(output)[-1].any()
+    assert report.resumed == n_windows * WINDOW
+    assert encoded == sentences(N_TEXTS)[report.resumed :]
+    assert report.zero == 1
+    assert not numpy.load(output)[-1].any()
 
 
 def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch, threads):
     """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of
     threads.
     """
-    shim, budgets, whole = find_transformer("sbert", sbert.model).shim, [], module.encode_windows
+    shim = find_transformer("sbert", sbert.model).shim
+    budgets = []
+    whole = module.encode_windows
 
     def watched(*args, **kwargs):
         budgets.append(shim.max_batch_items)
@@ -147,7 +155,8 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch, thread
     threads(3 - min(torch.get_num_threads(), 2))
     encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
-    assert budgets == [2048] and shim.max_batch_items == 0
+    assert budgets == [2048]
+    assert shim.max_batch_items == 0
 
 
 def change_bit(window):
@@ -168,12 +177,15 @@ def test_damaged_windows_are_encoded_again(
     damage(tmp_path / "out.npy.partial" / "window-00000003.npz")
     encoded.clear()
     report = encode_file(sbert, given, output, window=WINDOW)
-    assert output.read_bytes() == unbroken and report.resumed == 3 * WINDOW
-    assert encoded == sentences(N_TEXTS)[3 * WINDOW :] and report.zero == 1
+    assert output.read_bytes() == unbroken
+    assert report.resumed == 3 * WINDOW
+    assert encoded == sentences(N_TEXTS)[3 * WINDOW :]
+    assert report.zero == 1
 
 
 def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
-    output, kept = tmp_path / "out.npy", tmp_path / "out.npy.partial"
+    output = tmp_path / "out.npy"
+    kept = tmp_path / "out.npy.partial"
     interrupt(output, 2)
     (kept / "notes.txt").write_text("mine")
     for content in ("", '{"format": "another"}', "[]"):
@@ -181,9 +193,8 @@ def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
         with pytest.raises(ValueError, match=r"run\.json"):
             encode_file(sbert, given, output, window=WINDOW)
     encode_file(sbert, given, output, window=WINDOW, restart=True)
-    assert output.read_bytes() == unbroken and [path.name for path in kept.iterdir()] == [
-        "notes.txt"
-    ]
+    assert output.read_bytes() == unbroken
+    assert [path.name for path in kept.iterdir()] == ["notes.txt"]
 
 
 def change_weights(sbert):
@@ -205,26 +216,37 @@ DIFFERENT = [
 ]
 
 
-def test_a_different_run_is_refused(make_nlp, sbert, given, interrupt, tmp_path):
-    output, kept = tmp_path / "out.npy", tmp_path / "out.npy.partial"
-    interrupt(output, 2)
+@pytest.fixture
+def kept(given, interrupt, tmp_path):
+    """The folder of an interrupted run."""
+    interrupt(tmp_path / "out.npy", 2)
+    return tmp_path / "out.npy.partial"
+
+
+@pytest.mark.parametrize(("change", "options", "message"), DIFFERENT)
+def test_a_different_run_is_refused(
+    make_nlp, sbert, given, kept, tmp_path, change, options, message
+):
     before = {path: path.read_bytes() for path in kept.iterdir()}
-    for change, options, message in DIFFERENT:
-        used = sbert
-        if change is not None:
-            used = make_nlp().get_pipe("sbert")
-            used.encode(["dog"])
-            change(used)
-        with pytest.raises(
-            ValueError, match=f"an interrupted run that was begun otherwise: {message}.*--restart"
-        ):
-            encode_file(used, given, output, **{"window": WINDOW, **options})
-        assert {path: path.read_bytes() for path in kept.iterdir()} == before
+    if change is not None:
+        sbert = make_nlp().get_pipe("sbert")
+        sbert.encode(["dog"])
+        change(sbert)
+    with pytest.raises(ValueError, match=f"{message}.*--restart"):
+        encode_file(sbert, given, tmp_path / "out.npy", **{"window": WINDOW, **options})
+    assert {path: path.read_bytes() for path in kept.iterdir()} == before
+
+
+def test_another_input_is_refused(sbert, given, kept, tmp_path):
     given.write_text(given.read_text().replace("dog", "cat", 1))
     with pytest.raises(ValueError, match=r"input \(SHA-256\) was \w+, now"):
-        encode_file(sbert, given, output, window=WINDOW)
-    report = encode_file(sbert, given, output, restart=True, window=5)
-    assert report.resumed == 0 and len(numpy.load(output)) == N_TEXTS
+        encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
+
+
+def test_a_different_run_begins_again_if_told_to(sbert, given, kept, tmp_path):
+    output = tmp_path / "out.npy"
+    assert encode_file(sbert, given, output, restart=True, window=5).resumed == 0
+    assert len(numpy.load(output)) == N_TEXTS
 
 
 def test_old_output_is_kept_until_the_end(sbert, given, unbroken, interrupt, tmp_path):
@@ -266,13 +288,12 @@ def test_full_disk(sbert, given, interrupt, tmp_path, suffix):
     try:
         # A window has less, the output more
         resource.setrlimit(resource.RLIMIT_FSIZE, (2300, hard))
-        with pytest.raises(
-            OSError, match=r"Cannot write .*File too large\. What was there before stays"
-        ) as raised:
+        with pytest.raises(OSError, match=r"Cannot write .*File too large") as raised:
             encode_file(sbert, given, output, window=WINDOW, **options)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert raised.value.errno == errno.EFBIG and not output.exists()
+    assert raised.value.errno == errno.EFBIG
+    assert not output.exists()
     assert not (tmp_path / f"out{suffix}.partial" / "new").exists()
     assert encode_file(sbert, given, output, window=WINDOW, **options).resumed == N_TEXTS
     assert output.read_bytes() == (tmp_path / f"unbroken{suffix}").read_bytes()
@@ -288,4 +309,5 @@ def test_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
             OSError, match=r"Cannot write .*run\.json: No space left on device"
         ) as raised:
             encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
-    assert raised.value.errno == errno.ENOSPC and not list(tmp_path.glob("out*"))
+    assert raised.value.errno == errno.ENOSPC
+    assert not list(tmp_path.glob("out*"))

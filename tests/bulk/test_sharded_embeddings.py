@@ -34,11 +34,10 @@ def folder(made, tmp_path):
 
 
 def test_as_one_array(folder, sbert):
-    vectors, expected = (
-        PartVectors(folder),
-        sbert.encode([text for texts in TEXTS for text in texts]),
-    )
-    assert vectors.shape == expected.shape == (11, 16) and len(vectors) == 11
+    vectors = PartVectors(folder)
+    expected = sbert.encode([text for texts in TEXTS for text in texts])
+    assert vectors.shape == expected.shape == (11, 16)
+    assert len(vectors) == 11
     assert (
         repr(vectors)
         == f"PartVectors({folder}: 11 vectors of 16 numbers by {vectors.encoder[0]}, 4 parts)"
@@ -50,10 +49,8 @@ def test_as_one_array(folder, sbert):
             numpy.concatenate([expected[:0], *vectors.blocks(start)]), expected[start:], atol=1e-6
         )
     rows = numpy.array([10, 0, 3, 9, 3, 5])
-    assert (
-        numpy.allclose(vectors[rows], expected[rows], atol=1e-6)
-        and vectors[rows].dtype == "float32"
-    )
+    assert numpy.allclose(vectors[rows], expected[rows], atol=1e-6)
+    assert vectors[rows].dtype == "float32"
 
 
 def test_where(folder):
@@ -73,13 +70,13 @@ def test_changed_files(folder, tmp_path):
     data = bytearray(path.read_bytes())
     data[-200] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
+    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file"):
         list(PartVectors(folder).blocks())
     path.write_bytes((folder / parts[0].vectors).read_bytes())
-    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file .*its SHA-256 is"):
+    with pytest.raises(ValueError, match=f"{path.name} .* SHA-256"):
         PartVectors(folder)[numpy.array([4])]
     path.unlink()
-    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
+    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file"):
         PartVectors(folder)[numpy.array([4])]
     (folder / "index.json").unlink()
     for other in (folder, tmp_path):
@@ -92,7 +89,8 @@ def test_credentials_are_not_shown(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RemoteFolder, "open", lambda place: files)
         vectors = PartVectors("s3://user:key@bucket/folder?region=north")
-    assert vectors.name == "s3://bucket/folder?region=north" and "key" not in repr(vectors.place)
+    assert vectors.name == "s3://bucket/folder?region=north"
+    assert "key" not in repr(vectors.place)
     assert vectors.place.address == "s3://user:key@bucket/folder?region=north"
     with pytest.raises(ValueError, match=r"Cannot read the folder other://host/folder") as caught:
         RemoteFolder("other://user:key@host/folder").open()

@@ -87,7 +87,8 @@ def stored(pipeline, sbert, tmp_path_factory):
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("form", FORMS)
 def test_as_numpy_or_refused(stored, kind, form):
-    vectors, index = stored[kind], FORMS[form]
+    vectors = stored[kind]
+    index = FORMS[form]
     array = numpy.asarray(vectors)
     try:
         expected = array[index]
@@ -95,9 +96,8 @@ def test_as_numpy_or_refused(stored, kind, form):
         with pytest.raises(IndexError, match=r"Cannot take .*, vectors of shape \(12, 16\)"):
             vectors[index]
     else:
-        assert (
-            numpy.array_equal(vectors[index], expected) and vectors[index].shape == expected.shape
-        )
+        assert numpy.array_equal(vectors[index], expected)
+        assert vectors[index].shape == expected.shape
         assert vectors[index].dtype == "float32"
 
 
@@ -120,7 +120,8 @@ def test_as_an_array(stored, sbert, kind):
 def test_where_takes_the_same_rows(stored):
     where = stored["parts.npy"].where
     assert where([-1]) == where(numpy.array([11])) == [("b.txt.npy", 6, None, None)]
-    assert where(MASK) == where(numpy.flatnonzero(MASK)) and len(where(slice(3))) == 3
+    assert where(MASK) == where(numpy.flatnonzero(MASK))
+    assert len(where(slice(3))) == 3
     with pytest.raises(IndexError, match="Cannot take"):
         where([N])
 
@@ -156,7 +157,8 @@ def test_a_file_replaced_by_one_that_is_as_old_is_refused(stored, kind, times, t
         if kind.startswith("file")
         else Path(vectors.place.address, vectors.parts[0].vectors)
     )
-    other, stat = tmp_path / path.name, path.stat()
+    other = tmp_path / path.name
+    stat = path.stat()
     other.write_bytes(path.read_bytes()[:-8] + b"\0" * 8)
     os.utime(
         other, ns=(1, 1) if times == "of the other file" else (stat.st_atime_ns, stat.st_mtime_ns)
@@ -180,7 +182,8 @@ def test_a_copied_folder_is_compared_once(stored, tmp_path, monkeypatch):
     shutil.copytree(stored["parts.npy"].place.address, tmp_path / "copy")
     for path in (tmp_path / "copy").glob("*.npy"):
         path.touch()
-    vectors, compared = PartVectors(tmp_path / "copy"), []
+    vectors = PartVectors(tmp_path / "copy")
+    compared = []
     digest = hashlib.file_digest
     monkeypatch.setattr(
         hashlib, "file_digest", lambda *given: compared.append(given) or digest(*given)

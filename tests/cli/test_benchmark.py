@@ -60,16 +60,16 @@ def test_benchmark_and_compare(folder):
     for place in ("first", "second"):
         done = invoke("benchmark", "nlp", "data", *settings, "-o", f"{place}/tiny.json")
         results = json.loads((folder / place / "tiny.json").read_text())
-        assert (
-            list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"]
-            and results["failed"] == {}
-        )
-        assert "STS12" in results["skipped"] and "STS12-en-test" in done.stdout
+        assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"]
+        assert results["failed"] == {}
+        assert "STS12" in results["skipped"]
+        assert "STS12-en-test" in done.stdout
         spearman = results["tasks"]["STSb-dev"]["variants"][0]["scores"]["cosine"]["spearman"][
             "pooled"
         ]
         report = (folder / place / "tiny.md").read_text(encoding="utf8")
-        assert f"{100 * spearman:.2f}" in report and report.strip() in done.stdout
+        assert f"{100 * spearman:.2f}" in report
+        assert report.strip() in done.stdout
         assert "<svg" in (folder / place / "tiny.html").read_text(encoding="utf8")
         if place == "first":
             (folder / "first" / "tiny.cache").rename(folder / "second" / "tiny.cache")
@@ -80,7 +80,8 @@ def test_benchmark_and_compare(folder):
     assert (folder / "both.md").read_text(encoding="utf8").strip() in done.stdout
     shutil.copy("words.json", "again.json")
     done = invoke("compare", "words.json", "again.json", "--quiet")
-    assert "one and the same model" in done.stdout and done.stderr == ""
+    assert "one and the same model" in done.stdout
+    assert done.stderr == ""
     # Without a name of its own
     shutil.copytree("nlp", "sts/model-best")
     invoke("benchmark", "sts/model-best", "data", "--suite", "sts", *FEW[2:], "-o", "sts.json")
@@ -93,10 +94,8 @@ def test_task_that_fails(folder):
     triplets.write_text(triplets.read_text(encoding="utf8") + "title,a,b,\n", encoding="utf8")
     invoke("benchmark", "nlp", "data", *FEW, "-o", "results.json", code=1)
     results = json.loads((folder / "results.json").read_text())
-    assert (
-        list(results["tasks"]) == ["STSb-dev"]
-        and "test.csv, line 82" in results["failed"]["wikisec"]
-    )
+    assert list(results["tasks"]) == ["STSb-dev"]
+    assert "test.csv, line 82" in results["failed"]["wikisec"]
     assert "Cannot compare 1 results" in said("compare", "results.json", code=1)
 
 
@@ -107,7 +106,8 @@ def test_plain_table_in_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     _show(document.markdown(), document.terminal)
     shown = capsys.readouterr().out
-    assert "mine   70.00 [1]" in shown and "|" not in shown
+    assert "mine   70.00 [1]" in shown
+    assert "|" not in shown
 
 
 @pytest.mark.parametrize(
@@ -196,11 +196,9 @@ def test_evaluate_a_table(folder, tiny_bert):
     found, told, sts = (
         json.loads((folder / f"{name}.json").read_text()) for name in ("found", "told", "sts")
     )
-    assert (
-        found == told == sts
-        and found["pairs"] == 40
-        and f"{100 * found['sts_spearman']:.2f}" in done
-    )
+    assert found == told == sts
+    assert found["pairs"] == 40
+    assert f"{100 * found['sts_spearman']:.2f}" in done
 
 
 def test_convert_a_table_of_found_columns(folder):
@@ -225,7 +223,9 @@ def test_errors_of_a_table(folder):
     text = path.read_text(encoding="utf8")
     path.write_text(text.replace("\n7,", "\n7,A b c,D e f,oops\n99,"), encoding="utf8")
     done = said("evaluate", "nlp", path, code=1)
-    assert "own.csv, line 9" in done and "'oops'" in done and "genre" not in done
+    assert "own.csv, line 9" in done
+    assert "'oops'" in done
+    assert "genre" not in done
     for content in ("a,b\n1,2\n", ""):
         path.write_text(content, encoding="utf8")
         assert "genre" not in said("evaluate", "nlp", path, code=1)
@@ -240,3 +240,13 @@ def test_table_without_gold(folder, monkeypatch):
         assert "(first, second)" in said("evaluate", "nlp", table, code=1)
     table.write_text("a,b,c\n" + "".join(f"a cat {i},a dog {i},a man eats {i}\n" for i in range(9)))
     assert "Accuracy of triplets" in said("evaluate", "nlp", table, "--members", "a,b,c")
+
+
+def test_scores_of_evaluate_are_in_one_column(folder):
+    """Also behind labels that are longer than wasabi's columns."""
+    rows = [("a", "b", "score"), ("the cat", "a dog", 1), ("he", "a cat", 0), ("food", "food", 1)]
+    (folder / "pairs.csv").write_text("".join(f"{a},{b},{score}\n" for a, b, score in rows))
+    lines = invoke("evaluate", "nlp", "pairs.csv").stdout.splitlines()
+    first = next(line for line in lines if line.startswith("Examples"))
+    longest = next(line for line in lines if line.startswith("Threshold of that accuracy"))
+    assert longest.rindex("x 100") < first.index("3") == len(longest) - len(longest.split()[-1])

@@ -87,14 +87,16 @@ def test_options_that_all_commands_share():
     assert set(COMMANDS) - with_option("--overwrite") == folders
     # Which makes a pipe
     loading = with_option("--pipe") - {"import"}
-    assert loading <= with_option("--code") and loading - {
+    assert loading <= with_option("--code")
+    assert loading - {
         "card",
         "export",
         "hub-card",
     } <= with_option("--gpu-id")
     # Which keep rows
     assert with_option("--id-column") == {"cluster", "encode", "mine", "search"}
-    assert with_option("--name") == {"card", "hub-card"} and with_option("--pipeline") == {"encode"}
+    assert with_option("--name") == {"card", "hub-card"}
+    assert with_option("--pipeline") == {"encode"}
 
 
 def test_pipeline_is_the_first_argument():
@@ -211,7 +213,9 @@ def test_code_pipe_and_name(inside, command):
         assert found == ["first", "second", "sbert_meta"]
     elif command == "card":
         (row,), uses = found
-        assert "mean" in row and "max" not in row and uses == ["print(doc._.first_vector"]
+        assert "mean" in row
+        assert "max" not in row
+        assert uses == ["print(doc._.first_vector"]
     else:
         assert found == run(command, "org/tiny-encoder", "named")
 

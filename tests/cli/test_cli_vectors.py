@@ -35,7 +35,8 @@ def folder(nlp_folder):
 @pytest.fixture
 def encoded(monkeypatch):
     """The texts that the pipe is given."""
-    texts, encode = [], SentenceBert.encode
+    texts = []
+    encode = SentenceBert.encode
 
     def counted(self, given, **options):
         texts.extend(given)
@@ -83,19 +84,22 @@ def test_same_results_as_of_the_texts(folder, encoded, command, name):
     encoded.clear()
     said(*COMMANDS[command]("found.tsv"), "--vectors", name)
     expected, found = ((folder / f"{which}.tsv").read_text() for which in ("expected", "found"))
-    assert found == expected and len(found.splitlines()) > 3
+    assert found == expected
+    assert len(found.splitlines()) > 3
     assert encoded == ([QUERY] if command in ("search", "index") else [])
 
 
 @pytest.mark.parametrize("style", ["heatmap", "map"])
 def test_visualize_vectors(style, monkeypatch):
-    vectors, drawn = encode(), ("--style", style, "--limit", 4)
+    vectors = encode()
+    drawn = ("--style", style, "--limit", 4)
     said("visualize", "nlp", "texts.txt", "expected.html", *drawn)
     monkeypatch.setattr(SentenceBert, "predict", None)
     said("visualize", "nlp", "texts.txt", "found.html", *drawn, "--vectors", vectors)
     pages = [Path(f"{name}.html").read_text() for name in ("expected", "found")]
     expected, found = (re.findall(r"-?\d\.\d+", page) for page in pages)
-    assert len(found) >= 4 and all(text in pages[1] for text in ("a dog ran", "food"))
+    assert len(found) >= 4
+    assert all(text in pages[1] for text in ("a dog ran", "food"))
     if style == "map":
         assert numpy.allclose(numpy.array(found, float), numpy.array(expected, float), atol=1e-4)
     assert "--vectors" in said(
@@ -114,7 +118,8 @@ def test_visualize_clusters(folder, encoded, method, table, monkeypatch):
     """Encoded once: the table that `cluster` writes has the same texts in the same order, without
     the blank lines.
     """
-    vectors, drawn = encode(), ("--style", "map", "--labels", "cluster", "--terms")
+    vectors = encode()
+    drawn = ("--style", "map", "--labels", "cluster", "--terms")
     said("cluster", "nlp", "texts.txt", table, "--vectors", vectors, *method)
     said("visualize", "nlp", table, "expected.html", *drawn)
     monkeypatch.setattr(SentenceBert, "predict", None)
@@ -123,7 +128,8 @@ def test_visualize_clusters(folder, encoded, method, table, monkeypatch):
     expected, found = (
         data_of((folder / f"{name}.html").read_text("utf8")) for name in ("expected", "found")
     )
-    assert found["texts"] == [text for text in TEXTS if text.strip()] and encoded == []
+    assert found["texts"] == [text for text in TEXTS if text.strip()]
+    assert encoded == []
     assert all(found[key] == expected[key] for key in ("texts", "group", "names"))
     numpy.testing.assert_allclose(found["places"], expected["places"], atol=0.2)
     lines = (folder / table).read_text().splitlines(keepends=True)
@@ -132,20 +138,20 @@ def test_visualize_clusters(folder, encoded, method, table, monkeypatch):
 
 
 def test_vectors_of_a_copy_of_the_texts(folder):
-    vectors, copy = Path(encode()), folder / "copy.txt"
+    vectors = Path(encode())
+    copy = folder / "copy.txt"
     copy.write_text("\n\n" + "\n".join(filter(str.strip, TEXTS)))
     found = FileVectors(vectors).of_texts(folder / "texts.txt", TextColumns())
-    assert (
-        numpy.array_equal(FileVectors(vectors).of_texts(copy, TextColumns()), found)
-        and found.all(axis=1).all()
-    )
+    assert numpy.array_equal(FileVectors(vectors).of_texts(copy, TextColumns()), found)
+    assert found.all(axis=1).all()
     copy.write_text("\n".join(reversed(TEXTS)))
     with pytest.raises(ValueError, match=r"vectors\.npy"):
         FileVectors(vectors).of_texts(copy, TextColumns())
 
 
 def test_vectors_of_something_else(folder, make_nlp):
-    vectors, other = encode(), folder / "other.txt"
+    vectors = encode()
+    other = folder / "other.txt"
 
     def refused(corpus="texts.txt", *options, by=vectors, pipeline="nlp"):
         return said("mine", pipeline, corpus, "new.tsv", "--vectors", by, *options, code=1)
@@ -153,7 +159,8 @@ def test_vectors_of_something_else(folder, make_nlp):
     other.write_text("\n".join(reversed(TEXTS)) + "\n")
     assert "other texts" in refused(other)
     other.write_text("\n".join(TEXTS[:-1]) + "\n")
-    assert str(len(TEXTS)) in refused(other) and str(len(TEXTS) - 1) in refused(other)
+    assert str(len(TEXTS)) in refused(other)
+    assert str(len(TEXTS) - 1) in refused(other)
     (folder / "table.csv").write_text(
         '"text","body"\n' + "".join(f'"{text}","{text}."\n' for text in TEXTS)
     )
@@ -179,12 +186,15 @@ def test_file_beside_the_output_is_not_overwritten(folder):
     record = folder / "vectors.npy.json"
     record.write_text("{}")
     options = ("encode", "texts.txt", "vectors.npy", "--pipeline", "nlp", "--quiet")
-    assert "vectors.npy.json" in said(*options, code=1) and record.read_text() == "{}"
+    assert "vectors.npy.json" in said(*options, code=1)
+    assert record.read_text() == "{}"
     said(*options, "--overwrite")
     found = FileVectors(folder / "vectors.npy")
-    assert len(found) == len(TEXTS) and found.shape[1] == 16
+    assert len(found) == len(TEXTS)
+    assert found.shape[1] == 16
     assert repr(found).endswith(f"vectors.npy: 7 vectors of 16 numbers by {found.encoder[0]})")
     rows = FileVectors(Path(encode("half.npy", "--dtype", "float16"))).of_texts(
         folder / "texts.txt", TextColumns()
     )
-    assert rows.dtype == "float32" and rows.shape == (5, 16)
+    assert rows.dtype == "float32"
+    assert rows.shape == (5, 16)

@@ -40,7 +40,8 @@ def draw(pipeline):
 def test_lines_make_a_heat_map(draw, pipeline, folder):
     page, data = draw("\n\n".join(TEXTS), "--limit", "3", "--title", "Three <b>lines", "--low", "0")
     assert ["".join(row["tokens"]) for row in data["rows"]] == TEXTS[:3]
-    assert "<title>Three &lt;b&gt;lines</title>" in page and "Colours from 0 to 1" in page
+    assert "<title>Three &lt;b&gt;lines</title>" in page
+    assert "Colours from 0 to 1" in page
     assert "Saved the picture to sub/out.html" in said(
         "visualize", pipeline, "texts.txt", "sub/out.html"
     )
@@ -49,16 +50,20 @@ def test_lines_make_a_heat_map(draw, pipeline, folder):
 
 def test_too_many_texts_for_a_heat_map(draw):
     output = draw("dog\n" * 65, code=1)
-    assert "65 texts: expected at most 64" in output and "--limit 64" in output
-    assert "Encoding" not in output and "Loading" not in output
+    assert "65 texts: expected at most 64" in output
+    assert "--limit 64" in output
+    assert "Encoding" not in output
+    assert "Loading" not in output
 
 
 def test_tokens_of_two_texts(draw):
     page, data = draw(LINES, "--style", "tokens", "--limit", "2", "--low", "0")
     assert ["".join(data[side][0]["tokens"]) for side in ("rows", "columns")] == TEXTS[:2]
-    assert page.count("data-cosine") == 5 * 4 and "Colours from 0 to 1" in page
+    assert page.count("data-cosine") == 5 * 4
+    assert "Colours from 0 to 1" in page
     output = draw(LINES, "--style", "tokens", code=1)
-    assert "give two of them" in output.lower() and "--limit 2" in output
+    assert "give two of them" in output.lower()
+    assert "--limit 2" in output
 
 
 def test_clusters_of_a_map_are_named(draw):

@@ -41,26 +41,58 @@ def counts(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", _BASELINES)
-def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
-    source, again = (
-        make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2)
-    )
-    assert source.name.startswith(name) and source.nlp is None
-    assert source.digest == again.digest and len(source.digest) == 64
+@pytest.fixture
+def make_source(nlp, counts, tiny_bert):
+    def make(name):
+        return make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert))
+
+    return make
+
+
+every_baseline = pytest.mark.parametrize("name", _BASELINES)
+
+
+@every_baseline
+def test_a_baseline_has_a_name_and_a_digest(make_source, name):
+    source = make_source(name)
+    assert source.name.startswith(name)
+    assert source.nlp is None
+    assert len(source.digest) == 64
+    assert source.digest == make_source(name).digest
+
+
+@every_baseline
+def test_vectors_of_a_baseline(make_source, name):
+    source = make_source(name)
     rows = source.encode(CORPUS, CORPUS)
-    assert rows.dtype == "float32" and rows.shape[0] == len(CORPUS) and numpy.isfinite(rows).all()
-    assert rows[0].any() and not rows[4].any(), "no words, no vector"
-    assert numpy.array_equal(rows, again.encode(CORPUS, CORPUS))
-    assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (
-        1,
-        rows.shape[1],
-    )
+    assert rows.dtype == "float32"
+    assert rows.shape[0] == len(CORPUS)
+    assert numpy.isfinite(rows).all()
+    assert numpy.array_equal(rows, make_source(name).encode(CORPUS, CORPUS))
+    store = VectorStore(source, None, lambda items, _: items)
+    assert store(CORPUS[:1], fit_on=CORPUS).shape == (1, rows.shape[1])
+
+
+@every_baseline
+def test_no_words_no_vector(make_source, name):
+    source = make_source(name)
+    rows = source.encode(CORPUS, CORPUS)
+    assert rows[0].any()
+    assert not rows[4].any()
     assert not source.encode([""], [""]).any()
-    if name in ("static", "sif", "power-means"):
-        assert not source.encode(["zebra", " "], CORPUS).any(), "no known words"
-    one, other = source.encode(CORPUS[:1], CORPUS), source.encode(CORPUS[:1], CORPUS[:1])
-    assert (one.shape != other.shape or not numpy.array_equal(one, other)) == source.learns
+
+
+@pytest.mark.parametrize("name", ["static", "sif", "power-means"])
+def test_no_known_words_no_vector(make_source, name):
+    assert not make_source(name).encode(["zebra", " "], CORPUS).any()
+
+
+@every_baseline
+def test_what_learns_depends_on_what_it_learns_of(make_source, name):
+    source = make_source(name)
+    of_all = source.encode(CORPUS[:1], CORPUS)
+    of_one = source.encode(CORPUS[:1], CORPUS[:1])
+    assert (not numpy.array_equal(of_all, of_one)) == source.learns
 
 
 def test_digests_tell_vectors_apart(nlp, counts):
@@ -101,12 +133,10 @@ def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
     source = make_baseline("sif", nlp=nlp, counts=counts)
     # Has no count
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))
-    cat, dog, emu, upper = (
-        numpy.array([1, 0, 2]),
-        numpy.array([3, -4, 0]),
-        numpy.ones(3),
-        numpy.array([0, 8, 0]),
-    )
+    cat = numpy.array([1, 0, 2])
+    dog = numpy.array([3, -4, 0])
+    emu = numpy.ones(3)
+    upper = numpy.array([0, 8, 0])
     # "Emu" has no vector
     texts = ["cat dog", "dog", "Emu emu cat the", "Cat"]
     before = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2, upper / 3])
@@ -124,16 +154,22 @@ def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
 
 def test_word_counts(counts):
     assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
-    for text, message in (
-        ("the 7\ncat\n", r"line 2: expected a word .*, got 'cat'"),
-        ("the 0\n", r"line 1: .* got 'the 0'"),
-        ("a b 7\n", r"line 1: .* got 'a b 7'"),
-        ("the 7\nthe 8\n", r"line 2: the word 'the' was counted before"),
-        ("\n", r"holds no word counts"),
-    ):
-        counts.write_text(text, encoding="utf8")
-        with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
-            read_counts(counts)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("the 7\ncat\n", "line 2: expected a word .*'cat'", id="no count"),
+        pytest.param("the 0\n", "line 1: .*'the 0'", id="a count of 0"),
+        pytest.param("a b 7\n", "line 1: .*'a b 7'", id="two words"),
+        pytest.param("the 7\nthe 8\n", "line 2: the word 'the'", id="a word twice"),
+        pytest.param("\n", "holds no word counts", id="empty"),
+    ],
+)
+def test_bad_word_counts(counts, text, message):
+    counts.write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match=rf"counts\.txt.* ?{message}"):
+        read_counts(counts)
 
 
 def test_tf_idf_equals_scikit_learn():
@@ -145,7 +181,8 @@ def test_tf_idf_equals_scikit_learn():
     with_comma = make_baseline("tf-idf").encode(["Cat, dog"], CORPUS)
     assert with_comma.shape == (1, len(theirs.vocabulary_) + 1), "the comma is a word of spaCy's"
     rows = make_baseline("tf-idf").encode(texts, corpus)
-    assert numpy.allclose(rows, theirs.transform(texts).toarray(), atol=1e-6) and not rows[2:].any()
+    assert numpy.allclose(rows, theirs.transform(texts).toarray(), atol=1e-6)
+    assert not rows[2:].any()
 
 
 def test_tf_idf_of_many_words_keeps_inner_products():
@@ -153,7 +190,9 @@ def test_tf_idf_of_many_words_keeps_inner_products():
     texts = [" ".join(f"w{word}" for word in rng.zipf(1.3, 30) % 3000) for _ in range(200)]
     whole = make_baseline("tf-idf", width=10_000).encode(texts, texts)
     projected = make_baseline("tf-idf", width=512).encode(texts, texts)
-    assert whole.shape[1] > 512 and projected.shape == (200, 512) and projected.dtype == "float32"
+    assert whole.shape[1] > 512
+    assert projected.shape == (200, 512)
+    assert projected.dtype == "float32"
     assert numpy.abs(projected @ projected.T - whole @ whole.T).max() < 6 * BOUND / 512**0.5
 
 
@@ -164,8 +203,10 @@ def test_random_projection_adds_up_words_and_keeps_inner_products():
     rows, others = (
         make_baseline("random-projection", width=64, seed=seed).encode(texts) for seed in (3, 4)
     )
-    assert set(numpy.abs(rows[0]).tolist()) == {0.125} and not numpy.array_equal(rows, others)
-    assert numpy.allclose(rows[2], rows[0] + 2 * rows[1]) and numpy.array_equal(rows[2], rows[3])
+    assert set(numpy.abs(rows[0]).tolist()) == {0.125}
+    assert not numpy.array_equal(rows, others)
+    assert numpy.allclose(rows[2], rows[0] + 2 * rows[1])
+    assert numpy.array_equal(rows[2], rows[3])
     bags = numpy.random.default_rng(0).integers(0, 3, (60, 40))
     texts = [" ".join(f"w{word} " * count for word, count in enumerate(bag)) for bag in bags]
     rows = make_baseline("random-projection", width=4096).encode(texts)
@@ -184,31 +225,34 @@ def test_untuned_transformer_is_the_pipe_as_it_is(pooling, tiny_bert, make_nlp):
     assert abs(numpy.linalg.norm(rows[0]) - 1) > 1e-3, "not scaled"
 
 
-def test_what_is_missing_is_said(nlp, counts, monkeypatch):
+def test_an_unknown_baseline():
+    with pytest.raises(ValueError, match="baseline 'glove': expected one of static, sif, "):
+        make_baseline("glove")
+
+
+@pytest.mark.parametrize("name", ["tf-idf", "random-projection"])
+def test_a_width_of_0(name):
+    with pytest.raises(ValueError, match="width = 0"):
+        make_baseline(name, width=0)
+
+
+def test_what_a_baseline_needs(nlp, counts, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    blank = spacy.blank("xx")
-    for name, given, error, message in (
-        ("glove", {}, ValueError, "Unknown baseline 'glove': expected one of static, sif, "),
-        ("static", {}, ValueError, "'static' needs a pipeline with static vectors"),
-        ("sif", {"nlp": blank, "counts": counts}, ValueError, "xx_pipeline has no static vectors"),
-        ("sif", {"nlp": nlp}, ValueError, "'sif' needs word counts"),
-        ("tf-idf", {"width": 0}, ValueError, "width = 0"),
-        ("random-projection", {"width": 0}, ValueError, "width = 0"),
-        (
-            "tf-idf",
-            {},
-            ImportError,
-            r"'tf-idf' needs scikit-learn.*pip install 'spacy-sbert\[evaluation\]",
-        ),
-    ):
-        with pytest.raises(error, match=message):
-            make_baseline(name, **given)
+    with pytest.raises(ValueError, match="'static' needs a pipeline with static vectors"):
+        make_baseline("static")
+    with pytest.raises(ValueError, match="xx_pipeline has no static vectors"):
+        make_baseline("sif", nlp=spacy.blank("xx"), counts=counts)
+    with pytest.raises(ValueError, match="'sif' needs word counts"):
+        make_baseline("sif", nlp=nlp)
+    with pytest.raises(ImportError, match=r"'tf-idf' needs .*'spacy-sbert\[evaluation\]"):
+        make_baseline("tf-idf")
 
 
 # Suites that need no more than vectors
 
 SUITES = ("sts", "sick", "triplets", "arguments", "learned", "transfer", "probing", "speed")
-FEW, SLOW = ("sts", "triplets", "speed"), pytest.mark.slow
+FEW = ("sts", "triplets", "speed")
+SLOW = pytest.mark.slow
 WORDS = ["man", "cat", "dog", "eating", "food", "mat", "meal", "going"]
 
 
@@ -269,7 +313,8 @@ def vectors(tmp_path_factory):
 def test_suites(data, vectors, tiny_bert, tmp_path, monkeypatch, baseline):
     monkeypatch.setattr(learned_similarity, "_MAX_PASSES", 0)
     monkeypatch.setattr(mlp, "_MAX_PASSES", 8)
-    suites, output = SUITES if baseline == "tf-idf" else FEW, tmp_path / "results.json"
+    suites = SUITES if baseline == "tf-idf" else FEW
+    output = tmp_path / "results.json"
     options = [
         "--suite",
         ",".join(suites),

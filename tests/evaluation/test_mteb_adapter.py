@@ -31,7 +31,8 @@ def test_vectors_stand_in_the_order_of_the_texts(encoder):
     given = encoder.encode(
         BATCHES, task_metadata=None, hf_split="test", hf_subset="default", batch_size=2
     )
-    assert given.dtype == "float32" and given.shape == (5, 16)
+    assert given.dtype == "float32"
+    assert given.shape == (5, 16)
     assert numpy.abs(given - expected).max() < 1e-6
     assert encoder.source.batch_size == 2
     assert encoder.encode([]).shape == (0, 16)
@@ -41,11 +42,13 @@ def test_similarities_are_cosines(encoder):
     u, v = numpy.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32")
     u[0] = 0
     pairwise = encoder.similarity_pairwise(u, torch.from_numpy(v))
-    assert torch.is_tensor(pairwise) and numpy.allclose(pairwise.numpy(), cosine(u, v), atol=1e-6)
+    assert torch.is_tensor(pairwise)
+    assert numpy.allclose(pairwise.numpy(), cosine(u, v), atol=1e-6)
     matrix = encoder.similarity(torch.from_numpy(u), v[:3])
     assert matrix.shape == (4, 3)
     expected = [[cosine(a[None], b[None])[0] for b in v[:3]] for a in u]
-    assert numpy.allclose(matrix.numpy(), expected, atol=1e-6) and not matrix[0].any()
+    assert numpy.allclose(matrix.numpy(), expected, atol=1e-6)
+    assert not matrix[0].any()
     assert encoder.similarity(u[1], v[1]).item() == pytest.approx(pairwise[1].item())
 
 
@@ -110,10 +113,8 @@ def test_mteb_runs_made_up_tasks(encoder):
     assert scores["cosine_spearman"] == pytest.approx(spearman(predicted, GOLD), abs=1e-6)
     # By our similarity_pairwise
     assert scores["pearson"] == pytest.approx(pearson(predicted, GOLD), abs=1e-5)
-    assert (
-        results.model_name == "spacy/en_pipeline"
-        and results.model_revision == encoder.source.digest[:40]
-    )
+    assert results.model_name == "spacy/en_pipeline"
+    assert results.model_revision == encoder.source.digest[:40]
     assert encoder.mteb_model_meta.embed_dim == 16
     columns = {"sentence1": FIRST, "sentence2": FIRST}
     scores, _ = evaluated(encoder, AbsTaskBitextMining, "BitextMining", columns)

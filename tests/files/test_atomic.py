@@ -19,12 +19,14 @@ def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"), atomic_write(path) as file:
         file.write(b"new")
-    assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["page.html"]
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == ["page.html"]
     monkeypatch.undo()
     (path.parent / "temporary").write_text("of a killed process")
     with atomic_write(path, temporary=path.parent / "temporary") as file:
         file.write(b"new")
-    assert path.read_bytes() == b"new" and os.listdir(path.parent) == ["page.html"]
+    assert path.read_bytes() == b"new"
+    assert os.listdir(path.parent) == ["page.html"]
 
 
 def test_new_folder(tmp_path):
@@ -36,7 +38,8 @@ def test_new_folder(tmp_path):
     with atomic_folder(path) as folder:
         (folder / "file").write_text("whole")
         assert not path.exists()
-    assert (path / "file").read_text() == "whole" and os.listdir(path.parent) == ["folder"]
+    assert (path / "file").read_text() == "whole"
+    assert os.listdir(path.parent) == ["folder"]
     with pytest.raises(FileExistsError, match="There is something at"), atomic_folder(path):
         pass
     empty = tmp_path / "empty"
@@ -56,7 +59,8 @@ def test_error_names_the_file_once(tmp_path):
         atomic_write(tmp_path / "other.html"),
     ):
         full()
-    assert str(raised.value).count("Cannot write") == 1 and raised.value.errno == 28
+    assert str(raised.value).count("Cannot write") == 1
+    assert raised.value.errno == 28
     with pytest.raises(FileNotFoundError, match=r"none\.txt'$"), atomic_write(path):
         # Another file, which the message must not call page.html
         (tmp_path / "none.txt").read_text()
@@ -65,7 +69,8 @@ def test_error_names_the_file_once(tmp_path):
 
 def test_replace_folders_files_and_links(tmp_path):
     """What a link leads to stays."""
-    path, other = tmp_path / "made", tmp_path / "other"
+    path = tmp_path / "made"
+    other = tmp_path / "other"
     other.mkdir()
     (other / "kept").touch()
     (tmp_path / "file").write_text("text")
@@ -73,7 +78,8 @@ def test_replace_folders_files_and_links(tmp_path):
     for name in ("file", "link"):
         with atomic_folder(tmp_path / name, replace=True) as folder:
             (folder / "new").touch()
-        assert os.listdir(tmp_path / name) == ["new"] and not (tmp_path / name).is_symlink()
+        assert os.listdir(tmp_path / name) == ["new"]
+        assert not (tmp_path / name).is_symlink()
     for content in ("first", "second"):
         with atomic_folder(path, replace=True) as folder:
             (folder / content).write_text(content)
@@ -81,9 +87,8 @@ def test_replace_folders_files_and_links(tmp_path):
         (folder / "third").write_text("half")
         raise OSError("No space left on device")
     assert [file.name for file in path.iterdir()] == ["second"]
-    assert sorted(os.listdir(tmp_path)) == ["file", "link", "made", "other"] and os.listdir(
-        other
-    ) == ["kept"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "link", "made", "other"]
+    assert os.listdir(other) == ["kept"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")

@@ -11,11 +11,10 @@ import spacy
 from helpers.made_tables import write_texts
 
 from spacy_sbert.cli.visualize import read_texts
+from spacy_sbert.files.delimited import by_name, read_delimited
 from spacy_sbert.files.tables import (
     TextColumns,
-    by_name,
     read_columns,
-    read_delimited,
     read_table,
     read_text_rows,
     write_table,
@@ -63,24 +62,22 @@ def test_columns_of_text_files(tmp_path):
     )
 
 
-def test_blank_lines(tmp_path):
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_blank_lines(tmp_path, delimiter):
     path = tmp_path / "a.txt"
-    for delimiter in (",", "\t"):
-        path.write_text("a\n\nb\n \n")
-        every = [(1, ["a"]), (2, [""]), (3, ["b"]), (4, [" "])]
-        assert list(read_delimited(path, delimiter=delimiter)) == [(1, ["a"]), (3, ["b"])]
-        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
-        path.write_text(f"a{delimiter}c\n\nb{delimiter}d\n \n{delimiter}\n")
-        every = [(1, ["a", "c"]), (3, ["b", "d"]), (5, ["", ""])]
-        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
-        assert list(read_delimited(path, delimiter=delimiter)) == every[:2]
-        path.write_text("\n \na\n\nb\n")
-        header = [(3, ["a"]), (4, [""]), (5, ["b"])]
-        assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == header
-        every = [(1, [""]), (2, [" "]), *header]
-        assert (
-            list(read_delimited(path, delimiter=delimiter, keep_blank=True, header=False)) == every
-        )
+    path.write_text("a\n\nb\n \n")
+    every = [(1, ["a"]), (2, [""]), (3, ["b"]), (4, [" "])]
+    assert list(read_delimited(path, delimiter=delimiter)) == [(1, ["a"]), (3, ["b"])]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
+    path.write_text(f"a{delimiter}c\n\nb{delimiter}d\n \n{delimiter}\n")
+    every = [(1, ["a", "c"]), (3, ["b", "d"]), (5, ["", ""])]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == every
+    assert list(read_delimited(path, delimiter=delimiter)) == every[:2]
+    path.write_text("\n \na\n\nb\n")
+    header = [(3, ["a"]), (4, [""]), (5, ["b"])]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True)) == header
+    every = [(1, [""]), (2, [" "]), *header]
+    assert list(read_delimited(path, delimiter=delimiter, keep_blank=True, header=False)) == every
 
 
 # Rows with a blank line before, among and behind them
@@ -129,7 +126,7 @@ def test_columns_by_name_or_number(tmp_path):
     assert next(by_name(read_delimited(path, delimiter="\t"), ["a", "b"], path)) == (2, ["2", "1"])
     with pytest.raises(ValueError, match="line 3: 2 columns, but the first line has 3"):
         list(read_table(path, ["1"], header=False))
-    with pytest.raises(ValueError, match="line 3: no column 'c', the line has only 2 columns"):
+    with pytest.raises(ValueError, match="line 3: no column 'c'"):
         list(read_table(path, ["c"]))
     with pytest.raises(ValueError, match="expected a number counted from 0"):
         list(read_table(path, ["a"], header=False))
@@ -194,6 +191,7 @@ def texts(path, column="text"):
         ("a.csv", "text\na\n".encode("utf-16-le"), "line 1: not UTF-8 .it has NUL"),
         ("a.csv", "text\ncaf\xe9\n".encode("cp1252"), "line 2: not UTF-8"),
         ("a.csv", "a;b,c\n1;2,3\n", r"line 1: expected a column 'text', got a;b, c"),
+        ("a.csv", "text\na\n".encode("utf-32"), "encoded in UTF-32: .* Save it as UTF-8"),
     ],
 )
 def test_bad_lines(write, name, text, message):
@@ -279,7 +277,8 @@ def test_texts_of_tables(write, name, text, expected):
 def test_read_columns(write, name, text):
     path = write(name, text)
     rows = list(read_columns(path))
-    assert [row["text"] for row in rows] == texts(path) and [row["id"] for row in rows] == [
+    assert [row["text"] for row in rows] == texts(path)
+    assert [row["id"] for row in rows] == [
         "1",
         "2",
     ]
@@ -287,8 +286,7 @@ def test_read_columns(write, name, text):
 
 def test_utf16_and_members_of_gzip(write):
     text = 'id\ttext\r\n1\t"two\nlines, ""x"""\r\n2\t"needless"\r\n'
-    for encoding in ("utf-16", "utf-32"):
-        assert texts(write("a.txt", text, encoding)) == ['two\nlines, "x"', "needless"]
+    assert texts(write("a.txt", text, "utf-16")) == ['two\nlines, "x"', "needless"]
     assert [line for _, line in read_lines(write("a.txt", "\u00e9\nb", "utf-16"))] == [
         "\u00e9\n",
         "b",
@@ -313,10 +311,8 @@ def test_duplicate_column_names(tmp_path):
 
 
 def test_tabs_quotes_and_line_ends_are_quoted(tmp_path):
-    path, texts = (
-        tmp_path / "out.tsv",
-        ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""],
-    )
+    path = tmp_path / "out.tsv"
+    texts = ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""]
     write_table(path, ("score", "text"), [(0.5, text) for text in texts])
     assert [text for _, (text,) in read_table(path, ["text"])] == texts
     with path.open(encoding="utf8", newline="") as file:

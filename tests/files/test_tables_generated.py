@@ -152,10 +152,8 @@ as_csv = by_csv(".csv", quoting=(csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
 as_tsv = by_csv(
     ".tsv", ".tab", delimiter="\t", quoting=(csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC)
 )
-as_semicolons, as_pipes = (
-    by_csv(".csv", delimiter=";", encoding="utf-8-sig"),
-    by_csv(".csv", delimiter="|"),
-)
+as_semicolons = by_csv(".csv", delimiter=";", encoding="utf-8-sig")
+as_pipes = by_csv(".csv", delimiter="|")
 as_unicode_text = by_csv(".txt", ".tsv", ".csv", delimiter="\t", encoding="utf-16")
 
 
@@ -188,7 +186,8 @@ def as_plain_tsv(rng, names, rows):
 
 
 def as_arrow(rng, names, rows):
-    file, suffix = io.BytesIO(), rng.choice([".csv", ".tsv", ".parquet", ".pq"])
+    file = io.BytesIO()
+    suffix = rng.choice([".csv", ".tsv", ".parquet", ".pq"])
     columns = [
         pyarrow.array(list(column), type=pyarrow.string()) for column in zip(*rows, strict=True)
     ]

@@ -25,17 +25,17 @@ def test_every_objective_as_on_the_cpu(make_nlp, use_gpu, encoder, name):
     expected = gradients(nlp, HOLDER[encoder])
     use_gpu()
     nlp, batch = make(make_nlp, encoder, name)
-    before, before_heads = weights(nlp, HOLDER[encoder]), heads(nlp)
+    before = weights(nlp, HOLDER[encoder])
+    before_heads = heads(nlp)
     assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(loss, rel=1e-3)
-    given, scale = (
-        gradients(nlp, HOLDER[encoder]),
-        max(abs(gradient).max() for gradient in expected.values()),
-    )
+    given = gradients(nlp, HOLDER[encoder])
+    scale = max(abs(gradient).max() for gradient in expected.values())
     assert all(
         abs(given[key] - gradient).max() < 1e-3 * scale for key, gradient in expected.items()
     )
     step(nlp, batch)
-    after, after_heads = weights(nlp, HOLDER[encoder]), heads(nlp)
+    after = weights(nlp, HOLDER[encoder])
+    after_heads = heads(nlp)
     assert [
         key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key
     ] == []
@@ -63,7 +63,8 @@ def test_every_shipped_config_trains(
     assert nlp.meta["performance"]["sbert_loss"] > 0
     fresh = make_nlp("shared")
     fresh.initialize()
-    before, after = weights(fresh, "transformer"), weights(nlp, "transformer")
+    before = weights(fresh, "transformer")
+    after = weights(nlp, "transformer")
     assert [
         key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key
     ] == []
@@ -89,10 +90,8 @@ def test_joint_training_of_a_shared_transformer(
     overrides |= {"training.optimizer.learn_rate.initial_rate": 0.002}
     train(file, tmp_path / "out", use_gpu=gpu_id, overrides=overrides)
     losses = [json.loads(line)["losses"] for line in log.read_text(encoding="utf8").splitlines()]
-    assert (
-        losses[-1]["sbert"] < 0.8 * losses[1]["sbert"]
-        and 0 < losses[-1]["ner"] < 1.1 * losses[1]["ner"]
-    )
+    assert losses[-1]["sbert"] < 0.8 * losses[1]["sbert"]
+    assert 0 < losses[-1]["ner"] < 1.1 * losses[1]["ner"]
 
 
 @pytest.mark.parametrize("mini_batch_size", [0, 2])
@@ -114,7 +113,9 @@ def test_half_precision_learns(make_nlp, examples, use_gpu, gpu_id, settings, mi
     )
     scaling = scaling if gpu_id >= 0 else {}
     nlp = make_nlp(model={**settings, **scaling, "mini_batch_size": mini_batch_size})
-    batch, pipe, optimizer = examples(nlp), nlp.get_pipe("sbert"), Adam(0.003, use_averages=False)
+    batch = examples(nlp)
+    pipe = nlp.get_pipe("sbert")
+    optimizer = Adam(0.003, use_averages=False)
     nlp.initialize(lambda: batch)
     shim = shim_of(nlp)
     for _ in range(100):
@@ -123,7 +124,8 @@ def test_half_precision_learns(make_nlp, examples, use_gpu, gpu_id, settings, mi
     assert loss < 0.02
     assert all(numpy.isfinite(value).all() for value in weights(nlp, "sbert").values())
     if scaling:
-        scale, steps = float(shim._grad_scaler._scale), max(optimizer.nr_update.values())
+        scale = float(shim._grad_scaler._scale)
+        steps = max(optimizer.nr_update.values())
         assert 1.0 <= scale < 2.0**30 and scale == 2.0 ** (30 - (100 - steps)), (
             "each skipped step has halved it"
         )

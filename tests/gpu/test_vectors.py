@@ -40,8 +40,10 @@ def test_docs_are_those_of_the_cpu(make_nlp, use_gpu, gpu_id, encoder, pooling):
     nlp = make_nlp(encoder, **settings)
     given = by_docs(nlp)
     assert isinstance(nlp.get_pipe("sbert").model.ops, CupyOps) == (gpu_id >= 0)
-    assert type(given) is numpy.ndarray and given.dtype == numpy.float32
-    assert abs(given - expected).max() < FLOAT32 and not given[2].any()
+    assert type(given) is numpy.ndarray
+    assert given.dtype == numpy.float32
+    assert abs(given - expected).max() < FLOAT32
+    assert not given[2].any()
     assert nlp(TEXTS[0]).similarity(nlp(TEXTS[5])) == pytest.approx(1.0, abs=1e-6)
 
 
@@ -61,7 +63,8 @@ def test_encode_is_that_of_the_cpu(use_gpu, precision, lowest):
     expected = encode("float32")
     use_gpu()
     given = encode(precision)
-    assert given.shape == (len(TEXTS), 384) and given.dtype == numpy.float32
+    assert given.shape == (len(TEXTS), 384)
+    assert given.dtype == numpy.float32
     assert cosines(given, expected).min() > lowest
     if precision in ("float32", "reference"):
         assert abs(given - expected).max() < FLOAT32
@@ -75,13 +78,13 @@ def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
     """Of each family, by the very passes that are rehearsed on meta tensors."""
     from gpu_rehearsal.test_meta_encoder import TRAINED, N, make_wordpieces
 
-    from spacy_sbert.models.engine.backends import run
+    from spacy_sbert.models.engine.backend import encode_windows
     from spacy_sbert.models.engine.packed_bert import PackedBert
 
     def states(device, precision):
         engine = PackedBert(model.to(device), getattr(torch, precision))
         found = numpy.zeros((N, 16), dtype="float32")
-        for part in run(engine, wordpieces):
+        for part in encode_windows(engine, wordpieces):
             places = numpy.concatenate(
                 [numpy.arange(N)[starts[i] :][: wordpieces.lengths[i]] for i in part.windows]
             )
@@ -94,7 +97,8 @@ def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
         found for found in TRAINED.values() if found[0].__name__ == kind
     )
     torch.manual_seed(0)
-    model, wordpieces = network(config(**sizes)).eval(), make_wordpieces()
+    model = network(config(**sizes)).eval()
+    wordpieces = make_wordpieces()
     starts = wordpieces.starts
     expected = states("cpu", "float32")
     use_gpu()
@@ -109,9 +113,8 @@ def test_a_saved_pipeline_goes_from_the_gpu_to_the_cpu(make_nlp, use_gpu, gpu_id
     expected = by_docs(make_nlp())
     use_gpu()
     auto = make_nlp(model={"precision": "auto"})
-    assert auto(TEXTS[0]).has_vector and (
-        gpu_id < 0 or "16 on cuda:" in repr(auto.get_pipe("sbert"))
-    )
+    assert auto(TEXTS[0]).has_vector
+    assert gpu_id < 0 or "16 on cuda:" in repr(auto.get_pipe("sbert"))
     nlp = make_nlp()
     by_docs(nlp)
     nlp.to_disk(tmp_path)
@@ -122,7 +125,8 @@ def test_a_saved_pipeline_goes_from_the_gpu_to_the_cpu(make_nlp, use_gpu, gpu_id
 @pytest.mark.parametrize("n_gpus", [1, 2])
 def test_encode_on_several_gpus(make_nlp, gpu_id, n_gpus):
     """A process for each, of a pipeline that itself is on the CPU."""
-    sbert, texts = make_nlp().get_pipe("sbert"), TEXTS * 3
+    sbert = make_nlp().get_pipe("sbert")
+    texts = TEXTS * 3
     expected = sbert.encode(texts)
     if gpu_id >= 0 and 0 < torch.cuda.device_count() < n_gpus:
         pytest.skip(f"needs {n_gpus} GPUs")

@@ -32,7 +32,8 @@ def check_same(expected: Any, found: Any) -> None:
     for one, other in zip(leaves, found_leaves, strict=True):
         assert type(other) is type(one)
         if isinstance(one, numpy.ndarray):
-            assert other.shape == one.shape and other.dtype == one.dtype
+            assert other.shape == one.shape
+            assert other.dtype == one.dtype
             numpy.testing.assert_allclose(other, one, **CLOSE)
         else:
             assert other == (

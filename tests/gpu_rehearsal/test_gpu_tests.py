@@ -31,7 +31,9 @@ class GpuTests:
     """
 
     def __init__(self, folder, *options, quick=False):
-        self.collected, self.reports, self.quick = [], [], quick
+        self.collected = []
+        self.reports = []
+        self.quick = quick
         plain = ["-q", "-s", "-m", "gpu", f"--basetemp={folder}", str(ROOT / "tests" / "gpu")]
         without = [
             part
@@ -59,7 +61,8 @@ def test_each_ends_at_the_gpu(tmp_path, quick):
     counts = Counter(name for name, _ in found.collected)
     assert counts["test_every_objective_as_on_the_cpu"] == len(TRANSFORMERS) * len(OBJECTIVES)
     assert counts["test_every_shipped_config_trains"] == len(CONFIGS)
-    assert len(found.reports) > 6 and found.code == 0
+    assert len(found.reports) > 6
+    assert found.code == 0
     reasons = [
         report.longrepr[2] if report.skipped else str(report.longrepr) for report in found.reports
     ]
@@ -78,7 +81,8 @@ def test_they_pass_on_a_cpu_in_place_of_the_gpu(tmp_path):
     found = GpuTests(tmp_path / "gpu", "--gpu-id=-1")
     # Those of spacy-transformers
     expected = {"passed"} if is_installed() else {"passed", "skipped"}
-    assert found.code == 0 and {report.outcome for report in found.reports} == expected
+    assert found.code == 0
+    assert {report.outcome for report in found.reports} == expected
 
 
 def test_check_before_the_gpu_tests(monkeypatch):

@@ -18,13 +18,11 @@ from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
 
 # An eps by which the length of a gradient shows
-RATE, EPS, B1, B2, MAX_NORM = (
-    0.01,
-    0.01,
-    0.9,
-    0.999,
-    0.25,
-)
+RATE = 0.01
+EPS = 0.01
+B1 = 0.9
+B2 = 0.999
+MAX_NORM = 0.25
 
 
 class OneByOne(Optimizer):
@@ -62,7 +60,8 @@ def scaled(**settings):
 
 def spoil(monkeypatch, shim, name, value):
     """Have one number of the gradient of a parameter overflow in the next backward pass."""
-    scaler, stock = shim._grad_scaler, shim._grad_scaler.unscale
+    scaler = shim._grad_scaler
+    stock = shim._grad_scaler.unscale
 
     def unscale(tensors):
         dict(shim._model.named_parameters())[name].grad.view(-1)[-1] = value
@@ -92,7 +91,8 @@ class Reference:
 
     def vectors(self, texts):
         data = self.tokenizer(texts, padding=True, return_tensors="pt")
-        states, mask = self.network(**data).last_hidden_state, data["attention_mask"][:, :, None]
+        states = self.network(**data).last_hidden_state
+        mask = data["attention_mask"][:, :, None]
         return (states * mask).sum(1) / mask.sum(1)
 
     def step(self, *batches):
@@ -136,7 +136,9 @@ def test_ordinary_steps(make_nlp, examples, tiny_bert, encoder, kind):
     nlp, shim, batch, optimizer = make(
         make_nlp, examples, encoder, kind, **scaled(init_scale=2.0**16)
     )
-    reference, before, norms = Reference(tiny_bert, shim.network), weights(nlp, HOLDER[encoder]), []
+    reference = Reference(tiny_bert, shim.network)
+    before = weights(nlp, HOLDER[encoder])
+    norms = []
     pipe = nlp.get_pipe(HOLDER[encoder])
     for parts in ([3], [3], [3], [1, 2], [2, 1]):
         nlp.update(batch[: parts[0]], sgd=False)
@@ -157,7 +159,8 @@ def test_ordinary_steps(make_nlp, examples, tiny_bert, encoder, kind):
 @pytest.mark.parametrize("kind", [Optimizer, pytest.param(OneByOne, marks=pytest.mark.slow)])
 def test_overflow_in_any_parameter(make_nlp, examples, tiny_bert, monkeypatch, kind):
     nlp, shim, batch, optimizer = make(make_nlp, examples, kind=kind, **scaled(init_scale=2.0**60))
-    reference, scale = Reference(tiny_bert, shim.network), 2.0**60
+    reference = Reference(tiny_bert, shim.network)
+    scale = 2.0**60
     names = [*reference.parameters]
     assert len(names) > 30
 
@@ -185,10 +188,8 @@ def test_overflow_in_any_parameter(make_nlp, examples, tiny_bert, monkeypatch, k
 def test_overflow_in_a_part_of_a_batch(make_nlp, examples, monkeypatch):
     """Also where later parts are finite, and where it is the other way round."""
     nlp, shim, batch, optimizer = make(make_nlp, examples, **scaled(init_scale=2.0**16))
-    before, names = (
-        weights(nlp, "sbert"),
-        [name for name, _ in shim._model.named_parameters() if "pooler" not in name],
-    )
+    before = weights(nlp, "sbert")
+    names = [name for name, _ in shim._model.named_parameters() if "pooler" not in name]
     for number in range(2):
         for part in range(2):
             if part == number:
@@ -198,7 +199,8 @@ def test_overflow_in_a_part_of_a_batch(make_nlp, examples, monkeypatch):
         assert all(
             numpy.array_equal(before[name], value) for name, value in weights(nlp, "sbert").items()
         )
-        assert optimizer.nr_update == {} and optimizer.mom1 == {}
+        assert optimizer.nr_update == {}
+        assert optimizer.mom1 == {}
     assert shim._grad_scaler._scale.item() == 2.0**14
 
 
@@ -226,7 +228,9 @@ def test_float16_finds_its_scale_and_learns(make_nlp, examples, float16_on_a_cpu
     fix_random_seed(0)
     settings = {"precision": "float16", **scaled(init_scale=2.0**40)}
     nlp, shim, batch, optimizer = make(make_nlp, examples, encoder, OneByOne, **settings)
-    before, losses, skipped = weights(nlp, HOLDER[encoder]), [], 0
+    before = weights(nlp, HOLDER[encoder])
+    losses = []
+    skipped = 0
     for _ in range(80):
         losses.append(nlp.update(batch, sgd=False)["sbert"])
         skipped += shim._grad_scaler.found_inf
@@ -234,7 +238,9 @@ def test_float16_finds_its_scale_and_learns(make_nlp, examples, float16_on_a_cpu
         if not optimizer.nr_update:
             after = weights(nlp, HOLDER[encoder])
             assert all(numpy.array_equal(value, before[name]) for name, value in after.items())
-    assert shim._grad_scaler._scale.item() == 2.0 ** (40 - skipped) and 10 < skipped < 40
+    assert shim._grad_scaler._scale.item() == 2.0 ** (40 - skipped)
+    assert 10 < skipped < 40
     assert max(optimizer.nr_update.values()) == 80 - skipped
-    assert losses[skipped] == pytest.approx(losses[0]) and losses[-1] < losses[0] / 10
+    assert losses[skipped] == pytest.approx(losses[0])
+    assert losses[-1] < losses[0] / 10
     assert all(numpy.isfinite(value).all() for value in weights(nlp, HOLDER[encoder]).values())

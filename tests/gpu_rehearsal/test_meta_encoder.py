@@ -13,7 +13,7 @@ from helpers.small_models import TRAINED, batch_of
 from thinc.api import Adam
 from transformers import BertConfig
 
-from spacy_sbert.models.engine import backends, training
+from spacy_sbert.models.engine import backend, training
 from spacy_sbert.models.engine.bert_families import is_packable
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
@@ -28,7 +28,8 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9]
 N = sum(LENGTHS)
 # uploads: ids, columns, types and windows; places of the states
-LAYOUT, PLACES = 4, 1
+LAYOUT = 4
+PLACES = 1
 # Of distances, which Hugging Face computes on the CPU as well
 BUCKETS = {"mpnet": 1}
 
@@ -43,7 +44,7 @@ def as_on_a_gpu(monkeypatch):
     """Arrays stay what they are, where CuPy would share their memory; autocast is that of
     StrictCalls.
     """
-    for module in (training, backends):
+    for module in (training, backend):
         monkeypatch.setattr(module, "torch2xp", lambda tensor: tensor)
     if is_installed():
         monkeypatch.setattr(spacy_transformers, "torch2xp", lambda tensor: tensor)
@@ -59,7 +60,8 @@ def make_model(kind):
     network, config, sizes = TRAINED[kind]
     with META:
         model = network(config(**sizes))
-    assert is_packable(model) and model.device == META
+    assert is_packable(model)
+    assert model.device == META
     return model.train()
 
 
@@ -73,31 +75,32 @@ def make_wordpieces(with_types=False):
     ("precision", "with_types"), [("float32", True), ("bfloat16", False), ("float16", True)]
 )
 def test_a_pass(kind, precision, with_types):
-    engine, wordpieces = (
-        PackedBert(make_model(kind), DTYPES[precision]),
-        make_wordpieces(with_types),
-    )
-    (rows,) = engine.passes(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
+    engine = PackedBert(make_model(kind), DTYPES[precision])
+    wordpieces = make_wordpieces(with_types)
+    (rows,) = engine.batches(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
     with strict_gpu() as gpu:
         states = engine.encode(wordpieces, rows)
     assert states.shape == (rows.shape[0] * rows.shape[1], 16)
     assert (states.dtype, states.device) == (DTYPES[precision], META)
     assert gpu.uploads == LAYOUT + BUCKETS.get(kind, 0)
-    assert gpu.called.count("native_layer_norm") == 5 and "bmm" in gpu.called
+    assert gpu.called.count("native_layer_norm") == 5
+    assert "bmm" in gpu.called
 
 
 def test_a_run(kind, monkeypatch):
     """In passes of the size that suits a GPU, one after another, and with nothing that is done for
     a CPU.
     """
-    engine, wordpieces, budgets = PackedBert(make_model(kind), torch.float16), make_wordpieces(), []
-    stock = engine.passes
-    engine.passes = lambda *given: budgets.append(given[2]) or stock(*given)
+    engine = PackedBert(make_model(kind), torch.float16)
+    wordpieces = make_wordpieces()
+    budgets = []
+    stock = engine.batches
+    engine.batches = lambda *given: budgets.append(given[2]) or stock(*given)
     # Would be noticed
-    monkeypatch.setattr(backends, "parallel_map", None)
+    monkeypatch.setattr(backend, "parallel_map", None)
     with strict_gpu() as gpu:
-        found = list(backends.run(engine, wordpieces))
-    assert budgets == [backends.GPU_BUDGET]
+        found = list(backend.encode_windows(engine, wordpieces))
+    assert budgets == [backend.GPU_BUDGET]
     assert sorted(window for part in found for window in part.windows) == list(range(len(LENGTHS)))
     for part in found:
         assert part.values.shape == (part.lengths.sum(), 16)
@@ -113,7 +116,8 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
     for name in ("_Linear", "_kept"):
         # Would be noticed
         monkeypatch.setattr(training, name, None)
-    model, wordpieces = make_model(kind), make_wordpieces()
+    model = make_model(kind)
+    wordpieces = make_wordpieces()
     encode = (
         partial(cached_forward, mini_batch_size=mini_batch_size)
         if mini_batch_size
@@ -145,7 +149,8 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
 @pytest.mark.spacy_transformers
 def test_padded_states():
     """What other listeners of a shared transformer take, and the gradient that they give."""
-    lengths, parts = numpy.array([3, 2, 4]), []
+    lengths = numpy.array([3, 2, 4])
+    parts = []
     wordpieces = make_wordpieces()
     wordpieces.lengths = lengths
     for windows in ([0, 2], [1]):
@@ -163,6 +168,8 @@ def test_padded_states():
 
 
 class MetaHead(torch.nn.Linear):
+    device = META
+
     def get_input_embeddings(self):
         raise NotImplementedError
 
@@ -185,7 +192,8 @@ def test_scores_of_pairs(monkeypatch):
     monkeypatch.setattr(
         cross_encoder, "autocast", lambda device, precision: strict_autocast("float32")
     )
-    shim, wordpieces = MetaClassifier(), make_wordpieces()
+    shim = MetaClassifier()
+    wordpieces = make_wordpieces()
     with strict_gpu() as gpu:
         used = shim.logits(wordpieces)
         logits, backprop = shim.begin_logits(wordpieces)

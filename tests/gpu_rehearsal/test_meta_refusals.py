@@ -5,8 +5,10 @@ import torch
 from gpu_rehearsal.strict_meta import META, Refused, strict_gpu
 from torch.nn import functional
 
-HERE, THERE = torch.ones(3), torch.ones(3, device=META)
-MASK, INDEX = torch.ones(3, dtype=torch.bool), torch.tensor([2, 0])
+HERE = torch.ones(3)
+THERE = torch.ones(3, device=META)
+MASK = torch.ones(3, dtype=torch.bool)
+INDEX = torch.tensor([2, 0])
 LAYER = torch.ones(3, 3, device=META)
 REFUSED = {
     "a sum of both": (lambda: HERE + THERE, "CPU and on the GPU"),
@@ -42,13 +44,15 @@ def test_refused_and_allowed(inference):
             work()
     with strict_gpu() as gpu, torch.inference_mode(inference):
         scaled = (THERE * torch.tensor(2.0)).add_(1.0)
-        assert (HERE[MASK] + HERE).tolist() == [2.0, 2.0, 2.0] and HERE.sum().item() == 3.0
+        assert (HERE[MASK] + HERE).tolist() == [2.0, 2.0, 2.0]
+        assert HERE.sum().item() == 3.0
         assert gpu.uploads == 0
         chosen = scaled[INDEX.to(META)]
         assert gpu.uploads == 1
         THERE.clone().copy_(HERE)
         assert gpu.uploads == 2
-    assert chosen.shape == (2,) and chosen.device == META
+    assert chosen.shape == (2,)
+    assert chosen.device == META
     assert [name for name in gpu.called if name in ("mul", "add_", "add", "index")] == [
         "mul",
         "add_",

@@ -29,7 +29,8 @@ def test_encoders(make_nlp, examples, in_another_thread, encoder):
     nlp = make_nlp(encoder)
     batch = examples(nlp)
     nlp.initialize(lambda: batch)
-    before, first = nlp(PAIRS[0][0]).vector, nlp.update(batch, sgd=False)["sbert"]
+    before = nlp(PAIRS[0][0]).vector
+    first = nlp.update(batch, sgd=False)["sbert"]
     in_another_thread()
     assert numpy.array_equal(nlp(PAIRS[0][0]).vector, before)
     # Which returns its gradient, see test_meta_encoder.py
@@ -53,9 +54,11 @@ def test_pairs(tiny_bert, in_another_thread):
 
 
 def test_bilstm(in_another_thread):
-    model, given = bilstm_encoder(4, 1), [numpy.ones((3, 4), dtype="float32")]
+    model = bilstm_encoder(4, 1)
+    given = [numpy.ones((3, 4), dtype="float32")]
     in_another_thread()
     found, backprop = model.begin_update(given)
     (d_given,) = backprop(found)
-    assert d_given.shape == (3, 4) and d_given.any()
+    assert d_given.shape == (3, 4)
+    assert d_given.any()
     model.finish_update(Adam(0.01))

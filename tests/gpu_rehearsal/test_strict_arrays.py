@@ -69,7 +69,9 @@ def test_no_mixing_with_numpy():
     ):
         with pytest.raises(ValueError):
             refused()
-    assert not hasattr(xp, "errstate") and not hasattr(x, "ctypes") and not hasattr(x, "__index__")
+    assert not hasattr(xp, "errstate")
+    assert not hasattr(x, "ctypes")
+    assert not hasattr(x, "__index__")
 
 
 WAITS = [
@@ -89,24 +91,32 @@ WAITS = [
 def test_waits_are_counted(strict):
     x = xp.asarray(HOST)
     for found in (x[0, 1], x.sum(), xp.mean(x), next(iter(x[0])), numpy.sum(x), xp.allclose(x, x)):
-        assert type(found) is StrictArray and found.shape == () and strict == []
+        assert type(found) is StrictArray
+        assert found.shape == ()
+        assert strict == []
     for how, read in WAITS:
         read(xp.asarray(HOST))
         assert [(look.how, look.module) for look in strict] == [(how, __name__)]
         strict.clear()
     empty = xp.zeros((0, 3))
-    assert empty.get().shape == (0, 3) and empty[empty[:, 0] > 0].shape == (0, 3) and strict == []
+    assert empty.get().shape == (0, 3)
+    assert empty[empty[:, 0] > 0].shape == (0, 3)
+    assert strict == []
 
 
 def test_thinc_sees_a_device_array(strict):
     x = xp.asarray(HOST)
-    assert is_cupy_array(x) and get_array_module(x) is xp and get_array_ops(x).name == "strict"
+    assert is_cupy_array(x)
+    assert get_array_module(x) is xp
+    assert get_array_ops(x).name == "strict"
     assert Model("any", lambda *args: args).ops.name == "strict"
     tensor = xp2torch(x, requires_grad=True)
     found = torch2xp(tensor.detach())
     # On the same memory
     found += 1
-    assert strict == [] and (x.get() == HOST + 1).all() and tensor.tolist() == (HOST + 1).tolist()
+    assert strict == []
+    assert (x.get() == HOST + 1).all()
+    assert tensor.tolist() == (HOST + 1).tolist()
     assert type(get_current_ops().asarray2f(torch.ones(2, 2))) is StrictArray
 
 
@@ -117,7 +127,8 @@ def test_kernels_check_their_input(strict, name):
     lengths = ops.asarray1i([3, 1])
     getattr(ops, name)(xp.ascontiguousarray(wide[:, :3]), lengths)
     # Thinc looks at them
-    assert strict.of_package == [] and strict
+    assert strict.of_package == []
+    assert strict
     with pytest.raises(ValueError, match="not contiguous"):
         getattr(ops, name)(wide[:, :3], lengths)
     with pytest.raises(IndexError):

@@ -103,7 +103,9 @@ def test_saved_and_loaded(make_nlp, tmp_path):
 def test_a_batch_waits_twice(strict, make_nlp, encoder, token_vectors):
     nlp = make_nlp(encoder, model={"normalize": True}, token_vectors=token_vectors)
     nlp("What is done once: the fingerprint of the encoder.")
-    pipe, docs, scores = nlp.get_pipe("sbert"), upstream(nlp, TEXTS), []
+    pipe = nlp.get_pipe("sbert")
+    docs = upstream(nlp, TEXTS)
+    scores = []
     in_predict = looks_of(lambda: scores.extend(pipe.predict(docs)))
     assert all(type(encoded.vectors) is StrictArray for encoded in scores)
     assert (

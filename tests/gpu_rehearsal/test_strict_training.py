@@ -153,7 +153,8 @@ def test_head_without_examples(make_nlp):
 )
 def test_scores_that_are_neither_0_nor_1(strict, name, expected):
     """They are looked at once the loss is no number."""
-    loss, ops = registry.layers.get(f"spacy-sbert.{name}.v1")(), get_current_ops()
+    loss = registry.layers.get(f"spacy-sbert.{name}.v1")()
+    ops = get_current_ops()
     members = [ops.asarray2f(numpy.eye(3, 4, dtype="float32")) for _ in range(2)]
     with pytest.raises(ValueError, match=r"0\.5"):
         loss((members, ops.asarray1f([1.0, 0.5, 0.0])), True)

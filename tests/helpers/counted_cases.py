@@ -102,7 +102,8 @@ def damages(
         )
         at = near if number % 2 else rng.randrange(max(len(data), 1))
         kind = rng.choice(("flip", "flip", "flip", "cut", "zeros", "swap", "removed", "inserted"))
-        changed, end = bytearray(data), min(at + rng.randrange(1, 64), len(data))
+        changed = bytearray(data)
+        end = min(at + rng.randrange(1, 64), len(data))
         if kind == "flip" and data:
             changed[at] ^= 1 << rng.randrange(8)
         elif kind == "cut":
@@ -122,7 +123,8 @@ class Hangs(BaseException):
     """Not an error that any code catches."""
 
 
-_watched, _executed = [False], []
+_watched = [False]
+_executed = []
 
 
 def _watch(event: str, args: Any) -> None:

@@ -25,7 +25,8 @@ class KeyBERT:
 
     def extract_keywords(self, docs: str, top_n: int, **settings: Any) -> list[tuple[str, float]]:
         words = numpy.array(sorted(set(docs.lower().replace(".", "").split())), dtype=object)
-        doc, vectors = self.model.embed([docs]), self.model.embed(words)
+        doc = self.model.embed([docs])
+        vectors = self.model.embed(words)
         scores = (vectors @ doc[0]) / numpy.linalg.norm(vectors, axis=1) / numpy.linalg.norm(doc)
         return [(str(words[i]), float(scores[i])) for i in (-scores).argsort()[:top_n]]
 

@@ -176,10 +176,8 @@ def python(*arguments: object, folder: Path | None = None) -> CompletedProcess[s
     again.
     """
     with TemporaryDirectory() as place:
-        paths, words = (
-            [Path(place) / name for name in ("stdout", "stderr")],
-            list(map(str, arguments)),
-        )
+        paths = [Path(place) / name for name in ("stdout", "stderr")]
+        words = list(map(str, arguments))
         process = _context().Process(target=_saying, args=(paths, folder or Path.cwd(), words))
         process.start()
         process.join(SECONDS)

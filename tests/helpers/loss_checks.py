@@ -21,7 +21,8 @@ def check_gradients(loss, members, gold):
         (node, name): node.get_grad(name).copy() for node in loss.walk() for name in node.grad_names
     }
     for member, d_member in zip(members, given, strict=True):
-        assert d_member.shape == member.shape and d_member.dtype == member.dtype
+        assert d_member.shape == member.shape
+        assert d_member.dtype == member.dtype
         assert (
             relative_error(
                 d_member, finite_differences(lambda _: loss((members, gold), True)[0], member)

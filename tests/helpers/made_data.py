@@ -16,7 +16,8 @@ class HashedSource:
     nlp = None
 
     def __init__(self, name: str = "hashed", width: int = 6):
-        self.name, self.width = name, width
+        self.name = name
+        self.width = width
         self.digest = hashlib.sha256(name.encode()).hexdigest()
         self.seen: list[str] = []
 

@@ -28,7 +28,10 @@ class Reader(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.elements, self.open, self.cells, self.texts = [], [], [], []
+        self.elements = []
+        self.open = []
+        self.cells = []
+        self.texts = []
 
     def handle_starttag(self, tag, attributes):
         self.elements.append((tag, dict(attributes)))

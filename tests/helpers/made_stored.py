@@ -13,7 +13,8 @@ class Stored:
             ("model-a", "a" * 64),
             "d" * 64,
         )
-        self._vectors, self._most = vectors, fails_after
+        self._vectors = vectors
+        self._most = fails_after
         self.read = []
 
     def blocks(self, start=0):

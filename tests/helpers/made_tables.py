@@ -28,7 +28,8 @@ def write_rows(path, header, rows):
     """
     records = [dict(zip(header, row, strict=True)) for row in rows]
     if path.suffix == ".parquet":
-        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
         parquet.write_table(pyarrow.Table.from_pylist(records), path)
         return path
     opened = gzip.open if path.suffix == ".gz" else open

@@ -21,8 +21,8 @@ from helpers.pipelines import finish_update
 from thinc.api import SGD
 from torch import distributed
 
+from spacy_sbert.distributed.joint_training import JointTraining
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of, launched
-from spacy_sbert.distributed.train_loop import _JointTraining
 
 # The last is uneven
 SIZES = (6, 6, 6, 6, 5)
@@ -33,8 +33,11 @@ class Threads(TorchDistributed):
 
     def __init__(self, rank, size, values, barrier):
         super().__init__()
-        self.rank, self.size, self.is_first = rank, size, rank == 0
-        self._values, self._barrier = values, barrier
+        self.rank = rank
+        self.size = size
+        self.is_first = rank == 0
+        self._values = values
+        self._barrier = barrier
 
     def gather_objects(self, value):
         self._values[self.rank] = value
@@ -49,7 +52,8 @@ class Threads(TorchDistributed):
 
 def in_threads(work, size=2):
     """Return what work(ranks) returns on each rank; its first error is raised."""
-    values, barrier = {}, Barrier(size, timeout=120)
+    values = {}
+    barrier = Barrier(size, timeout=120)
 
     def run(rank):
         try:
@@ -107,8 +111,11 @@ def descend(nlp, name, ranks):
     """Five steps of gradient descent: the gradients of the first, the weights after all, and the
     losses, by name.
     """
-    optimizer, losses, found = SGD(0.02), [], {}
-    models, joint = [pipe.model for _, pipe in nlp.pipeline], _JointTraining(nlp, ranks)
+    optimizer = SGD(0.02)
+    losses = []
+    found = {}
+    models = [pipe.model for _, pipe in nlp.pipeline]
+    joint = JointTraining(nlp, ranks)
     for batch in batches(nlp, name):
         losses.append(joint.update(batch, sgd=False)["sbert"])
         if not found:

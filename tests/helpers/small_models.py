@@ -78,12 +78,11 @@ def make_window(length, n_types, seed):
 
 def batch_of(lengths, ids, type_ids=None):
     """A TokenizedBatch of windows of these lengths, one for each text."""
-    n, lengths, ids = (
-        len(lengths),
-        numpy.asarray(lengths, dtype="int64"),
-        numpy.asarray(ids, dtype="int64"),
-    )
-    nothing_cut, special = numpy.zeros(n, dtype="int64"), numpy.zeros(len(ids), dtype=bool)
+    n = len(lengths)
+    lengths = numpy.asarray(lengths, dtype="int64")
+    ids = numpy.asarray(ids, dtype="int64")
+    nothing_cut = numpy.zeros(n, dtype="int64")
+    special = numpy.zeros(len(ids), dtype=bool)
     has_types = type_ids is not None
     return TokenizedBatch(
         numpy.arange(n), lengths, ids, type_ids, special, None, nothing_cut, has_type_ids=has_types
@@ -131,8 +130,10 @@ def make_rows(n_types=1):
 
 def lay_out(rows, width=20, padding=0):
     shape = (len(rows), width)
-    ids, types = torch.full(shape, padding), torch.zeros(shape, dtype=torch.long)
-    columns, owners = torch.zeros(shape, dtype=torch.long), torch.full(shape, -1)
+    ids = torch.full(shape, padding)
+    types = torch.zeros(shape, dtype=torch.long)
+    columns = torch.zeros(shape, dtype=torch.long)
+    owners = torch.full(shape, -1)
     number = 0
     for row, windows in enumerate(rows):
         at = 0
@@ -140,7 +141,8 @@ def lay_out(rows, width=20, padding=0):
             place = (row, slice(at, at + len(window)))
             ids[place], types[place] = torch.tensor(window), torch.tensor(window_types)
             columns[place], owners[place] = torch.arange(len(window)), number
-            at, number = at + len(window), number + 1
+            at = at + len(window)
+            number = number + 1
     return ids, columns, types, owners
 
 

@@ -46,7 +46,8 @@ class Writer(NamedTuple):
 
 
 def encode(nlp: Language, folder: Path, suffix: str = ".npy") -> Writer:
-    given, output = folder / "in.txt", folder / f"out{suffix}"
+    given = folder / "in.txt"
+    output = folder / f"out{suffix}"
     given.write_text("\n".join(TEXTS) + "\n")
     return Writer(
         lambda: encode_file(nlp.get_pipe("sbert"), given, output, window=4, overwrite=True),
@@ -68,7 +69,8 @@ def resume(nlp: Language, folder: Path, suffix: str = ".npy") -> Writer:
 
 
 def convert_table(nlp: Language, folder: Path) -> Writer:
-    given, output = folder / "in.tsv", folder / "out.spacy"
+    given = folder / "in.tsv"
+    output = folder / "out.spacy"
     given.write_text("text\n" + "\n".join(filter(None, TEXTS)) + "\n")
     return Writer(lambda: convert(given, output, members=["text"]), output.read_bytes)
 

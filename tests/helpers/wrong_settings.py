@@ -124,7 +124,8 @@ def target(
     lazy = dict.fromkeys(("SentenceBert", "SentenceMeta", "SentenceReranker"), object)
     annotated = function.__init__ if inspect.isclass(function) else function
     hints = get_type_hints(annotated, localns=lazy, include_extras=True)
-    natural, paths = {}, set()
+    natural = {}
+    paths = set()
     for key, parameter in inspect.signature(function).parameters.items():
         if (
             parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)

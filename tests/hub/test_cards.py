@@ -48,9 +48,7 @@ def cells(card):
 
 
 def test_facts(make_nlp, tiny_bert, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"none of the pipes makes sentence vectors \(given: none\)"
-    ):
+    with pytest.raises(ValueError, match=r"none of the pipes makes sentence vectors"):
         describe(spacy.blank("xx"))
     nlp = trained(make_nlp("own", lang="en", model={"pooling": "max", "normalize": True}))
     nlp.to_disk(tmp_path / "nlp")
@@ -95,17 +93,21 @@ def test_package_card(make_nlp, tiny_bert):
         describe(trained(make_nlp(lang="en"), performance={**SCORES, "sts_pearson": math.nan}))
     )
     table = cells(card)
-    assert table["Width"] == ["16"] and table["Longest text, in wordpieces"] == ["24"]
-    assert table["dev"] == ["pairs-dev.csv", "160"] and table["train, sts"] == [
+    assert table["Width"] == ["16"]
+    assert table["Longest text, in wordpieces"] == ["24"]
+    assert table["dev"] == ["pairs-dev.csv", "160"]
+    assert table["train, sts"] == [
         "pairs-train.csv",
         "480",
     ]
     assert table["Spearman correlation of cosine and gold score"] == ["sts_spearman", "75.12"]
     assert table["ents_f"] == ["ents_f", "50.00"]
-    assert "on pairs-dev.csv" in card and 'spacy.load("en_pipeline")' in card
+    assert "on pairs-dev.csv" in card
+    assert 'spacy.load("en_pipeline")' in card
     assert not re.search(r"\b(nan|None|null)\b", card)
     # nobody's folders
-    assert str(tiny_bert.parent) not in card and str(ASSETS) not in card
+    assert str(tiny_bert.parent) not in card
+    assert str(ASSETS) not in card
 
 
 def test_several_encoders_and_a_pipe_without_a_model(make_nlp, tiny_bert):
@@ -116,13 +118,15 @@ def test_several_encoders_and_a_pipe_without_a_model(make_nlp, tiny_bert):
     facts = describe(nlp)
     widths = [(encoder.pipe, encoder.width) for encoder in facts.encoders]
     assert widths == [("sbert", 16), ("other", 16), ("sbert_meta", 32)]
-    assert facts.answering == "sbert_meta" and "(32,)" in package_card(facts)
+    assert facts.answering == "sbert_meta"
+    assert "(32,)" in package_card(facts)
     assert cells(package_card(facts))["Base model"][2] == "sbert, other"
     assert facts.n_parameters == 2 * alone
     lookups = Lookups()
     lookups.add_table("lemma_lookup", {"ran": "run"})
     nlp.add_pipe("lemmatizer", config={"mode": "lookup"}).initialize(lookups=lookups)
-    assert nlp.get_pipe("lemmatizer").model is None and "lemmatizer" in package_card(describe(nlp))
+    assert nlp.get_pipe("lemmatizer").model is None
+    assert "lemmatizer" in package_card(describe(nlp))
     assert describe(nlp).n_parameters == 2 * alone
 
 
@@ -140,7 +144,8 @@ def nasty(nlp):
     "make", [lambda nlp: package_card(describe(nlp), front_matter=True), sentence_transformers_card]
 )
 def test_names_break_neither_tables_nor_yaml(make_nlp, make):
-    plain, strange = make(trained(make_nlp(lang="en"))), make(nasty(trained(make_nlp(lang="en"))))
+    plain = make(trained(make_nlp(lang="en")))
+    strange = make(nasty(trained(make_nlp(lang="en"))))
     widths = {len(row) for row in rows(plain)}
     assert {len(row) for row in rows(strange)} == widths
     assert strange.count("```\n") == plain.count("```\n")
@@ -223,7 +228,8 @@ def test_update_of_a_pushed_card(make_nlp, monkeypatch):
     cards.update_hub("organisation/en_pipeline", describe(trained(make_nlp())))
     card = ModelCard(pushed["organisation/en_pipeline"])
     assert card.text == PUSHED.split("---\n", 2)[2]
-    assert card.data["pipeline_tag"] == "sentence-similarity" and card.data["license"] == "mit"
+    assert card.data["pipeline_tag"] == "sentence-similarity"
+    assert card.data["license"] == "mit"
     assert card.data["tags"] == [
         "spacy",
         "token-classification",
@@ -258,29 +264,28 @@ def test_sentence_transformers_card(make_nlp):
             "feature-extraction",
         ]
         assert [found.metric_value for found in card.data.eval_results] == [score]
-        assert 'SentenceTransformer("organisation/mine")' in card.text and "ents_f" not in card.text
+        assert 'SentenceTransformer("organisation/mine")' in card.text
+        assert "ents_f" not in card.text
         assert cells(card.text)["Width"] == ["16"]
-    with pytest.raises(
-        ValueError, match="'ner' makes no sentence vectors: expected one of sbert, other"
-    ):
+    with pytest.raises(ValueError, match=r"'ner' .* sbert, other"):
         sentence_transformers_card(nlp, "ner")
 
 
 def test_readme_of_others_is_kept(tmp_path):
     path = tmp_path / "README.md"
-    assert write_readme(tmp_path, "# First\n") and write_readme(tmp_path, "# Second\n")
+    assert write_readme(tmp_path, "# First\n")
+    assert write_readme(tmp_path, "# Second\n")
     assert path.read_text(encoding="utf8").startswith(
         "# Second\n\n<!-- Written by python -m spacy sbert card"
     )
     path.write_text(path.read_text(encoding="utf8").replace("Second", "Changed"), encoding="utf8")
-    assert not write_readme(tmp_path, "# Third\n") and "# Changed" in path.read_text(
-        encoding="utf8"
-    )
+    assert not write_readme(tmp_path, "# Third\n")
+    assert "# Changed" in path.read_text(encoding="utf8")
     path.write_bytes(b"# By hand \xff\n")
-    assert not write_readme(tmp_path, "# Third\n") and path.read_bytes() == b"# By hand \xff\n"
-    assert write_readme(tmp_path, "# Third\n", force=True) and "# Third" in path.read_text(
-        encoding="utf8"
-    )
+    assert not write_readme(tmp_path, "# Third\n")
+    assert path.read_bytes() == b"# By hand \xff\n"
+    assert write_readme(tmp_path, "# Third\n", force=True)
+    assert "# Third" in path.read_text(encoding="utf8")
 
 
 def test_commands(make_nlp, tmp_path, monkeypatch):
@@ -289,18 +294,15 @@ def test_commands(make_nlp, tmp_path, monkeypatch):
 
     said("card", tmp_path / "nlp", "--name", "mine", "--version", "1.2.3", "--front-matter")
     card = ModelCard(path.read_text(encoding="utf8"))
-    assert card.data.model_name == "en_mine" and cells(card.text)["Version"] == ["1.2.3"]
+    assert card.data.model_name == "en_mine"
+    assert cells(card.text)["Version"] == ["1.2.3"]
     said("card", tmp_path / "nlp")
     text = path.read_text(encoding="utf8")
-    assert (
-        text.startswith("# en_pipeline")
-        and cells(text)["Size on disk"] == cells(card.text)["Size on disk"]
-    )
+    assert text.startswith("# en_pipeline")
+    assert cells(text)["Size on disk"] == cells(card.text)["Size on disk"]
     path.write_text("# By hand\n", encoding="utf8")
-    assert (
-        "Kept" in said("card", tmp_path / "nlp")
-        and path.read_text(encoding="utf8") == "# By hand\n"
-    )
+    assert "Kept" in said("card", tmp_path / "nlp")
+    assert path.read_text(encoding="utf8") == "# By hand\n"
     said("card", tmp_path / "nlp", "--overwrite")
     assert "By hand" not in path.read_text(encoding="utf8")
     updated = []

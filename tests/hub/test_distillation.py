@@ -60,10 +60,8 @@ def expected_table(folder, targets, axes):
     """The formula, written out: v from the network itself, ids word by word, and the fit by a
     pseudo-inverse.
     """
-    network, tokenizer = (
-        BertModel.from_pretrained(folder).eval(),
-        AutoTokenizer.from_pretrained(folder),
-    )
+    network = BertModel.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     n_pieces, (cls, sep) = len(tokenizer), tokenizer("").input_ids
     words = sorted(WHOLE, key=lambda word: -sum(text.split().count(word) for text in TEXTS))
 
@@ -132,22 +130,24 @@ def test_the_same_bytes_twice_and_no_teacher_once_saved(make_nlp, tiny_bert, tmp
     nlp.to_disk(tmp_path / "nlp")
     shutil.rmtree(folder)
     loaded = spacy.load(tmp_path / "nlp")
-    assert numpy.array_equal(
-        loaded.get_pipe("sbert").encode(TEXTS), expected
-    ) and expected.shape == (64, 6)
+    assert numpy.array_equal(loaded.get_pipe("sbert").encode(TEXTS), expected)
+    assert expected.shape == (64, 6)
 
 
 def test_training_after_distillation(make_nlp):
     """The table moves, and its projection to the teacher's width does not."""
     teacher = make_nlp("own", model={"normalize": True})
     nlp = distill_static(teacher, TEXTS, size=12)
-    texts, batch = [text for text in TEXTS if text][:16], []
+    texts = [text for text in TEXTS if text][:16]
+    batch = []
     for text, vector in zip(texts, teacher.get_pipe("sbert").encode(texts), strict=True):
         reference = example_doc(nlp, [text], vector=vector)
         predicted = reference.copy()
         del predicted.spans["sbert"].attrs["vector"]
         batch.append(Example(predicted, reference))
-    table, axes, optimizer = table_of(nlp).copy(), projection_of(nlp).copy(), Adam(0.05)
+    table = table_of(nlp).copy()
+    axes = projection_of(nlp).copy()
+    optimizer = Adam(0.05)
     losses = [nlp.update(batch, sgd=optimizer)["sbert"] for _ in range(40)]
     ids = (
         find_static_embedding(nlp.get_pipe("sbert").model)
@@ -155,8 +155,10 @@ def test_training_after_distillation(make_nlp):
         .ids
     )
     moved = (table_of(nlp) != table).any(axis=1)
-    assert moved[ids].all() and moved.sum() == len(set(ids))
-    assert numpy.array_equal(projection_of(nlp), axes) and losses[-1] < losses[0] / 2
+    assert moved[ids].all()
+    assert moved.sum() == len(set(ids))
+    assert numpy.array_equal(projection_of(nlp), axes)
+    assert losses[-1] < losses[0] / 2
 
 
 def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
@@ -171,9 +173,11 @@ def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     )
     upper = [text.upper() for text in TEXTS]
     nlp = distill_static(make_nlp("own", name=folder), upper, size=6)
-    assert word_id(nlp, "zebra") and word_id(nlp, "ox")
+    assert word_id(nlp, "zebra")
+    assert word_id(nlp, "ox")
     given = nlp.get_pipe("sbert").encode(["A Zebra sat", "a zebra sat"])
-    assert numpy.array_equal(*given) and given.any()
+    assert numpy.array_equal(*given)
+    assert given.any()
     expected = distill_static(make_nlp("own"), TEXTS, size=6)
     assert numpy.allclose(table_of(nlp), table_of(expected), atol=1e-5)
 
@@ -213,10 +217,8 @@ def test_words_are_counted_by_the_tokenizers_normaliser(tokenizer):
     assert _frequent_words(tokenizer, texts, 10) == ["zebra", "ox"], (
         "the is known, horse was seen four times"
     )
-    assert (
-        _frequent_words(tokenizer, texts, 1) == ["zebra"]
-        and _frequent_words(tokenizer, texts, 0) == []
-    )
+    assert _frequent_words(tokenizer, texts, 1) == ["zebra"]
+    assert _frequent_words(tokenizer, texts, 0) == []
     assert _frequent_words(tokenizer, ["x" * 101 + " "] * 9, 10) == [], (
         "longer than a word may be: it is unknown"
     )
@@ -240,11 +242,9 @@ def test_no_other_map_is_nearer():
     norm.
     """
     rng = numpy.random.default_rng(3)
-    table, counts, targets = (
-        rng.normal(size=(30, 8)),
-        rng.integers(0, 3, size=(50, 30)),
-        rng.normal(size=(50, 5)),
-    )
+    table = rng.normal(size=(30, 8))
+    counts = rng.integers(0, 3, size=(50, 30))
+    targets = rng.normal(size=(50, 5))
     means = counts @ table / counts.sum(axis=1)[:, None]
     found = _least_squares(table, sparse.csr_array(counts), targets)
     assert (

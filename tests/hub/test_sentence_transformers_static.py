@@ -107,7 +107,8 @@ def encode(path, given):
 
 
 def largest_difference(ours, theirs):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype == numpy.float32
+    assert ours.shape == theirs.shape
+    assert ours.dtype == theirs.dtype == numpy.float32
     return float(numpy.abs(ours - theirs).max())
 
 
@@ -127,13 +128,13 @@ def is_empty(nlp, given):
 
 @pytest.mark.parametrize("case", EXPORTS)
 def test_out_and_in_again(case, tiny_bert, tmp_path):
-    given, nlp = texts(), make_nlp(tiny_bert, **EXPORTS[case])
-    ours, empty = vectors(nlp, given), is_empty(nlp, given)
-    assert (
-        3 <= empty.sum() < 6 < len(given)
-        and not ours[empty].any()
-        and ours[~empty].any(axis=1).all()
-    )
+    given = texts()
+    nlp = make_nlp(tiny_bert, **EXPORTS[case])
+    ours = vectors(nlp, given)
+    empty = is_empty(nlp, given)
+    assert 3 <= empty.sum() < 6 < len(given)
+    assert not ours[empty].any()
+    assert ours[~empty].any(axis=1).all()
     export_folder(nlp, tmp_path / "out")
     theirs = encode(tmp_path / "out", given)
     assert largest_difference(ours[~empty], theirs[~empty]) < 1e-6
@@ -160,13 +161,12 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
     ids=str,
 )
 def test_in(case, dtype, tiny_bert, tmp_path):
-    given, folder = texts(), make_folder(tiny_bert, tmp_path / "in", case, dtype)
+    given = texts()
+    folder = make_folder(tiny_bert, tmp_path / "in", case, dtype)
     theirs = encode(folder, given)
     name = str(dtype).removeprefix("torch.")
     is_half = dtype is not torch.float32
-    half = pytest.warns(
-        UserWarning, match=rf"\[sbert-static-half-precision\] The table of .* is {name}"
-    )
+    half = pytest.warns(UserWarning, match=rf"\[sbert-static-half-precision\] .* {name}")
     with half if is_half else no_warnings():
         nlp = import_folder(str(folder))
     empty = is_empty(nlp, given)
@@ -178,9 +178,7 @@ def test_in(case, dtype, tiny_bert, tmp_path):
 
 def test_the_layout_of_model2vec(tiny_bert, tmp_path):
     folder = make_model2vec(tiny_bert, tmp_path / "in")
-    with pytest.warns(
-        UserWarning, match=r"\[sbert-import-static-uncut\] The tokenizer of .* at 128 wordpieces"
-    ):
+    with pytest.warns(UserWarning, match=r"\[sbert-import-static-uncut\] .* 128 wordpieces"):
         nlp = import_folder(str(folder))
     short = ["a man is eating food", "the cat sat \u1234", "", "cat " * 128]
     assert largest_difference(vectors(nlp, short), encode(folder, short)) < 1e-6
@@ -193,7 +191,8 @@ def test_the_layout_of_model2vec(tiny_bert, tmp_path):
 
 def test_rounding_of_long_texts(tiny_bert, tmp_path):
     """Of 12,000 wordpieces four are seen again and again: their float32 sums drift, ours less."""
-    nlp, text = make_nlp(tiny_bert), "the cat sat fast " * 3000
+    nlp = make_nlp(tiny_bert)
+    text = "the cat sat fast " * 3000
     table = find_static_embedding(nlp.get_pipe("sbert").model)
     ids = Tokenizer.from_str(table.attrs["tokenizer"]).encode(text).ids
     exact = table.get_param("E")[ids].mean(axis=0, dtype="float64")
@@ -234,7 +233,7 @@ def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
     change_json(folder / SHARED, default_prompt_name=default)
     with pytest.raises(
         ValueError,
-        match=f"the prompt '{given}' before every text .* set default_prompt_name to null",
+        match=f"'{given}' .* default_prompt_name",
     ):
         import_folder(str(folder))
     nlp = make_nlp(folder, is_drawn=False)

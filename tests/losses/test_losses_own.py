@@ -32,7 +32,8 @@ def squared(model, inputs, is_train, *, weight, wrong=""):
         if wrong == "no factor":
             d_loss = 1.0
         d = (2 * weight * d_loss / len(gold)) * error[:, None]
-        du, dv = d * v, d * (v if wrong == "gradient" else u)
+        du = d * v
+        dv = d * (v if wrong == "gradient" else u)
         return {"one": [du], "row": [du, dv[:1]], "none": None}.get(wrong, [du, dv])
 
     value = weight * (error**2)
@@ -108,7 +109,8 @@ def test_a_right_gradient_passes():
     layer.initialize(X=([numpy.zeros((1, 6), dtype="float32")] * 2, ["no", "yes"]))
     kept = layer.get_param("W").copy()
     check_gradient(layer, MEMBERS, ["no", "yes", "yes", "no"])
-    assert numpy.array_equal(layer.get_param("W"), kept) and layer.get_param("W").dtype == "float32"
+    assert numpy.array_equal(layer.get_param("W"), kept)
+    assert layer.get_param("W").dtype == "float32"
     assert not layer.has_grad("W")
     check_gradient(with_weight().initialize(), MEMBERS, GOLD)
 
@@ -170,7 +172,8 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(
     expected = nlp(TEXT).vector
     again = spacy.load(tmp_path / "first")
     kept = again.update(examples, sgd=False), nlp.update(examples, sgd=False)
-    assert kept[0] == pytest.approx(kept[1]) and kept[0]["sbert"] != losses["sbert"]
+    assert kept[0] == pytest.approx(kept[1])
+    assert kept[0]["sbert"] != losses["sbert"]
 
     registered()
     found = spacy.load(tmp_path / "first")
@@ -178,9 +181,7 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(
     assert found.evaluate(examples)["sts_spearman"] == pytest.approx(
         nlp.evaluate(examples)["sts_spearman"]
     )
-    with pytest.raises(
-        ValueError, match=r"Cannot train with the loss '(own|wrapping)\.v1'.*--code"
-    ):
+    with pytest.raises(ValueError, match=r"'(own|wrapping)\.v1'.*--code"):
         found.update(examples, sgd=False)
     assert numpy.array_equal(reloaded(found, tmp_path / "second")(TEXT).vector, expected)
     # With its code it is trained again
@@ -213,6 +214,7 @@ def test_variables_of_the_config_stay(registered):
     block = {"@layers": "own.v1", "weight": "${vars.weight}"}
     config = Config({"vars": {"weight": 0.5}, "loss": block})
     saved = saved_by_name(block, Config().from_str(config.to_str())["loss"])
-    assert saved["name"] == "own.v1" and saved["settings"] == {"weight": "${vars.weight}"}
+    assert saved["name"] == "own.v1"
+    assert saved["settings"] == {"weight": "${vars.weight}"}
     ours = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
     assert saved_by_name(ours, ours) == ours

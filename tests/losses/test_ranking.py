@@ -1,11 +1,13 @@
 import numpy
 import pytest
+import torch
 from helpers.loss_checks import Embedder, check_float32, check_gradients, check_parity
 from sentence_transformers.sentence_transformer import losses as st_losses
 
 from spacy_sbert.losses import ranking
 from spacy_sbert.losses.ranking import (
     CachedMultipleNegativesRankingLoss,
+    MegaBatchMarginLoss,
     MultipleNegativesRankingLoss,
 )
 
@@ -34,7 +36,8 @@ def reference_loss(members, texts, scale, similarity, symmetric):
         return -numpy.log(numpy.exp(right) / (numpy.exp(right) + sum(map(numpy.exp, wrong))))
 
     (a, p, *hard), (A, P, *H) = members, texts
-    forward, backward = [], []
+    forward = []
+    backward = []
     for i in range(len(a)):
         own = {A[i], P[i]}
         wrong = [
@@ -63,14 +66,16 @@ every_text = pytest.mark.parametrize("texts", [DISTINCT, REPEATED], ids=["distin
 
 
 def test_value_by_hand():
-    anchors = positives = numpy.eye(2)
+    anchors = numpy.eye(2)
+    positives = anchors
     loss = MultipleNegativesRankingLoss(scale=3.0)
     value, _ = loss(([anchors, positives], [["a", "b"], ["c", "d"]]), True)
     assert value == pytest.approx(numpy.log1p(numpy.exp(-3)))
     value, _ = loss(([anchors, positives, positives], [["a", "b"], ["c", "d"], ["e", "f"]]), True)
     assert value == pytest.approx(numpy.log(2 + 2 * numpy.exp(-3)))
     value, backprop = loss(([0 * anchors, anchors], [["a", "b"], ["c", "d"]]), True)
-    assert value == pytest.approx(numpy.log(2)) and not any(d.any() for d in backprop())
+    assert value == pytest.approx(numpy.log(2))
+    assert not any(d.any() for d in backprop())
 
 
 @options
@@ -118,7 +123,8 @@ def test_cached_is_the_same(texts, n_members, similarity, symmetric, mini_batch_
 
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
-    seen, wrapped = [], ranking.cross_entropy
+    seen = []
+    wrapped = ranking.cross_entropy
     monkeypatch.setattr(
         ranking, "cross_entropy", lambda *given: seen.append(given[0].shape) or wrapped(*given)
     )
@@ -157,3 +163,66 @@ def test_errors(build):
         build()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)
     with pytest.raises(ValueError, match="takes examples of 2 or 3 members, got 1"):
         build()((MEMBERS[:1], DISTINCT[:1]), True)
+
+
+def mega_batch_margin(margin, tensors):
+    """MegaBatchMarginLoss with one negative for each anchor."""
+    anchors, positives = (torch.nn.functional.normalize(tensor) for tensor in tensors)
+    similar = anchors @ positives.T
+    wrong = similar.masked_fill(torch.eye(len(similar), dtype=bool), -torch.inf)
+    return torch.relu(margin - similar.diagonal() + wrong.max(dim=1).values).mean()
+
+
+@every_text
+@pytest.mark.parametrize("margin", [0.1, 0.4, 2.0])
+def test_gradients_of_margins(margin, texts):
+    check_gradients(MegaBatchMarginLoss(margin), MEMBERS[:2], texts[:2])
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.4, 2.0])
+def test_margins_by_their_definition(margin):
+    def reference(tensors):
+        return mega_batch_margin(margin, tensors)
+
+    check_parity(MegaBatchMarginLoss(margin), MEMBERS[:2], DISTINCT[:2], reference, 1e-12)
+
+
+def test_margins_by_hand():
+    anchors = numpy.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])
+    positives = numpy.array([[2.0, 0.0], [1.0, 1.0], [4.0, 3.0]])
+    diagonal = 0.5**0.5
+    losses = [0.5 - 1 + 0.8, 0.5 - diagonal + 0.6, 0.5 - 0.96 + 1.4 * diagonal]
+    value, _ = MegaBatchMarginLoss(0.5)(([anchors, positives], [list("abc"), list("def")]), True)
+    assert value == pytest.approx(sum(losses) / 3)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param([list("abc"), list("ded")], id="the text of the own positive"),
+        pytest.param([list("abc"), list("dea")], id="the text of the anchor"),
+        pytest.param([list("aba"), list("def")], id="the positive of an equal anchor"),
+    ],
+)
+def test_what_is_right_too_is_no_negative(texts):
+    """The third positive is the nearest other one of the first anchor, but right as well."""
+    anchors = numpy.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    positives = numpy.array([[1.0, 0.1], [-1.0, 0.0], [1.0, 0.0]])
+    value, _ = MegaBatchMarginLoss(margin=0.0)(([anchors, positives], texts), True)
+    assert value == pytest.approx(1.0 / 1.01**0.5 * 0.1 / 3)
+
+
+def test_anchors_that_are_all_equal_have_no_negative():
+    value, backprop = MegaBatchMarginLoss()((MEMBERS[:2], [["a"] * N, DISTINCT[1]]), True)
+    assert value == 0.0
+    assert not any(d.any() for d in backprop())
+
+
+def test_margins_need_two_pairs():
+    with pytest.raises(ValueError, match="MegaBatchMarginLoss"):
+        MegaBatchMarginLoss()(([member[:1] for member in MEMBERS[:2]], [["a"], ["b"]]), True)
+
+
+def test_margins_of_unequal_numbers_of_texts():
+    with pytest.raises(ValueError, match="got 7, 7, 7 and 6"):
+        MegaBatchMarginLoss()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)

@@ -13,13 +13,16 @@ from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss
 from spacy_sbert.losses.similarity import CoSENTLoss, CosineSimilarityLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss, MultiTaskLoss
-from spacy_sbert.models.heads import unit_length
+from spacy_sbert.models.heads import normalization
 
 RNG = numpy.random.default_rng(10)
 MEMBERS = [RNG.normal(size=(5, 6)) for _ in range(2)]
-SCORES, LABELS = RNG.uniform(size=5), list("abcab")
-DIMS, WEIGHTS = [6, 4, 2], [1.0, 0.5, 2.0]
-NLI, STS = (MEMBERS, LABELS), ([RNG.normal(size=(3, 4)) for _ in range(2)], RNG.uniform(size=3))
+SCORES = RNG.uniform(size=5)
+LABELS = list("abcab")
+DIMS = [6, 4, 2]
+WEIGHTS = [1.0, 0.5, 2.0]
+NLI = (MEMBERS, LABELS)
+STS = ([RNG.normal(size=(3, 4)) for _ in range(2)], RNG.uniform(size=3))
 
 
 def test_value_is_the_weighted_sum():
@@ -43,10 +46,10 @@ def test_value_is_the_weighted_sum():
         (CachedMultipleNegativesRankingLoss, [list("abcde"), list("fghij")]),
     ],
 )
-def test_gradients_of_widths(inner, gold):
-    for weights in (None, WEIGHTS):
-        loss = MatryoshkaLoss(inner(), DIMS, weights).initialize(X=(MEMBERS, gold))
-        check_gradients(loss, MEMBERS, gold)
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_gradients_of_widths(inner, gold, weights):
+    loss = MatryoshkaLoss(inner(), DIMS, weights).initialize(X=(MEMBERS, gold))
+    check_gradients(loss, MEMBERS, gold)
 
 
 def test_agrees_with_sentence_transformers():
@@ -79,11 +82,14 @@ def build(weights=None, **objectives):
 def test_values_and_gradients_are_weighted():
     loss = build({"sts": 0.5}).initialize(X={"nli": NLI, "sts": STS})
     values, backprop = loss({"nli": NLI, "sts": STS}, True)
-    gradients, layers = backprop(2.0), dict(zip(loss.attrs["objectives"], loss.layers, strict=True))
-    assert list(values) == list(gradients) == ["nli", "sts"] and layers["nli"].has_grad("W")
+    gradients = backprop(2.0)
+    layers = dict(zip(loss.attrs["objectives"], loss.layers, strict=True))
+    assert list(values) == list(gradients) == ["nli", "sts"]
+    assert layers["nli"].has_grad("W")
     for name, inputs, weight in (("nli", NLI, 1.0), ("sts", STS, 0.5)):
         value, back = layers[name](inputs, True)
-        assert values[name] == weight * value and list(loss({name: inputs}, True)[1]()) == [name]
+        assert values[name] == weight * value
+        assert list(loss({name: inputs}, True)[1]()) == [name]
         for given, expected in zip(gradients[name], back(2 * weight), strict=True):
             assert numpy.allclose(given, expected)
 
@@ -93,14 +99,13 @@ def test_saved_objectives():
     fresh = build({"nli": 2.0}, wide=MatryoshkaLoss(SoftmaxLoss(), [4, 2]))
     loaded = fresh.from_bytes(loss.to_bytes())
     inputs = {"nli": NLI, "wide": NLI, "sts": STS}
-    values, expected = loaded(inputs, True)[0], loss(inputs, True)[0]
+    values = loaded(inputs, True)[0]
+    expected = loss(inputs, True)[0]
     # The weights are the config's
     assert values == {**expected, "nli": 2 * expected["nli"]}
     other = MultiTaskLoss({"sts": CosineSimilarityLoss(), "snli": SoftmaxLoss()})
     other.from_bytes(build().to_bytes())
-    with pytest.raises(
-        ValueError, match="saved with the objectives nli, sts, but the config names snli, sts"
-    ):
+    with pytest.raises(ValueError, match=r"objectives nli, sts, .* snli, sts"):
         other({"sts": STS}, True)
 
 
@@ -110,7 +115,8 @@ def test_attributes_of_several_objectives():
     assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ((), None, False, False)
     assert loss.mini_batch_size is None
     cached = build(a=CachedMultipleNegativesRankingLoss(8), b=CachedMultipleNegativesRankingLoss(4))
-    assert cached.mini_batch_size == 4 and cached.whole_batch
+    assert cached.mini_batch_size == 4
+    assert cached.whole_batch
     copied = build({"sts": 3.0}).copy()
     assert copied({"sts": STS}, True)[0]["sts"] > 0
 
@@ -138,7 +144,7 @@ REFUSED = [
         "to 8 dimensions: they are 6 wide",
     ),
     (
-        lambda: MatryoshkaLoss(unit_length(), DIMS),
+        lambda: MatryoshkaLoss(normalization(), DIMS),
         "is built of loss layers, got the Thinc model 'unit_length'",
     ),
     (

@@ -87,7 +87,9 @@ def test_texts_without_docs(svd, saved):
     for loaded in (svd, spacy.load(saved)):
         meta = find_meta(loaded)
         found = meta.encode(iter(texts), window=2)
-        assert found.dtype == "float32" and found.shape == (4, 6) and not found[1].any()
+        assert found.dtype == "float32"
+        assert found.shape == (4, 6)
+        assert not found[1].any()
         assert numpy.allclose(
             found, [doc._.sbert_meta_vector for doc in loaded.pipe(texts)], atol=1e-6
         )
@@ -98,36 +100,42 @@ def test_texts_without_docs(svd, saved):
         meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:])
     )
     assert numpy.allclose(meta.encode("a dog"), meta.encode(["a dog"])[0], atol=1e-6)
-    for name, value in {
-        "device": "cuda",
-        "prompt_name": "query",
-        "convert_to_numpy": False,
-    }.items():
-        with pytest.raises(ValueError, match=f"Cannot use {name} = "):
-            meta.encode(texts, **{name: value})
     assert numpy.allclose(meta.encode(texts, batch_size=3), meta.encode(texts), atol=1e-6)
     with pytest.raises(ValueError, match="is in no pipeline"):
         pickle.loads(pickle.dumps(meta)).encode(texts)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("device", "cuda"), ("prompt_name", "query"), ("convert_to_numpy", False)]
+)
+def test_arguments_of_encode_that_a_combination_cannot_follow(svd, name, value):
+    with pytest.raises(ValueError, match=f"Cannot use {name} = "):
+        find_meta(svd).encode([TEXT], **{name: value})
+
+
 def test_the_meta_embedding_answers_and_members_keep_their_own(nlp):
     doc = nlp(TEXT)
-    mean, highest = doc._.sbert_vector, doc._.sbert_max_vector
-    assert mean.shape == highest.shape == (16,) and not numpy.allclose(mean, highest)
+    mean = doc._.sbert_vector
+    highest = doc._.sbert_max_vector
+    assert mean.shape == highest.shape == (16,)
+    assert not numpy.allclose(mean, highest)
     expected = numpy.concatenate([unit(mean), unit(highest)])
-    assert doc.vector == pytest.approx(expected, abs=1e-6) and doc.vector.dtype == "float32"
+    assert doc.vector == pytest.approx(expected, abs=1e-6)
+    assert doc.vector.dtype == "float32"
     assert numpy.array_equal(doc._.sbert_meta_vector, doc.vector)
     with nlp.select_pipes(disable="sbert_meta"):
         assert numpy.array_equal(nlp(TEXT)._.sbert_vector, mean)
     other = nlp("He can go.")
     cosine = unit(doc.vector) @ unit(other.vector)
     assert doc.similarity(other) == pytest.approx(cosine, abs=1e-6)
-    assert doc.has_vector and doc.vector_norm == pytest.approx(2**0.5, abs=1e-6)
+    assert doc.has_vector
+    assert doc.vector_norm == pytest.approx(2**0.5, abs=1e-6)
 
 
 def test_docs_get_what_the_estimator_gives(make_meta):
     nlp = make_meta(fit=False)
-    pipe, texts = nlp.get_pipe("sbert_meta"), [*CORPUS[:5], "", TEXT]
+    pipe = nlp.get_pipe("sbert_meta")
+    texts = [*CORPUS[:5], "", TEXT]
     docs = list(nlp.pipe(CORPUS))
     views = [
         numpy.stack([doc._.get(f"{name}_vector") for doc in docs])
@@ -143,7 +151,8 @@ def test_docs_get_what_the_estimator_gives(make_meta):
         found = pipe.estimator.transform(given)
         for i in (0, 1, 4, 6):
             assert docs[i].vector == pytest.approx(found[i], abs=1e-6), method
-        assert docs[5].vector.tolist() == [0.0] * pipe.estimator.width and not docs[5].has_vector
+        assert docs[5].vector.tolist() == [0.0] * pipe.estimator.width
+        assert not docs[5].has_vector
 
 
 def test_sentences_and_other_spans(make_meta):
@@ -157,7 +166,7 @@ def test_sentences_and_other_spans(make_meta):
         numpy.mean([sent.vector for sent in doc.sents], axis=0), abs=1e-6
     )
     with pytest.raises(
-        ValueError, match=r"'man is' is not a row .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"
+        ValueError, match=r"'man is' .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"
     ):
         _ = doc[1:3].vector
     expected = numpy.concatenate([unit(doc[1:3]._.sbert_vector), unit(doc[1:3]._.sbert_max_vector)])
@@ -191,7 +200,8 @@ def test_a_pipe_takes_docs(nlp, given):
 
 
 def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
-    nlp, failed = make_meta(), []
+    nlp = make_meta()
+    failed = []
     meta = find_meta(nlp)
     nlp.set_error_handler(
         lambda name, pipe, docs, error: failed.append((name, len(docs), str(error)))
@@ -206,7 +216,8 @@ def test_errors_go_to_the_error_handler(make_meta, monkeypatch):
 
 
 def test_vectors_are_computed_once(make_meta, tmp_path):
-    nlp, corpus = make_meta(method="svd", size=5, fit=False), CORPUS[:30]
+    nlp = make_meta(method="svd", size=5, fit=False)
+    corpus = CORPUS[:30]
 
     def fit(texts=corpus):
         views = fit_meta(nlp, "sbert_meta", lambda: texts, cache=tmp_path)
@@ -215,7 +226,8 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     shapes, first = fit()
     assert shapes == [(30, 16), (30, 16)]
     files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.f32")}
-    assert fit() == (shapes, first) and len(files) == 2
+    assert fit() == (shapes, first)
+    assert len(files) == 2
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.f32")} == files
     damaged = next(iter(files))
     damaged.write_bytes(damaged.read_bytes()[:-4])
@@ -223,7 +235,8 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     (damaged.parent / "vectors.json").write_text('{"key": ', encoding="utf8")
     assert fit() == (shapes, first)
     # Another corpus
-    assert fit(corpus[:20])[1] != first and len(list(tmp_path.rglob("*.f32"))) == 4
+    assert fit(corpus[:20])[1] != first
+    assert len(list(tmp_path.rglob("*.f32"))) == 4
 
 
 CODE = """
@@ -249,7 +262,9 @@ def test_a_changed_function_does_not_reuse_vectors(make_nlp, tmp_path):
             nlp, "sbert_meta", lambda: ["a cat", "a man ran"] * 3, cache=tmp_path / "cache"
         )[1][1].tolist()
 
-    assert fit(1, 1) == [9, 3] and fit(2, 1) == [81, 3] and fit(2, 5) == fit(2, 5) == [81, 15]
+    assert fit(1, 1) == [9, 3]
+    assert fit(2, 1) == [81, 3]
+    assert fit(2, 5) == fit(2, 5) == [81, 15]
     assert len(list((tmp_path / "cache").iterdir())) == 3
 
 
@@ -262,7 +277,7 @@ def test_a_member_with_nan(nlp):
     stored["vectors"][0, 3] = numpy.nan
     with pytest.raises(
         ValueError,
-        match=r"'sbert_max' .* has a number that is not finite in the vector of sentence 0",
+        match=r"'sbert_max' .* not finite in the vector of sentence 0",
     ):
         pipe(doc)
 
@@ -278,20 +293,24 @@ def test_sentences_of_white_space(nlp, text):
             expected = numpy.concatenate([unit(sent._.sbert_vector), unit(sent._.sbert_max_vector)])
             assert sent.vector == pytest.approx(expected, abs=1e-6)
         else:
-            assert not sent.vector.any() and not sent.has_vector
-    assert doc.vector.shape == (32,) and doc.has_vector == bool(text.strip())
+            assert not sent.vector.any()
+            assert not sent.has_vector
+    assert doc.vector.shape == (32,)
+    assert doc.has_vector == bool(text.strip())
 
 
 def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
     from spacy_sbert.models.engine.packed_bert import PackedBert
 
-    calls, stock = [], PackedBert.__call__
+    calls = []
+    stock = PackedBert.__call__
     monkeypatch.setattr(PackedBert, "__call__", lambda *args: calls.append(1) or stock(*args))
     nlp = make_meta("shared", method="gcca", size=4)
     calls.clear()
     docs = list(nlp.pipe(CORPUS[:6]))
     assert len(calls) == 1
-    assert docs[0].vector.shape == (4,) and docs[0]._.sbert_vector.shape == (16,)
+    assert docs[0].vector.shape == (4,)
+    assert docs[0]._.sbert_vector.shape == (16,)
 
 
 def test_initialize_fits_on_a_corpus(make_meta, svd, tmp_path):
@@ -325,7 +344,9 @@ def test_vectors_survive_transport(svd, saved):
 
 
 def test_functions_are_members(make_nlp, tmp_path):
-    nlp, corpus, text = make_nlp(), CORPUS[:40], "the cat ran"
+    nlp = make_nlp()
+    corpus = CORPUS[:40]
+    text = "the cat ran"
     for word in WORDS:
         nlp.vocab.set_vector(
             word, numpy.random.default_rng(len(word) + ord(word[0])).normal(size=5).astype("f4")
@@ -425,7 +446,8 @@ def test_vectors_of_before_and_after_a_change_are_told_apart(make_nlp, change, m
     nlp = with_functions(make_nlp, method=method, **({"size": 6} if method == "svd" else {}))
     text = " ".join(WORDS)
     pipe = nlp.get_pipe("sbert_meta")
-    before, same = nlp(text), nlp(text)
+    before = nlp(text)
+    same = nlp(text)
     fingerprint = pipe.fingerprint()
     assert {fingerprint} == {*encoders_of_vector(before)} == {*encoders_of_vector(same)}
     assert before.similarity(same) == pytest.approx(1)
@@ -451,7 +473,8 @@ def test_a_word_that_comes_or_changes_before_it_was_read(make_nlp):
 
 
 def test_two_pipelines_of_other_static_vectors(make_nlp, tmp_path):
-    first, second = with_functions(make_nlp), with_functions(make_nlp)
+    first = with_functions(make_nlp)
+    second = with_functions(make_nlp)
     assert first.get_pipe("sbert_meta").fingerprint() == second.get_pipe("sbert_meta").fingerprint()
     assert (
         reloaded(first, tmp_path).get_pipe("sbert_meta").fingerprint()
@@ -461,38 +484,46 @@ def test_two_pipelines_of_other_static_vectors(make_nlp, tmp_path):
     assert first.get_pipe("sbert_meta").fingerprint() != second.get_pipe("sbert_meta").fingerprint()
 
 
-def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
-    nlp = make_nlp()
-    for config, message in (
-        ({}, r"at least two members, given: sbert\. Add another"),
-        ({"pipes": ["sbert", "sbert"]}, "names of their own, given: sbert, sbert"),
-        (
-            {"functions": {"static": "mean"}},
-            "'static' of a meta-embedding is not a function but a str",
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        pytest.param({}, r"at least two members, given: sbert\.", id="one member"),
+        pytest.param(
+            {"pipes": ["sbert", "sbert"]}, "names of their own, given: sbert, sbert", id="twice"
         ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            nlp.add_pipe("sbert_meta", config=config)
+        pytest.param(
+            {"functions": {"static": "mean"}}, "'static' .* not a function but a str", id="a str"
+        ),
+    ],
+)
+def test_members_that_cannot_be(make_nlp, config, message):
+    with pytest.raises(ValueError, match=message):
+        make_nlp().add_pipe("sbert_meta", config=config)
+
+
+def test_a_member_that_is_not_loaded(make_meta, tmp_path):
     make_meta(pipes=["sbert", "sbert_max"]).to_disk(tmp_path)
-    with pytest.raises(
-        ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"
-    ):
+    with pytest.raises(ValueError, match=r"sbert_max, which .* does not have \(it has: sbert\)"):
         spacy.load(tmp_path, exclude=["sbert_max"])
-    with pytest.raises(
-        ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"
-    ):
+    with pytest.raises(ValueError, match=r"'sbert_max' .* left no vector .* disabled"):
         spacy.load(tmp_path, disable=["sbert_max"])(TEXT)
-    # Than it was fitted with
-    for settings, message in (
-        (
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param(
             {"size": 6, "pipes": ["sbert_max", "sbert"]},
-            r"members \('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)",
+            r"\('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)",
+            id="another order",
         ),
-        ({"size": 3}, r"saved with .*'size': 6.* config says .*'size': 3"),
-    ):
-        other = make_meta(method="svd", fit=False, **settings).get_pipe("sbert_meta")
-        with pytest.raises(ValueError, match=message):
-            other.from_bytes(find_meta(svd).to_bytes())
+        pytest.param({"size": 3}, r"'size': 6.* config says .*'size': 3", id="another size"),
+    ],
+)
+def test_other_members_than_it_was_fitted_with(make_meta, svd, settings, message):
+    other = make_meta(method="svd", fit=False, **settings).get_pipe("sbert_meta")
+    with pytest.raises(ValueError, match=message):
+        other.from_bytes(find_meta(svd).to_bytes())
 
 
 @pytest.fixture
@@ -522,7 +553,8 @@ WIDE = {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}}
     ],
 )
 def test_said_before_anything_is_encoded(make_members, monkeypatch, config, width, n, message):
-    nlp, encoded = make_members(width, **config), []
+    nlp = make_members(width, **config)
+    encoded = []
     monkeypatch.setattr(nlp, "pipe", lambda *args, **kwargs: encoded.append(args) or iter(()))
     with pytest.raises(ValueError, match=message):
         fit_meta(nlp, "sbert_meta", lambda: CORPUS[:n])
@@ -549,15 +581,15 @@ def test_fewer_directions_than_the_widest_member_are_logged(
 
 
 @pytest.mark.filterwarnings("error:.sbert-meta-other-members")
-def test_members_that_stayed_are_not_warned_of(svd, saved, make_meta):
+@pytest.mark.parametrize("method", ["conc", "avg"])
+def test_members_that_stayed_are_not_warned_of(svd, saved, make_meta, method):
     spacy.load(saved)(TEXT)
     svd.get_pipe("sbert_meta").encode([TEXT])
     # Which learn nothing
-    for method in ("conc", "avg"):
-        made = make_meta(method=method)
-        made(TEXT)
-        made.get_pipe("sbert").model.get_ref("pooling").normalize = True
-        made(TEXT)
+    made = make_meta(method=method)
+    made(TEXT)
+    made.get_pipe("sbert").model.get_ref("pooling").normalize = True
+    made(TEXT)
 
 
 @pytest.mark.parametrize("setting", OTHER_VECTORS)
@@ -603,9 +635,7 @@ def test_members_in_another_order_are_refused(make_meta, method):
     nlp = make_meta(method=method)
     nlp(TEXT)
     nlp.get_pipe("sbert_meta").members.reverse()
-    with pytest.raises(
-        ValueError, match=r"fitted on the members \('sbert', 'sbert_max'\), the pipeline gives it"
-    ):
+    with pytest.raises(ValueError, match=r"members \('sbert', 'sbert_max'\)"):
         nlp(TEXT)
 
 
@@ -618,7 +648,5 @@ def test_docs_of_another_pipeline_are_warned_of(make_meta, saved, read):
         weights.data = 1.5 * weights.data
     doc = other(TEXT)
     meta = spacy.load(saved).get_pipe("sbert_meta")
-    with pytest.warns(
-        UserWarning, match=r"sbert-meta-other-doc.* The vectors of sbert_max on a Doc are not by"
-    ):
+    with pytest.warns(UserWarning, match=r"sbert-meta-other-doc.* sbert_max"):
         meta.vector(doc) if read == "vector" else meta(doc)

@@ -53,7 +53,8 @@ def test_damaged_lines_are_named(tmp_path, name, text, column, message):
 
 @pytest.fixture(scope="module")
 def two_encoders(make_nlp, tiny_bert, tmp_path_factory):
-    nlp, folder = make_nlp(), tmp_path_factory.mktemp("fit")
+    nlp = make_nlp()
+    folder = tmp_path_factory.mktemp("fit")
     nlp.add_pipe(
         "sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}}
     )

@@ -9,7 +9,7 @@ import torch
 from helpers.made_views import make_views, unit
 from scipy import linalg
 
-from spacy_sbert.files.serialization import add_checksum
+from spacy_sbert.files.checksum import add_checksum
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, Moments
 from spacy_sbert.meta.methods import (
     LAYERS,
@@ -45,7 +45,8 @@ def test_concatenation_and_average_by_hand():
 @pytest.mark.parametrize("size", [1, 3, 16])
 def test_svd_is_scikit_learns_pca_up_to_sign(normalize, size):
     decomposition = pytest.importorskip("sklearn.decomposition")
-    views, other = make_views(), make_views(seed=3)
+    views = make_views()
+    other = make_views(seed=3)
     rows = joined(views, normalize)
     pca = decomposition.PCA(size, svd_solver="full").fit(rows)
     ours = SVD(size=size, normalize=normalize).fit(views)
@@ -63,13 +64,12 @@ def test_gcca_of_two_views_is_classical_cca():
     x, y = (view - view.mean(axis=0) for view in (views[0].astype("f8"), views[1].astype("f8")))
     (qx, rx), (qy, ry) = linalg.qr(x, mode="economic"), linalg.qr(y, mode="economic")
     left, correlations, right = linalg.svd(qx.T @ qy)
-    a, b = linalg.solve_triangular(rx, left[:, :4]), linalg.solve_triangular(ry, right.T[:, :4])
+    a = linalg.solve_triangular(rx, left[:, :4])
+    b = linalg.solve_triangular(ry, right.T[:, :4])
     assert ours.values_ == pytest.approx(correlations, abs=1e-10)
     for classical, part in ((a, ours.components_[:, :6]), (b, ours.components_[:, 6:])):
-        classical, found = (
-            classical / linalg.norm(classical, axis=0),
-            part.T / linalg.norm(part.T, axis=0),
-        )
+        classical = classical / linalg.norm(classical, axis=0)
+        found = part.T / linalg.norm(part.T, axis=0)
         assert abs((classical * found).sum(axis=0)) == pytest.approx(numpy.ones(4), abs=1e-8)
     projected = x @ ours.components_[:, :6].T, y @ ours.components_[:, 6:].T
     for i in range(4):
@@ -187,13 +187,11 @@ def test_wrong_views_are_errors():
         ValueError, match=r"widths \[5, 7, 4\], but .* fitted on {'a': 7, 'b': 5, 'c': 4}"
     ):
         ours.transform([views[1], views[0], views[2]])
-    with pytest.raises(ValueError, match="'b' of a meta-embedding has 299 vectors, 'a' has 300"):
+    with pytest.raises(ValueError, match=r"'b' .* 299 vectors, 'a' has 300"):
         SVD(size=3).fit([views[0], views[1][1:], views[2]], ["a", "b", "c"])
     views[2][:] = [1.0, 2.0, 3.0, 4.0]
     for method in ("svd", "gcca"):
-        with pytest.raises(
-            ValueError, match=r"member 'c' .* the same vector for all 300 sentences"
-        ):
+        with pytest.raises(ValueError, match=r"member 'c' .* the same vector"):
             small(method).fit(views, ["a", "b", "c"])
 
 
@@ -234,10 +232,12 @@ def test_the_default_is_what_there_is_and_is_saved():
         (GCCA(), make_views()[:2]),
     ):
         fitted = estimator.fit(given)
-        assert fitted.width == fitted.size_ == 7 and fitted.size is None
+        assert fitted.width == fitted.size_ == 7
+        assert fitted.size is None
         assert fitted.transform(views).shape == (300, 7)
         again = estimator_from_bytes(fitted.to_bytes())
-        assert again.width == 7 and again.size is None
+        assert again.width == 7
+        assert again.size is None
         assert numpy.array_equal(again.transform(views), fitted.transform(views))
     for kind in (SVD, GCCA):
         # Of 4 sentences, about their mean
@@ -247,17 +247,13 @@ def test_the_default_is_what_there_is_and_is_saved():
 
 def test_the_remedies_of_messages_work():
     views = deficient()
-    with pytest.raises(
-        ValueError, match=r"size = 10: .* have only 9 directions to give on 300 sentences"
-    ):
+    with pytest.raises(ValueError, match=r"size = 10: .* only 9 directions"):
         SVD(size=10, normalize=False).fit(views, ["a", "b"])
     assert SVD(size=9, normalize=False).fit(views).width == 9
-    with pytest.raises(
-        ValueError, match=r"member 'a' cannot be inverted with tau = 0.0: .* 4 directions, of the 7"
-    ):
+    with pytest.raises(ValueError, match=r"tau = 0.0: .* 4 directions, of the 7"):
         GCCA(tau=0.0, normalize=False).fit(views, ["a", "b"])
     assert GCCA(tau=0.1, normalize=False).fit(views).width == 7
-    with pytest.raises(ValueError, match=r"too large for their squares\. Set normalize = true"):
+    with pytest.raises(ValueError, match=r"Set normalize = true"):
         SVD(size=3, normalize=False).fit([view.astype("f8") * 1e200 for view in views])
 
 
@@ -267,22 +263,20 @@ def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
     whole = GCCA(size=11, normalize=normalize).fit(views)
     # 4 pairs of canonical correlations
     assert whole.values_ == pytest.approx(-whole.values_[::-1], abs=1e-12)
-    assert (whole.values_[:4] > 1e-4).all() and whole.values_[4:7] == pytest.approx(
-        numpy.zeros(3), abs=1e-12
-    )
+    assert (whole.values_[:4] > 1e-4).all()
+    assert whole.values_[4:7] == pytest.approx(numpy.zeros(3), abs=1e-12)
     for size in (4, 7, 9):
         narrow = GCCA(size=size, normalize=normalize).fit(views)
         assert narrow.values_ == pytest.approx(whole.values_[:size], abs=1e-12)
         assert (len(list(narrow.notes("it"))) > 0) == (size > 4)
-    with pytest.raises(
-        ValueError, match=r"size = 12: .* only 11 directions to give on 300 sentences"
-    ):
+    with pytest.raises(ValueError, match=r"size = 12: .* only 11 directions"):
         GCCA(size=12).fit(views)
 
 
 # Cross-view autoencoders
 
-X, Y = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[1.0, 4.0], [0.0, -1.0]])
+X = torch.tensor([[3.0, 4.0], [1.0, 0.0]])
+Y = torch.tensor([[1.0, 4.0], [0.0, -1.0]])
 KL = (
     sum((y * (y / x).log()).sum() for x, y in zip(X.softmax(dim=1), Y.softmax(dim=1), strict=True))
     / 2
@@ -312,7 +306,8 @@ def two_views(n):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gradients(loss, hidden_layers):
     torch.manual_seed(3)
-    network, views = _CrossViewNetwork([4, 3], 3, hidden_layers).double(), two_views(6)
+    network = _CrossViewNetwork([4, 3], 3, hidden_layers).double()
+    views = two_views(6)
     # Which are changed in their places
     parameters = tuple(network.parameters())
     assert torch.autograd.gradcheck(

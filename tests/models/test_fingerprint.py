@@ -31,8 +31,9 @@ from thinc.api import SGD, Adam
 
 from spacy_sbert import find_sbert, restore
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.models.fingerprint import encoder_digest, pipeline_digest
+from spacy_sbert.models.fingerprint import encoder_digest
 from spacy_sbert.pipeline import doc_vectors as encoders
+from spacy_sbert.pipeline.digest import pipeline_digest
 from spacy_sbert.pipeline.doc_vectors import find
 from spacy_sbert.pipeline.listeners import find_heads
 from spacy_sbert.search import SpanSearch, collect_spans, identify
@@ -72,10 +73,12 @@ def caught(do):
 def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
     nlp = make_nlp(encoder)
     first = of(nlp(TEXT))
-    assert len(first) == 12 and int(first, 16) >= 0
+    assert len(first) == 12
+    assert int(first, 16) >= 0
     assert [of(doc) for doc in nlp.pipe([TEXT, "a dog"])] == [first] * 2
     assert find_sbert(nlp).fingerprint() == first
-    loaded, same = reloaded(nlp, tmp_path), make_nlp(encoder, unit="doc+sent")
+    loaded = reloaded(nlp, tmp_path)
+    same = make_nlp(encoder, unit="doc+sent")
     # Which spaCy cannot pickle
     copies = [] if encoder == "curated" else [pickle.loads(pickle.dumps(nlp))]
     for one in (loaded, same, *copies):
@@ -132,10 +135,8 @@ def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path)
 @pytest.mark.parametrize("encoder", quick("own", "listening", "static"))
 def test_a_step_of_training_changes_it(make_nlp, examples, encoder):
     # Few rows of a table change
-    nlp, optimizer = (
-        make_nlp(encoder),
-        SGD if encoder == "static" else Adam,
-    )
+    nlp = make_nlp(encoder)
+    optimizer = SGD if encoder == "static" else Adam
     pairs = examples(nlp)
     nlp.initialize(lambda: pairs) if encoder != "curated" else find_sbert(nlp).initialize(
         lambda: pairs, nlp=nlp
@@ -198,26 +199,26 @@ def test_it_is_not_computed_for_each_doc(make_nlp, examples, monkeypatch):
 
 
 def test_comparison_across_encoders_warns_once(make_nlp, other_bert):
-    nlp, other, third = (
-        make_nlp(unit="doc+sent"),
-        make_nlp(name=other_bert),
-        make_nlp(model={"pooling": "cls"}),
-    )
-    doc, theirs = nlp(TEXT), other(TEXT)
+    nlp = make_nlp(unit="doc+sent")
+    other = make_nlp(name=other_bert)
+    third = make_nlp(model={"pooling": "cls"})
+    doc = nlp(TEXT)
+    theirs = other(TEXT)
     expected = float(cosine(doc.vector[None], theirs.vector[None])[0])
     joined = spacy.blank("xx", vocab=nlp.vocab)
     joined.add_pipe("sbert", config={"model": {"name": str(other_bert)}})
     given, warned = caught(lambda: doc.similarity(theirs))
-    assert given == pytest.approx(expected, abs=1e-6) and len(warned) == 1
-    assert f"'{other_bert}' of the pipe 'sbert'" in str(warned[0].message) and of(doc) not in str(
-        warned[0].message
-    )
+    assert given == pytest.approx(expected, abs=1e-6)
+    assert len(warned) == 1
+    assert f"'{other_bert}' of the pipe 'sbert'" in str(warned[0].message)
+    assert of(doc) not in str(warned[0].message)
     assert warned[0].filename == __file__
     again = [lambda: theirs.similarity(doc), lambda: doc[0:2].similarity(theirs[1])]
     assert [caught(do)[1] for do in again] == [[], []]
     _, (same_name,) = caught(lambda: doc[1].similarity(third(TEXT)[1]))
     # What tells them apart
-    assert of(doc) in str(same_name.message) and of(third(TEXT)) in str(same_name.message)
+    assert of(doc) in str(same_name.message)
+    assert of(third(TEXT)) in str(same_name.message)
     for do in (
         lambda: doc[1:3].similarity(theirs[1:3]),
         lambda: doc._.sbert_similarity(theirs),
@@ -264,12 +265,14 @@ def test_a_meta_embedding_has_one_of_its_members(make_nlp, tiny_bert, other_bert
         nlp.add_pipe("sbert_meta", config=config)
         return nlp
 
-    nlp, same = make(tiny_bert), make(tiny_bert)
+    nlp = make(tiny_bert)
+    same = make(tiny_bert)
     # Before its first use
     assert same.get_pipe("sbert_meta").fingerprint() == nlp.get_pipe("sbert_meta").fingerprint()
     docs = [one(TEXT) for one in (nlp, same, make(other_bert), make(tiny_bert, method="avg"))]
     found = [of(doc, "sbert_meta") for doc in docs]
-    assert found[0] == found[1] == nlp.get_pipe("sbert_meta").fingerprint() and len(set(found)) == 3
+    assert found[0] == found[1] == nlp.get_pipe("sbert_meta").fingerprint()
+    assert len(set(found)) == 3
     assert len(caught(lambda: docs[0].similarity(docs[2]))[1]) == 1
     assert caught(lambda: docs[0].similarity(docs[1]))[1] == []
     expected = [one.score for one in docs[0]._.sbert_meta_most_similar(nlp("the dog"))]
@@ -288,7 +291,8 @@ def digests(nlp):
 
 @pytest.mark.parametrize("kind", [*quick("own", "shared", "tokens", "static"), "reranked", "meta"])
 def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
-    encoder, model = kind if kind in ENCODERS else "own", {"name": str(tiny_bert)}
+    encoder = kind if kind in ENCODERS else "own"
+    model = {"name": str(tiny_bert)}
     nlp = make_nlp(encoder)
     if encoder == kind:
         assert digests(nlp) == digests(make_nlp(encoder))
@@ -378,7 +382,8 @@ def test_the_digest_of_an_encoder(make_nlp):
 
 
 def test_sbert_similarity_without_hooks(make_nlp):
-    quiet, hooked = make_nlp(set_hooks=False), make_nlp()
+    quiet = make_nlp(set_hooks=False)
+    hooked = make_nlp()
     a, b = (nlp(TEXT) for nlp in (quiet, hooked))
     for ours, theirs in ((a, b), (a[1:4], b[1:4]), (a[1], b[1])):
         for other, expected in ((a[6:9], b[6:9]), (a[7], b[7]), (a, b)):

@@ -162,11 +162,9 @@ LISTED_VALUES = {
     ],
     "kwargs": [[], ["x"]],
 }
-SHARED, LIMITS, MODULES = (
-    "config_sentence_transformers.json",
-    "sentence_bert_config.json",
-    "modules.json",
-)
+SHARED = "config_sentence_transformers.json"
+LIMITS = "sentence_bert_config.json"
+MODULES = "modules.json"
 # In the folder of an encoder with the modules of MODULE_KEYS, except Dense, which comes with an
 # import alone.
 FILES = {
@@ -244,7 +242,8 @@ def judge(way, folder, expected, key, caplog):
             said = " ".join(str(one.message) for one in caught) + caplog.text
         except Exception as error:
             # Of any type
-            given, said = None, str(error)
+            given = None
+            said = str(error)
     if (
         given is not None
         and given.shape == expected.shape

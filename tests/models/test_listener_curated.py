@@ -42,7 +42,9 @@ def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
     doc = nlp(TEXT)
     pieces = doc._.trf_data.last_hidden_layer_state
     starts = numpy.append(0, numpy.cumsum(pieces.lengths))
-    assert doc[5].is_space and pieces.lengths[5] == 0 and max(pieces.lengths) > 1
+    assert doc[5].is_space
+    assert pieces.lengths[5] == 0
+    assert max(pieces.lengths) > 1
     assert numpy.allclose(doc.vector, pooled(pieces.dataXd, pooling), atol=1e-6)
     for sent in doc.sents:
         expected = pooled(pieces.dataXd[starts[sent.start] : starts[sent.end]], pooling)
@@ -52,7 +54,8 @@ def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
             part.mean(axis=0) for part in numpy.split(pieces.dataXd, starts[1:-1]) if len(part)
         ]
         given = [token.vector for token in doc if token.has_vector]
-        assert numpy.allclose(given, of_tokens, atol=1e-6) and len(given) == len(doc) - 1
+        assert numpy.allclose(given, of_tokens, atol=1e-6)
+        assert len(given) == len(doc) - 1
 
 
 def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
@@ -74,7 +77,8 @@ def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
             # Cut at the same places
             own = minilm(" ".join(token.text for token in doc if not token.is_space))
             states, given = (find(one)[0].data["states"] for one in (own, doc))
-            assert given.shape == states.shape and numpy.abs(given - states).max() < 1e-5
+            assert given.shape == states.shape
+            assert numpy.abs(given - states).max() < 1e-5
             mean = states.mean(axis=0)
             assert numpy.abs(doc.vector - mean / numpy.linalg.norm(mean)).max() < 1e-5
     assert numpy.linalg.norm(spacy.load(tmp_path)("A man is eating.").vector) == pytest.approx(
@@ -84,7 +88,8 @@ def test_parity_with_an_encoder_of_its_own(minilm, tmp_path):
 
 def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
     nlp = make_nlp("curated")
-    pairs, grads = examples(nlp), []
+    pairs = examples(nlp)
+    grads = []
     plain = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("A cat sat.", "", "Food")]
     nlp.initialize(lambda: pairs)
     for batch in (pairs, [*plain, *pairs]):
@@ -108,7 +113,8 @@ def test_weights_that_are_to_stay(make_nlp, examples, how):
         "grad_factor": 0.0 if how == "grad_factor" else 1.0,
     }
     nlp = make_nlp("curated", model={"tok2vec": tok2vec})
-    batch, kept = examples(nlp), {"exclude": ["transformer"], "annotates": ["transformer"]}
+    batch = examples(nlp)
+    kept = {"exclude": ["transformer"], "annotates": ["transformer"]}
     nlp.initialize(lambda: batch)
     nlp.get_pipe("transformer").frozen = how == "frozen"
     before = weights(nlp, "transformer")
@@ -131,7 +137,8 @@ def test_of_both_kinds_the_nearest_is_heard(tiny_bert, examples, order):
             source = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(tiny_bert)}
             nlp.add_pipe("transformer", name="stock", config={"model": source})
     nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
-    batch, names = examples(nlp), {"own": "stock", "curated": "transformer"}
+    batch = examples(nlp)
+    names = {"own": "stock", "curated": "transformer"}
     nlp.initialize(lambda: batch)
     doc = nlp("A man is eating.")
     nlp.update(batch, sgd=False)
@@ -141,25 +148,24 @@ def test_of_both_kinds_the_nearest_is_heard(tiny_bert, examples, order):
     assert found == [False, True]
 
 
-def test_replaced_listeners(make_nlp, examples, tmp_path):
-    for tok2vec in ({"@architectures": "spacy-sbert.SentenceListener.v1"}, LISTENER):
-        nlp = make_nlp("curated", model={"tok2vec": tok2vec})
-        doc = nlp(TEXT)
-        nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
-        nlp.remove_pipe("transformer")
-        for one in (nlp, reloaded(nlp, tmp_path)):
-            assert numpy.allclose(one(TEXT).vector, doc.vector, atol=1e-6) and one(
-                ""
-            ).vector.shape == (16,)
-            assert numpy.allclose(
-                one.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6
-            )
-            batch = examples(one)
-            one.initialize(lambda batch=batch: batch)
-            assert one.update(batch, sgd=False)["sbert"] > 0
-            assert all(
-                grad.any() for key, grad in gradients(one, "sbert").items() if "position" in key
-            )
+@pytest.mark.parametrize(
+    "tok2vec", [{"@architectures": "spacy-sbert.SentenceListener.v1"}, LISTENER]
+)
+def test_replaced_listeners(make_nlp, examples, tmp_path, tok2vec):
+    nlp = make_nlp("curated", model={"tok2vec": tok2vec})
+    doc = nlp(TEXT)
+    nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+    nlp.remove_pipe("transformer")
+    for one in (nlp, reloaded(nlp, tmp_path)):
+        assert numpy.allclose(one(TEXT).vector, doc.vector, atol=1e-6)
+        assert one("").vector.shape == (16,)
+        assert numpy.allclose(
+            one.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6
+        )
+        batch = examples(one)
+        one.initialize(lambda batch=batch: batch)
+        assert one.update(batch, sgd=False)["sbert"] > 0
+        assert all(grad.any() for key, grad in gradients(one, "sbert").items() if "position" in key)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +186,8 @@ def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_pa
     assert numpy.allclose(
         nlp.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6
     )
-    before, optimizer = weights(nlp, "transformer"), Adam(0.003)
+    before = weights(nlp, "transformer")
+    optimizer = Adam(0.003)
     for _ in range(60):
         losses = nlp.update(batch, sgd=False)
         finish_update(nlp, optimizer)
@@ -204,7 +211,8 @@ def refused(message, use):
 
 def test_nothing_to_listen_to(make_nlp, tiny_bert, examples):
     nlp = make_nlp("curated")
-    sbert, doc = nlp.get_pipe("sbert"), nlp.make_doc(TEXT)
+    sbert = nlp.get_pipe("sbert")
+    doc = nlp.make_doc(TEXT)
     doc._.trf_data = object()
     refused(
         r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur",

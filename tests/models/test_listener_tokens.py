@@ -36,7 +36,8 @@ def states_of(nlp, doc):
     if nlp.has_pipe("tok2vec"):
         return doc.tensor
     kept = [token.i for token in doc if not token.is_space]
-    words, spaces = [doc[i].text for i in kept], [bool(doc[i].whitespace_) for i in kept]
+    words = [doc[i].text for i in kept]
+    spaces = [bool(doc[i].whitespace_) for i in kept]
     alone = Doc(nlp.vocab, words=words, spaces=spaces)
     for token, i in zip(alone, kept, strict=True):
         token.norm_ = doc[i].norm_
@@ -56,7 +57,8 @@ def test_a_row_is_its_tokens_pooled_without_white_space(make_nlp, encoder, pooli
     kept = [token.i for token in doc if not token.is_space]
     assert len(kept) == len(doc) - 1
     assert numpy.allclose(doc.vector, pooled(states_of(nlp, doc)[kept], pooling), atol=1e-6)
-    assert doc._.sbert_truncated is False and doc.has_vector
+    assert doc._.sbert_truncated is False
+    assert doc.has_vector
 
 
 @pytest.mark.parametrize("encoder", TOKENS)
@@ -68,7 +70,8 @@ def test_spans_and_tokens_pool_their_tokens_in_context(make_nlp, encoder):
     assert numpy.allclose(doc[3:8].vector, states[[3, 4, 6, 7]].mean(axis=0), atol=1e-6), (
         "5 is white space"
     )
-    assert not doc[5].has_vector and not doc[5].vector.any()
+    assert not doc[5].has_vector
+    assert not doc[5].vector.any()
 
 
 def test_a_sentence_of_a_listener_is_read_in_context(make_nlp):
@@ -99,7 +102,8 @@ def make_table(kind=Model):
     def forward(model, docs, is_train):
         embedded = [embed(doc) for doc in docs]
         before = [numpy.vstack([numpy.zeros((1, 4)), rows])[:-1] for rows in embedded]
-        w, v = model.get_param("W"), model.get_param("V")
+        w = model.get_param("W")
+        v = model.get_param("V")
 
         def backprop(d_outputs):
             for d_rows, rows, others in zip(d_outputs, embedded, before, strict=True):
@@ -195,7 +199,8 @@ def test_gradients_of_two_pipes_add_up(make_nlp, encoder):
         joint(make_nlp, encoder, pipes) for pipes in (["sbert", "tagger"], ["sbert"], ["tagger"])
     )
     reverse = joint(make_nlp, encoder, ["tagger", "sbert"], before="sbert")
-    assert both.keys() == sbert.keys() == tagger.keys() and len(both) > 3
+    assert both.keys() == sbert.keys() == tagger.keys()
+    assert len(both) > 3
     scale = max(numpy.abs(gradient).max() for gradient in both.values())
     for key, given in both.items():
         assert sbert[key].any() and tagger[key].any(), key
@@ -206,14 +211,10 @@ def test_gradients_of_two_pipes_add_up(make_nlp, encoder):
 def test_nothing_to_hear(make_nlp):
     nlp = make_nlp("listening")
     doc = nlp.make_doc("A cat sat.")
-    with pytest.raises(
-        ValueError, match=r"'A cat sat\.' carries no output of a 'tok2vec'.*doc\.tensor is empty"
-    ):
+    with pytest.raises(ValueError, match=r"'A cat sat\.' .*'tok2vec'.*doc\.tensor is empty"):
         nlp.get_pipe("sbert")(doc)
     doc.tensor = numpy.zeros((4, 5), dtype="float32")
-    with pytest.raises(
-        ValueError, match=r"gave vectors of 5 numbers.*listens for 16: set the width"
-    ):
+    with pytest.raises(ValueError, match=r"5 numbers.*listens for 16"):
         nlp.get_pipe("sbert")(doc)
     assert nlp.get_pipe("sbert")(Doc(nlp.vocab)).vector.shape == (16,)
     for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
@@ -223,14 +224,10 @@ def test_nothing_to_hear(make_nlp):
             nlp("a", component_cfg={"sbert": settings})
     nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", config={"model": {"@architectures": ARCHITECTURE, "tok2vec": LISTENER}})
-    with pytest.raises(
-        ValueError, match=r"none stands before it; the pipeline is \['sbert'\]\. Add one before it"
-    ):
+    with pytest.raises(ValueError, match=r"none stands before it; .*\['sbert'\]"):
         nlp.initialize()
     nlp.add_pipe("tok2vec", first=True)
-    with pytest.raises(
-        ValueError, match=r"listens for vectors of 16 numbers.*'tok2vec' makes 96: set width = 96"
-    ):
+    with pytest.raises(ValueError, match=r"16 numbers.*'tok2vec' makes 96: set width = 96"):
         nlp.initialize()
 
 

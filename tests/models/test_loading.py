@@ -137,12 +137,12 @@ def test_wrong_types_are_named(folder, name, content, expected):
 @pytest.mark.parametrize(
     "name", ["tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"]
 )
-def test_a_cut_file_is_named(folder, name):
+@pytest.mark.parametrize("cut", [0, 0.9])
+def test_a_cut_file_is_named(folder, name, cut):
     content = (folder / name).read_bytes()
-    for cut in (0, 0.9):
-        (folder / name).write_bytes(content[: int(len(content) * cut)])
-        with pytest.raises(ValueError, match=name):
-            encode(folder)
+    (folder / name).write_bytes(content[: int(len(content) * cut)])
+    with pytest.raises(ValueError, match=name):
+        encode(folder)
 
 
 def of_sentencepiece(folder):
@@ -187,7 +187,8 @@ def test_a_folder_that_is_valid_elsewhere_is_not_called_damaged(folder, kind):
     change(folder)
     with pytest.raises(ValueError, match=message) as caught:
         encode(folder)
-    assert "again, from" not in str(caught.value) and "ownload" not in str(caught.value)
+    assert "again, from" not in str(caught.value)
+    assert "ownload" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [None, "{}", "a folder"])
@@ -269,7 +270,8 @@ def test_nothing_is_said_of_the_real_model(minilm, tmp_path, caplog, capfd):
     Logger.warning_once.cache_clear()
     for name in (MINILM, str(folder)):
         TransformerShim(name, TransformerConfig()).load()
-    assert not caplog.text and capfd.readouterr() == ("", "")
+    assert not caplog.text
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -319,23 +321,19 @@ def test_weights_that_are_not_finite(folder):
     model = BertModel.from_pretrained(folder)
     model.embeddings.word_embeddings.weight.data.fill_(float("nan"))
     model.save_pretrained(folder)
-    with pytest.raises(
-        ValueError, match=r"bert are not finite: training diverged.* Use an earlier checkpoint"
-    ):
+    with pytest.raises(ValueError, match=r"not finite: training diverged"):
         encode(folder)
 
 
-def test_types_that_a_class_takes_beside_that_of_its_default(folder):
+@pytest.mark.parametrize("settings", [{"hidden_dropout_prob": 0}, {"classifier_dropout": 0.5}])
+def test_types_that_a_class_takes_beside_that_of_its_default(folder, settings):
     expected = encode(folder)
-    for settings in ({"hidden_dropout_prob": 0}, {"classifier_dropout": 0.5}):
-        change_json(folder / "config.json", **settings)
-        assert numpy.allclose(encode(folder), expected, atol=1e-6)
+    change_json(folder / "config.json", **settings)
+    assert numpy.allclose(encode(folder), expected, atol=1e-6)
 
 
 def test_another_precision_is_no_setting_of_transformers(folder):
-    with pytest.raises(
-        ValueError, match=r"torch_dtype = 'float16', expected float32.* set precision"
-    ):
+    with pytest.raises(ValueError, match=r"torch_dtype = 'float16'.* set precision"):
         encode(folder, transformer_config={"torch_dtype": "float16"})
 
 

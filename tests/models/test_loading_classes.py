@@ -41,10 +41,12 @@ SIZES = {
     "intermediate_size": 48,
 }
 SIZES |= {"max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-MASKED, TYPED = ("input_ids", "attention_mask"), ("input_ids", "token_type_ids", "attention_mask")
+MASKED = ("input_ids", "attention_mask")
+TYPED = ("input_ids", "token_type_ids", "attention_mask")
 # What becomes of a class: the vectors of sentence-transformers; where padding changes them, those
 # of a text by itself.
-EQUAL, ALONE = "equal", "equal alone"
+EQUAL = "equal"
+ALONE = "equal alone"
 OTHER_INPUT = "has no embeddings of wordpieces.* Use an encoder of plain text"
 UNABLE = r"cannot encode a text by itself \({}.* Use an encoder of plain text"
 DECODER = (
@@ -228,7 +230,8 @@ def make_folder(tiny_bert, tmp_path):
     def make(kind, max_length=None, **changes):
         if kind not in MODEL_MAPPING_NAMES:
             pytest.skip("not in this version of Transformers")
-        case, folder = CASES[kind], tmp_path / "encoder"
+        case = CASES[kind]
+        folder = tmp_path / "encoder"
         words = BertTokenizerFast.from_pretrained(tiny_bert)
         sizes = {key: value for key, value in SIZES.items() if key not in case.without}
         torch.manual_seed(0)
@@ -275,11 +278,14 @@ def _theirs(folder):
 
 @pytest.mark.parametrize("kind", [*FIRST, *slow(*OTHERS)])
 def test_as_sentence_transformers_or_refused(make_folder, kind):
-    folder, outcome, inputs = make_folder(kind), CASES[kind].outcome, CASES[kind].inputs
+    folder = make_folder(kind)
+    outcome = CASES[kind].outcome
+    inputs = CASES[kind].inputs
     if outcome not in (EQUAL, ALONE):
         with pytest.raises(ValueError, match=outcome) as caught:
             import_folder(str(folder))
-        assert kind in str(caught.value) and "download" not in str(caught.value)
+        assert kind in str(caught.value)
+        assert "download" not in str(caught.value)
         return
     theirs = _theirs(folder)
     with warnings_with("[sbert-") as told:
@@ -287,11 +293,13 @@ def test_as_sentence_transformers_or_refused(make_folder, kind):
     # The tokenizer of Qwen2 adds a token, of which the small encoder has no embedding.
     told = [text for text in told if "tokens-without-embedding" not in text]
     assert [("padding" in text or "sparse" in text) for text in told] == [True] * (outcome == ALONE)
-    long, cut = ours.encode([LONG])[0], theirs.max_seq_length != ours.text_encoder().max_length
+    long = ours.encode([LONG])[0]
+    cut = theirs.max_seq_length != ours.text_encoder().max_length
     # RoBERTa and its like have fewer positions than sentence-transformers believes, and fail there
     if not cut:
         assert numpy.allclose(long, theirs.encode([LONG])[0], atol=2e-6 * abs(long).max())
-    assert numpy.isfinite(long).all() and ours.text_encoder().max_length >= 120
+    assert numpy.isfinite(long).all()
+    assert ours.text_encoder().max_length >= 120
     alone = numpy.stack([theirs.encode([text])[0] for text in TEXTS])
     size = max(1.0, float(abs(alone).max()))
     assert abs(ours.encode(TEXTS) - alone).max() < 5e-6 * size
@@ -337,7 +345,8 @@ NO_TABLE = (
 def test_tables_of_positions_are_a_limit(make_folder, kind):
     sbert = _import(make_folder(kind, max_length=200), precision="float32")
     limit = sbert.text_encoder().max_length
-    assert limit in (126, 127, 128) and numpy.isfinite(sbert.encode([LONG])).all()
+    assert limit in (126, 127, 128)
+    assert numpy.isfinite(sbert.encode([LONG])).all()
 
 
 @pytest.mark.parametrize("kind", NO_TABLE)
@@ -354,9 +363,7 @@ def test_a_text_that_is_too_long_for_positions_that_are_no_table(make_folder):
     sbert = _import(
         make_folder("mpt", max_length=200, max_position_embeddings=128), precision="float32"
     )
-    with pytest.raises(
-        ValueError, match=r"\(mpt\) cannot encode 200 wordpieces.*'model_max_length': 128"
-    ):
+    with pytest.raises(ValueError, match=r"\(mpt\) .* 200 wordpieces.*'model_max_length': 128"):
         sbert.encode([LONG])
 
 

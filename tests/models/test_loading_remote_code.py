@@ -90,7 +90,8 @@ def imported(folder, trust):
     return lambda: import_folder(str(folder))
 
 
-NEEDS, OWN_TYPE = pytest.mark.spacy_transformers, {"model_type": "own_bert"}
+NEEDS = pytest.mark.spacy_transformers
+OWN_TYPE = {"model_type": "own_bert"}
 LOADS = [
     (own, True, "config.json", {}),
     (own, False, "tokenizer_config.json", {}),
@@ -122,7 +123,8 @@ def test_the_variable_is_1_and_not_enough(coded, marker, monkeypatch, value, tru
 def test_who_loads_says_so(coded, marker, monkeypatch, tiny_bert, file):
     monkeypatch.setenv(TRUST, "1")
     vector = own(coded(file), True)().vector
-    assert marker.exists() and numpy.allclose(vector, own(tiny_bert, False)().vector, atol=1e-6)
+    assert marker.exists()
+    assert numpy.allclose(vector, own(tiny_bert, False)().vector, atol=1e-6)
 
 
 def test_a_saved_pipeline_brings_no_consent(coded, marker, monkeypatch, tmp_path):

@@ -127,9 +127,7 @@ def test_relative_positions_of_version_4_are_not_ignored(tiny_bert, tmp_path, ki
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     change_json(folder / "config.json", position_embedding_type=kind)
     if Version("5.0") <= INSTALLED:
-        with pytest.raises(
-            ValueError, match=f"position_embedding_type = {kind}.*transformers before 5.0"
-        ):
+        with pytest.raises(ValueError, match=f"position_embedding_type = {kind}"):
             text_encoder(folder)
         return
     # The table of distances
@@ -156,11 +154,9 @@ def test_settings_of_a_newer_version_are_named_once(make_folder):
     folder = make_folder(Qwen, QwenConfig, **changes, **nothing)
     with warnings_with("sbert-unknown-settings") as told:
         text_encoder(folder).encode(TEXTS)
-    assert (
-        len(told) == 1
-        and "99.1" in told[0]
-        and f"{INSTALLED} does not know: attention_sink, gated." in told[0]
-    )
+    assert len(told) == 1
+    assert "99.1" in told[0]
+    assert f"{INSTALLED} does not know: attention_sink, gated." in told[0]
 
 
 def test_the_tokenizer_class_of_version_5_is_read(make_folder, tiny_bert):

@@ -10,15 +10,13 @@ from thinc.api import Model, NumpyOps, Ragged, chain
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.models.encoded_docs import EncodeSettings
-from spacy_sbert.models.heads import Dense, truncation, unit_length
+from spacy_sbert.models.heads import Dense, normalization, truncation
 from spacy_sbert.models.pooling import (
-    POOLING,
     SentencePooling,
-    _make_pooling,
-    _row_sums,
     _row_vectors,
     _without_leading,
 )
+from spacy_sbert.models.poolings import POOLING, _row_sums, make_pooling
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.sentence_encoder import SentenceEncoder
@@ -29,7 +27,8 @@ if is_installed():
 
     from spacy_sbert.models.spacy_transformers import _PaddedBatch
 
-OPS, RNG = NumpyOps(), numpy.random.default_rng(0)
+OPS = NumpyOps()
+RNG = numpy.random.default_rng(0)
 
 STATES = numpy.array([[1.0, -2.0], [3.0, -4.0], [5.0, 6.0], [7.0, 0.0], [-9.0, 1.0]])
 LENGTHS = numpy.array([2, 3], dtype="i")
@@ -47,17 +46,18 @@ BY_HAND = {
 
 @pytest.mark.parametrize("name", {**BY_HAND, **POOLING})
 def test_pooling_by_hand(name):
-    pooled = _make_pooling(name).predict(Ragged(STATES, LENGTHS))
+    pooled = make_pooling(name).predict(Ragged(STATES, LENGTHS))
     assert numpy.allclose(pooled, BY_HAND[name])
     assert pooled.dtype == STATES.dtype
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_pooling_gradient(name):
-    states, upstream = RNG.normal(size=(44, 4)), RNG.normal(size=(3, 4 * len(name.split("+"))))
+    states = RNG.normal(size=(44, 4))
+    upstream = RNG.normal(size=(3, 4 * len(name.split("+"))))
     # Sums are made of stretches of 16
     lengths = numpy.array([3, 40, 1], dtype="i")
-    layer = _make_pooling(name)
+    layer = make_pooling(name)
     _, backprop = layer.begin_update(Ragged(states, lengths))
     expected = finite_differences(
         lambda x: float((layer.predict(Ragged(x, lengths)) * upstream).sum()), states
@@ -88,16 +88,14 @@ def test_sums_have_the_bits_of_a_padded_batch_of_pytorch(lengths):
     # A row of nothing is zero
     if not all(lengths):
         for name in ("mean", "mean_sqrt_len", "weightedmean"):
-            pooled = _make_pooling(name).predict(
-                Ragged(states, numpy.array(lengths, dtype="int32"))
-            )
-            assert numpy.isfinite(pooled).all() and pooled.any(axis=1).tolist() == [
-                n > 0 for n in lengths
-            ]
+            pooled = make_pooling(name).predict(Ragged(states, numpy.array(lengths, dtype="int32")))
+            assert numpy.isfinite(pooled).all()
+            assert pooled.any(axis=1).tolist() == [n > 0 for n in lengths]
 
 
 def test_sums_of_long_rows_are_close_to_exact():
-    states, lengths = make_rows([512]), numpy.array([512], dtype="int32")
+    states = make_rows([512])
+    lengths = numpy.array([512], dtype="int32")
     exact = states.astype("float64").sum(axis=0)
     one_by_one = abs(OPS.reduce_sum(states, lengths)[0] - exact).max()
     assert abs(_row_sums(OPS, states, lengths)[0] - exact).max() < 0.5 * one_by_one
@@ -125,7 +123,7 @@ WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
     return _row_vectors(
-        OPS, [unit_length()] if normalize else [], windows, row_of, weights, is_train=is_train
+        OPS, [normalization()] if normalize else [], windows, row_of, weights, is_train=is_train
     )
 
 
@@ -133,7 +131,8 @@ def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_trai
 def test_each_row_is_the_average_of_its_windows(normalize):
     windows = RNG.normal(size=(8, 5)).astype("float32")
     given, _ = vectors_of(windows, normalize=normalize)
-    assert given.shape == (5, 5) and given.dtype == numpy.float32
+    assert given.shape == (5, 5)
+    assert given.dtype == numpy.float32
     for row in (0, 1, 3, 4):
         own = row == ROW_OF
         expected = numpy.average(windows[own], axis=0, weights=WEIGHTS[own])
@@ -147,7 +146,8 @@ def test_each_row_is_the_average_of_its_windows(normalize):
 def test_gradient_of_windows(n_rows, normalize):
     """With a row for each window, too, which takes another way."""
     row_of = ROW_OF if n_rows == 5 else numpy.arange(8)
-    windows, upstream = RNG.normal(size=(8, 3)), RNG.normal(size=(n_rows, 3))
+    windows = RNG.normal(size=(8, 3))
+    upstream = RNG.normal(size=(n_rows, 3))
 
     def value(x):
         return float((vectors_of(x, row_of, normalize=normalize)[0] * upstream).sum())
@@ -156,7 +156,8 @@ def test_gradient_of_windows(n_rows, normalize):
     given = backprop(upstream)
     assert given.dtype == numpy.float64
     assert relative_error(given, finite_differences(value, windows)) < 1e-6
-    assert not given[WEIGHTS == 0].any() and given[WEIGHTS > 0].all()
+    assert not given[WEIGHTS == 0].any()
+    assert given[WEIGHTS > 0].all()
 
 
 def test_rows_through_layers():
@@ -168,11 +169,9 @@ def test_rows_through_layers():
     for node in layers[0].walk():
         for name in node.param_names:
             node.set_param(name, RNG.normal(size=node.get_param(name).shape))
-    windows, row_of, weights = (
-        RNG.normal(size=(4, 3)),
-        numpy.array([0, 0, 1, 2]),
-        numpy.array([1, 3, 0, 2]),
-    )
+    windows = RNG.normal(size=(4, 3))
+    row_of = numpy.array([0, 0, 1, 2])
+    weights = numpy.array([1, 3, 0, 2])
     upstream = RNG.normal(size=(3, 2))
 
     def vectors(of):
@@ -217,10 +216,12 @@ def listening(pooling, normalize):
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize(("pooling", "normalize"), [("cls", False), ("max", False), ("mean", True)])
 def test_gradient_of_states(pooling, normalize):
-    states, upstream = RNG.normal(size=(4, 4, 3)), RNG.normal(size=(3, 3))
+    states = RNG.normal(size=(4, 4, 3))
+    upstream = RNG.normal(size=(3, 3))
     layer = listening(pooling, normalize)
     (encoded, empty), backprop = layer.begin_update([data(states), TransformerData.empty()])
-    assert encoded.vectors.shape == (3, 3) and empty.vectors.shape == (0, 3)
+    assert encoded.vectors.shape == (3, 3)
+    assert empty.vectors.shape == (0, 3)
 
     def value(x):
         return float((layer.begin_update([data(x)])[0][0].vectors * upstream).sum())

@@ -75,10 +75,8 @@ def tokens_of_hugging_face(folder, docs, unit, overflow, pool=torch.mean):
     """The vectors of tokens: pooled wordpieces of all rows that share a character with the token or
     its space.
     """
-    tokenizer, network = (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModel.from_pretrained(folder).eval(),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    network = AutoModel.from_pretrained(folder).eval()
     found = []
     for doc in docs:
         pieces = [[] for _ in doc]
@@ -115,7 +113,8 @@ def check_close(given, expected, atol=1e-5):
 @pytest.mark.parametrize(("unit", "overflow"), CASES)
 def test_as_hugging_face(family, unit, overflow):
     """White space and what was cut get zeros, an empty Doc no vector."""
-    model, docs = make_tok2vec(family, get_spans=GETTERS[unit], overflow=overflow), make_docs()
+    model = make_tok2vec(family, get_spans=GETTERS[unit], overflow=overflow)
+    docs = make_docs()
     expected = tokens_of_hugging_face(family, docs, unit, overflow)
     check_close(model.predict(docs), expected)
     assert overflow == "windows" or any((of_doc == 0).all(axis=1).any() for of_doc in expected)
@@ -126,7 +125,8 @@ def test_as_hugging_face(family, unit, overflow):
 
 
 def test_another_pooling(family):
-    model, docs = make_tok2vec(family, get_spans=BOTH, pooling=MAX), make_docs()
+    model = make_tok2vec(family, get_spans=BOTH, pooling=MAX)
+    docs = make_docs()
     check_close(
         model.predict(docs),
         tokens_of_hugging_face(family, docs, "doc+sent", "truncate", torch.amax),
@@ -155,7 +155,8 @@ def test_slow_tokenizer(tmp_path):
 
 @pytest.mark.parametrize("texts", [["", ""], [" ", "\n\n"], [" "], []])
 def test_without_text(tiny_bert, texts):
-    model, docs = make_tok2vec(tiny_bert), make_docs(texts)
+    model = make_tok2vec(tiny_bert)
+    docs = make_docs(texts)
     for vectors in (model.predict(docs), model.begin_update(docs)[0]):
         assert [of_doc.shape for of_doc in vectors] == [(len(doc), 16) for doc in docs]
         assert not any(of_doc.any() for of_doc in vectors)
@@ -293,9 +294,11 @@ def test_one_warning_of_what_was_cut(tiny_bert):
     long = "the cat sat on the mat. " * 5
     with warnings_with("longer than the encoder's limit") as told:
         docs = list(nlp.pipe([long, "a cat", long]))
-    assert len(told) == 1 and told[0].count("2 of 3")
+    assert len(told) == 1
+    assert told[0].count("2 of 3")
     held = (docs[0].tensor != 0).any(axis=1)
-    assert held[:20].all() and not held[25:].any()
+    assert held[:20].all()
+    assert not held[25:].any()
     with warnings_with("longer than the encoder's limit") as told:
         nlp("a cat sat.")
     assert not told

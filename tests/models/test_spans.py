@@ -26,11 +26,9 @@ def test_default_unit_compares_sentences_as_texts():
     doc = nlp("The bank raised its rates. We sat on the river bank.")
     first, second = doc.sents
     alone = sbert.encode([doc.text, first.text, second.text])
-    assert (
-        close(doc.vector, alone[0])
-        and close(first.vector, alone[1])
-        and close(second.vector, alone[2])
-    )
+    assert close(doc.vector, alone[0])
+    assert close(first.vector, alone[1])
+    assert close(second.vector, alone[2])
     assert first.similarity(second) == pytest.approx(float(alone[1] @ alone[2]), abs=1e-6)
 
 
@@ -48,11 +46,13 @@ def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling, overflo
     texts = [TEXT, "", "The dog ran fast. \n\n ", " \n Food. The mat.", "dog", f"{TEXT} {TEXT}"]
     docs = zip(both.pipe(texts), doc_unit.pipe(texts), sent_unit.pipe(texts), strict=True)
     for doc, as_doc, as_sents in docs:
-        assert close(doc.vector, as_doc.vector) and doc.has_vector == as_doc.has_vector
+        assert close(doc.vector, as_doc.vector)
+        assert doc.has_vector == as_doc.has_vector
         for sent, expected in zip(
             doc.sents if len(doc) else (), as_sents.sents if len(doc) else (), strict=True
         ):
-            assert close(sent.vector, expected.vector) and sent.has_vector == expected.has_vector
+            assert close(sent.vector, expected.vector)
+            assert sent.has_vector == expected.has_vector
         # In the context of the Doc, each wordpiece once
         for token, expected in zip(
             doc,
@@ -80,25 +80,28 @@ def test_a_slow_tokenizer(make_nlp, tiny_bert, tmp_path, encoder, overflow):
         *zip(slow.sents, fast.sents, strict=True),
     ):
         assert close(given.vector, expected.vector)
-    assert close(slow[2:6].vector, fast[2:6].vector) and slow[-1].has_vector == (
-        overflow == "windows"
-    )
+    assert close(slow[2:6].vector, fast[2:6].vector)
+    assert slow[-1].has_vector == (overflow == "windows")
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_sentences_behind_the_limit_have_vectors(make_nlp, encoder):
-    nlp, alone = make_nlp(encoder, unit="doc+sent"), make_nlp(encoder)
+    nlp = make_nlp(encoder, unit="doc+sent")
+    alone = make_nlp(encoder)
     with pytest.warns(UserWarning, match="were cut"):
         doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
     *_, last = doc.sents
-    assert doc._.sbert_truncated and close(last.vector, alone("The dog ran fast.").vector)
+    assert doc._.sbert_truncated
+    assert close(last.vector, alone("The dog ran fast.").vector)
     ((found, score),) = doc._.sbert_most_similar("The dog ran fast.", k=1)
-    assert found == last and score == pytest.approx(1, abs=1e-6)
+    assert found == last
+    assert score == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
 def test_trains_on_members_alone(make_nlp, examples, encoder):
-    given, expected = make_nlp(encoder, unit="doc+sent"), make_nlp(encoder)
+    given = make_nlp(encoder, unit="doc+sent")
+    expected = make_nlp(encoder)
     for nlp in (given, expected):
         fix_random_seed(0)
         nlp.initialize(lambda nlp=nlp: examples(nlp))
@@ -140,13 +143,13 @@ def test_warns_once_of_late_boundaries(make_nlp, encoder, place):
     with pytest.warns(UserWarning) as said:
         nlp(TEXT), nlp(TEXT), list(nlp.pipe([TEXT] * 3))
     assert [str(one.message)[:21] for one in said] == ["[sbert-late-sentences"]
-    assert f'before="{reader}"' in str(said[0].message) and "'sentencizer', which sets" in str(
-        said[0].message
-    )
+    assert f'before="{reader}"' in str(said[0].message)
+    assert "'sentencizer', which sets" in str(said[0].message)
     nlp.remove_pipe("sentencizer")
     # As the message says
     nlp.add_pipe("sentencizer", before=reader)
-    given, expected = nlp(TEXT), make_nlp(encoder, unit="doc+sent")(TEXT)
+    given = nlp(TEXT)
+    expected = make_nlp(encoder, unit="doc+sent")(TEXT)
     assert all(
         close(one.vector, other.vector)
         for one, other in zip(given.sents, expected.sents, strict=True)
@@ -177,9 +180,12 @@ def test_warns_once_of_tokens_behind_the_limit(make_nlp, encoder):
     with pytest.warns(UserWarning, match="were cut"):
         doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
     with no_warnings():
-        assert doc[2].has_vector and not nlp(" ")[0].has_vector
+        assert doc[2].has_vector
+        assert not nlp(" ")[0].has_vector
     with pytest.warns(
         UserWarning, match=r"behind the encoder's limit.*overflow = \"windows\""
     ) as said:
-        assert not doc[-1].has_vector and not doc[-4:].has_vector and doc[10:].has_vector
+        assert not doc[-1].has_vector
+        assert not doc[-4:].has_vector
+        assert doc[10:].has_vector
     assert len(said) == 1

@@ -70,13 +70,16 @@ def rows_of(tokenizer, table, text):
 def test_a_text_is_the_mean_of_its_rows(tokenizer, table, tmp_path, name, path):
     nlp = load(write(tmp_path / "static", tokenizer, {name: table}, path=path))
     for text in TEXTS:
-        rows, doc = rows_of(tokenizer, table, text), nlp(text)
+        rows = rows_of(tokenizer, table, text)
+        doc = nlp(text)
         expected = rows.mean(axis=0) if len(rows) else numpy.zeros(WIDTH)
         assert numpy.allclose(doc.vector, expected, rtol=0, atol=1e-6)
-        assert doc.has_vector == bool(len(rows)) and doc._.sbert_truncated is False
+        assert doc.has_vector == bool(len(rows))
+        assert doc._.sbert_truncated is False
     given = nlp.get_pipe("sbert").encode(TEXTS)
     assert numpy.allclose(given, [doc.vector for doc in nlp.pipe(TEXTS)], rtol=0, atol=1e-6)
-    assert not given[[1, 3]].any() and nlp.get_pipe("sbert").encode([]).shape == (0, WIDTH)
+    assert not given[[1, 3]].any()
+    assert nlp.get_pipe("sbert").encode([]).shape == (0, WIDTH)
 
 
 def test_the_parts_of_a_doc(folder, tokenizer, table):
@@ -97,7 +100,8 @@ def test_the_parts_of_a_doc(folder, tokenizer, table):
 
 
 def test_chunks_give_the_same_bits_and_no_text_is_too_long(folder, tokenizer, table, monkeypatch):
-    sbert, long = load(folder).get_pipe("sbert"), "the cat sat on a mat " * 3000
+    sbert = load(folder).get_pipe("sbert")
+    long = "the cat sat on a mat " * 3000
     texts = [*TEXTS, "the dog ran " * 30, "", *TEXTS, long]
     expected = sbert.encode(texts)
     assert numpy.allclose(
@@ -117,7 +121,8 @@ def test_gradient(folder):
     layer.set_param("E", E)
     d_values = numpy.random.default_rng(1).normal(size=(len(wordpieces.ids), WIDTH))
     (states,), backprop = layer.states(wordpieces, True)
-    assert states.windows.tolist() == [0, 2] and states.lengths.tolist() == [4, 2]
+    assert states.windows.tolist() == [0, 2]
+    assert states.lengths.tolist() == [4, 2]
     backprop([d_values])
     expected = finite_differences(lambda E: float((E[wordpieces.ids] * d_values).sum()), E.copy())
     assert relative_error(layer.get_grad("E"), expected) < 1e-6
@@ -126,7 +131,8 @@ def test_gradient(folder):
 
 @pytest.mark.parametrize("used", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_what_was_saved_stands_on_its_own(folder, tmp_path, used):
-    nlp, blank = load(folder), load(folder)
+    nlp = load(folder)
+    blank = load(folder)
     expected = load(folder)(TEXTS[0]).vector
     if used:
         nlp(TEXTS[0])
@@ -204,7 +210,8 @@ def test_initialize_keeps_the_table_of_a_folder_and_draws_one_for_a_transformer(
     nlp = load(tiny_bert)
     nlp.initialize()
     drawn = reader(nlp).get_param("E")
-    assert drawn.shape == (tokenizer.get_vocab_size(), WIDTH) and drawn.std() > 0.01
+    assert drawn.shape == (tokenizer.get_vocab_size(), WIDTH)
+    assert drawn.std() > 0.01
     nlp.initialize()
     assert numpy.array_equal(reader(nlp).get_param("E"), drawn), (
         "what was learned is not drawn anew"
@@ -234,9 +241,8 @@ def test_a_folder_by_name_is_followed(tokenizer, table, tmp_path):
     shutil.rmtree(folder)
     for pipeline in (nlp, saved):
         assert numpy.abs(pipeline.get_pipe("sbert").encode(["the cat sat"]) - expected).max() < 1e-6
-        assert pipeline("").vector.shape == (3,) and pipeline.get_pipe("sbert").encode(
-            []
-        ).shape == (0, 3)
+        assert pipeline("").vector.shape == (3,)
+        assert pipeline.get_pipe("sbert").encode([]).shape == (0, 3)
     dense = write(tmp_path / "dense", tokenizer, {"embedding.weight": table})
     write_modules(dense, ("StaticEmbedding", ""), ("Dense", "1_Dense"))
     with pytest.raises(ValueError, match='sentence encoder with Dense, and normalize = "auto"'):

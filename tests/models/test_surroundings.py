@@ -508,7 +508,8 @@ def test_called_by_a_compiled_function(build, expected, encoder):
 
     @torch.compile(backend="eager")
     def compiled(x):
-        used, optimizer = encoded(nlp), initialized(nlp)
+        used = encoded(nlp)
+        optimizer = initialized(nlp)
         return x + 1, used, trained(nlp, optimizer), encoded(nlp)
 
     with warnings.catch_warnings():
@@ -581,7 +582,8 @@ def test_an_alarm_while_loading_is_passed_on(make_nlp, monkeypatch, part):
 
 def test_threads_share_the_settings_of_the_process():
     """The last of several sets them back."""
-    entered, leave = threading.Event(), threading.Event()
+    entered = threading.Event()
+    leave = threading.Event()
 
     def compute():
         with surroundings.undisturbed():
@@ -701,7 +703,8 @@ def test_weights_in_shared_memory_are_not_trained(build, expected, encoder):
     before = [weight.clone() for weight in shared]
     check_alike(trained(nlp, optimizer), losses, "shared")
     check_alike(encoded(nlp), last, "shared")
-    assert before and all(map(torch.equal, shared, before))
+    assert before
+    assert all(map(torch.equal, shared, before))
 
 
 @pytest.mark.parametrize(

@@ -222,20 +222,16 @@ def test_lower_case_and_prompts(folders, kind, side, tmp_path):
     folder = shutil.copytree(folders[kind], tmp_path / "encoder")
     change_json(folder / "tokenizer_config.json", truncation_side=side)
     change_json(folder / "sentence_bert_config.json", do_lower_case=True, max_seq_length=20)
-    model, ours = (
-        SentenceTransformer(str(folder), device="cpu"),
-        find_sbert(import_folder(str(folder))),
-    )
+    model = SentenceTransformer(str(folder), device="cpu")
+    ours = find_sbert(import_folder(str(folder)))
     for prompt in ("", "A CAT: "):
         given, expected = (
             each.encode([*TEXTS, "İSTANBUL"], prompt=prompt) for each in (ours, model)
         )
         assert numpy.abs(given - expected).max() < 1e-5
     change_json(folder / "1_Pooling" / "config.json", include_prompt=False)
-    model, ours = (
-        SentenceTransformer(str(folder), device="cpu"),
-        find_sbert(import_folder(str(folder))),
-    )
+    model = SentenceTransformer(str(folder), device="cpu")
+    ours = find_sbert(import_folder(str(folder)))
     for text in TEXTS[:3]:
         given, expected = (each.encode([text], prompt="a cat: ") for each in (ours, model))
         assert numpy.abs(given - expected).max() < 1e-5
@@ -274,13 +270,15 @@ def test_docs_of_which_the_beginning_is_cut(folders, kind):
     nlp = one_pipe(folders[kind], pooling="mean", tokenizer_config=settings)
     with pytest.warns(UserWarning, match="were cut"):
         doc = nlp(text)
-    assert doc._.sbert_truncated and doc[-1].has_vector
+    assert doc._.sbert_truncated
+    assert doc[-1].has_vector
     with pytest.warns(UserWarning, match="sbert-behind-limit"):
         assert not doc[0].vector.any()
     windows = one_pipe(
         folders[kind], pooling="mean", tokenizer_config=settings, overflow="windows"
     )(text)
-    assert not windows._.sbert_truncated and all(token.has_vector for token in windows)
+    assert not windows._.sbert_truncated
+    assert all(token.has_vector for token in windows)
 
 
 def test_a_chat_template_of_a_plain_folder(folders, tmp_path):
@@ -342,7 +340,7 @@ def test_a_wordpiece_without_an_embedding(folders, tmp_path):
     for way in (imported, own, *SHARED.values()):
         with pytest.warns(
             UserWarning,
-            match=r"\[sbert-tokens-without-embedding\].*2 wordpieces.*\(zebrafish, axolotl\)",
+            match=r"\[sbert-tokens-without-embedding\].*\(zebrafish, axolotl\)",
         ):
             assert numpy.abs(way(folder) - expected).max() < 1e-5
     nlp = one_pipe(folder, pooling="mean")
@@ -353,9 +351,7 @@ def test_a_wordpiece_without_an_embedding(folders, tmp_path):
     uses = [lambda: nlp("a zebrafish"), lambda: find_sbert(nlp).encode(["a zebrafish"])]
     uses += [lambda: reranker.score_pairs([("a cat", "a zebrafish")])]
     for use in uses:
-        with pytest.raises(
-            ValueError, match=r"no embedding of the wordpiece 'zebrafish' \(id \d+\).*resize"
-        ):
+        with pytest.raises(ValueError, match=r"wordpiece 'zebrafish' \(id \d+\)"):
             use()
 
 
@@ -370,7 +366,8 @@ def test_a_special_token_without_an_embedding(folders, tmp_path):
 
 def test_a_text_that_ends_with_the_token_of_its_end(folders):
     """Slow tokenizers of ByT5 add no second one."""
-    folder, texts = folders["slow bytes"], ["a</s>", "</s>", "a"]
+    folder = folders["slow bytes"]
+    texts = ["a</s>", "</s>", "a"]
     given = find_sbert(one_pipe(folder, pooling="mean")).encode(texts)
     expected = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1)
     assert numpy.abs(given - expected).max() < 1e-5
@@ -434,7 +431,8 @@ def test_unknown_keys_are_named(folders, tmp_path):
         own(folder)
     named = [str(each.message) for each in caught if "unknown-tokenizer-keys" in str(each.message)]
     for message, (file, key) in zip(named, files.items(), strict=True):
-        assert file in message and key in message
+        assert file in message
+        assert key in message
 
 
 def test_what_a_class_does_beyond_its_rules_is_refused(folders, monkeypatch):
@@ -446,9 +444,7 @@ def test_what_a_class_does_beyond_its_rules_is_refused(folders, monkeypatch):
         "__call__",
         lambda self, text, *args, **given: plain_call(self, _twice(text), *args, **given),
     )
-    with pytest.raises(
-        ValueError, match=f"The tokenizer {kind.__name__} of .* is not supported: called with"
-    ):
+    with pytest.raises(ValueError, match=f"The tokenizer {kind.__name__} .* not supported"):
         own(folders["unigram"])
 
 
@@ -458,7 +454,8 @@ def _twice(text):
 
 def classes():
     """All classes of tokenizers of the installed version that can be imported."""
-    root, found = Path(transformers.__file__).parent / "models", set()
+    root = Path(transformers.__file__).parent / "models"
+    found = set()
     for file in sorted(root.glob("*/tokenization_*.py")):
         try:
             module = import_module(f"transformers.models.{file.parent.name}.{file.stem}")
@@ -482,7 +479,5 @@ def test_every_argument_of_every_class_is_listed():
         }
     arguments |= set(PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES) - {"self"}
     assert sorted(arguments - {"self"} - FOLLOWED - WITHOUT_EFFECT.keys()) == []
-    assert (
-        not FOLLOWED & WITHOUT_EFFECT.keys()
-        and not (FOLLOWED | WITHOUT_EFFECT.keys()) & REFUSED.keys()
-    )
+    assert not FOLLOWED & WITHOUT_EFFECT.keys()
+    assert not (FOLLOWED | WITHOUT_EFFECT.keys()) & REFUSED.keys()

@@ -12,8 +12,9 @@ import srsly
 from helpers.pipelines import SHARING, TRANSFORMERS, one_pipe
 from transformers import BertTokenizer
 
+from spacy_sbert.models.encoder_state import SETTINGS_FILE
 from spacy_sbert.models.sbert_config import TransformerConfig
-from spacy_sbert.models.shim import SETTINGS_FILE, TransformerShim
+from spacy_sbert.models.shim import TransformerShim
 from spacy_sbert.models.transformer import SpanTransformer, encoder_of
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
@@ -39,53 +40,61 @@ AWKWARD += ["U.S.-based, (sic)...", "co-op's e-mail: x@y.com"]
 AWKWARD += ["a dog", "a dog"]
 
 
+def assert_same_states(given, expected):
+    """Those of padding are zero in ours."""
+    kept = expected.wordpieces.attention_mask.astype(bool)
+    ours = given.model_output.last_hidden_state
+    theirs = expected.model_output.last_hidden_state
+    assert ours.shape == theirs.shape
+    assert not ours[~kept].any()
+    assert numpy.allclose(ours[kept], theirs[kept], atol=1e-5)
+    pooler = expected.model_output.pooler_output
+    assert numpy.allclose(given.model_output.pooler_output, pooler, atol=1e-5)
+
+
+def assert_same_wordpieces(given, expected):
+    assert given.strings == expected.strings
+    assert given.lengths == expected.lengths
+    for field in ("input_ids", "attention_mask", "token_type_ids"):
+        ours = getattr(given, field)
+        theirs = getattr(expected, field)
+        assert (ours is None) == (theirs is None), field
+        if ours is not None:
+            assert numpy.array_equal(ours, theirs), field
+            assert ours.dtype == theirs.dtype, field
+
+
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("get_spans", SPANS)
 def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
     from spacy_transformers.data_classes import TransformerData
 
+    texts = TEXTS + AWKWARD
     stock = pipeline(tiny_bert, "spacy-transformers.TransformerModel.v3", get_spans)
     ours = pipeline(tiny_bert, "spacy-sbert.TransformerModel.v1", get_spans)
-    for expected, given in zip(
-        stock.pipe(TEXTS + AWKWARD), ours.pipe(TEXTS + AWKWARD), strict=True
-    ):
-        a, b = expected._.trf_data, given._.trf_data
-        assert isinstance(b, TransformerData)
-        assert a.model_output.keys() == b.model_output.keys()
-        assert bool(b.model_output) == bool(given.text)
-        if given.text:
-            kept = a.wordpieces.attention_mask.astype(bool)
-            states, expected_states = (
-                b.model_output.last_hidden_state,
-                a.model_output.last_hidden_state,
-            )
-            assert states.shape == expected_states.shape and not states[~kept].any()
-            assert numpy.allclose(states[kept], expected_states[kept], atol=1e-5)
-            assert numpy.allclose(
-                b.model_output.pooler_output, a.model_output.pooler_output, atol=1e-5
-            )
-        assert numpy.array_equal(a.align.dataXd, b.align.dataXd)
-        assert numpy.array_equal(a.align.lengths, b.align.lengths)
-        assert (
-            a.wordpieces.strings == b.wordpieces.strings
-            and a.wordpieces.lengths == b.wordpieces.lengths
-        )
-        for field in ("input_ids", "attention_mask", "token_type_ids"):
-            x, y = getattr(a.wordpieces, field), getattr(b.wordpieces, field)
-            assert (x is None and y is None) or (numpy.array_equal(x, y) and x.dtype == y.dtype), (
-                field
-            )
-    assert stock.get_pipe("transformer").model.get_dim("nO") == ours.get_pipe(
-        "transformer"
-    ).model.get_dim("nO")
+    for theirs, doc in zip(stock.pipe(texts), ours.pipe(texts), strict=True):
+        expected = theirs._.trf_data
+        given = doc._.trf_data
+        assert isinstance(given, TransformerData)
+        assert given.model_output.keys() == expected.model_output.keys()
+        assert bool(given.model_output) == bool(doc.text)
+        if doc.text:
+            assert_same_states(given, expected)
+        assert_same_wordpieces(given.wordpieces, expected.wordpieces)
+        assert numpy.array_equal(given.align.dataXd, expected.align.dataXd)
+        assert numpy.array_equal(given.align.lengths, expected.align.lengths)
+    width = ours.get_pipe("transformer").model.get_dim("nO")
+    assert stock.get_pipe("transformer").model.get_dim("nO") == width
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_a_doc_may_be_in_a_batch_twice(make_nlp, encoder):
     nlp = make_nlp(encoder)
-    doc, other = nlp.make_doc(TEXTS[0]), nlp.make_doc(TEXTS[2])
+    doc = nlp.make_doc(TEXTS[0])
+    other = nlp.make_doc(TEXTS[2])
     docs = list(nlp.pipe([doc, doc, other]))
-    assert numpy.allclose(docs[0].vector, nlp(TEXTS[0]).vector, atol=1e-6) and docs[0] is docs[1]
+    assert numpy.allclose(docs[0].vector, nlp(TEXTS[0]).vector, atol=1e-6)
+    assert docs[0] is docs[1]
     assert numpy.allclose(docs[2][1].vector, nlp(TEXTS[2])[1].vector, atol=1e-6)
 
 
@@ -97,7 +106,8 @@ def test_settings_can_be_overridden_when_loading(make_nlp, tmp_path):
         "components.sbert.model.normalize": True,
     }
     doc = spacy.load(tmp_path, config=override)("the cat sat on a mat he is eating food " * 6)
-    assert not doc._.sbert_truncated and doc.vector_norm == pytest.approx(1.0)
+    assert not doc._.sbert_truncated
+    assert doc.vector_norm == pytest.approx(1.0)
 
 
 def test_threads_may_come_first(tiny_bert):
@@ -130,7 +140,8 @@ def test_saved_state(tiny_bert):
     shim.settings = replace(shim.settings, name="org/name")
     shim.config._name_or_path = "org/name"
     data = shim.to_bytes()
-    assert b"/tmp/" not in data and str(tiny_bert).encode() not in data
+    assert b"/tmp/" not in data
+    assert str(tiny_bert).encode() not in data
     whole = srsly.msgpack_loads(data)["files"]
     for name in ("../evil.txt", "/etc/evil", "sub/file"):
         with pytest.raises(ValueError, match="damaged: it names the file"):
@@ -145,16 +156,16 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp, encoder):
     model = make_nlp(encoder).get_pipe("transformer").model
     model.initialize()
     model, copied = encoder_of(model), encoder_of(model.copy())
-    assert (
-        isinstance(copied, SpanTransformer)
-        and copied.get_dim("nO") == 16
-        and copied.attrs["has_transformer"]
-    )
-    assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
+    assert isinstance(copied, SpanTransformer)
+    assert copied.get_dim("nO") == 16
+    assert copied.attrs["has_transformer"]
+    assert copied.shim.id != model.shim.id
+    assert copied.shim.name == model.shim.name
     for (_, a), (_, b) in zip(
         model.shim.network.named_parameters(), copied.shim.network.named_parameters(), strict=True
     ):
-        assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
+        assert a is not b
+        assert numpy.array_equal(a.detach().numpy(), b.detach().numpy())
 
 
 def test_encoder_decoders_are_refused(tmp_path, tiny_bert):

@@ -75,7 +75,8 @@ def test_rows_of_the_table_and_zeros_for_unknown_words(trainable):
     nlp = with_vectors()
     model = of_vocab(nlp, trainable=trainable)
     first, empty, last = model.predict([nlp("cat sat."), nlp(""), nlp("unknown dog")])
-    assert numpy.array_equal(first, TABLE[[0, 2, 3]]) and empty.shape == (0, 3)
+    assert numpy.array_equal(first, TABLE[[0, 2, 3]])
+    assert empty.shape == (0, 3)
     assert numpy.array_equal(last, numpy.stack([numpy.zeros(3), TABLE[1]]))
     assert numpy.array_equal(nlp.vocab.vectors.data, TABLE), "zeros are not written into the table"
     assert model.get_dim("nO") == 3
@@ -83,7 +84,9 @@ def test_rows_of_the_table_and_zeros_for_unknown_words(trainable):
 
 def test_a_table_that_learned_is_loaded_and_leaves_the_vocab_alone():
     nlp = with_vectors(TABLE.copy())
-    model, fixed, other = of_vocab(nlp, trainable=True), of_vocab(nlp), word_vectors(trainable=True)
+    model = of_vocab(nlp, trainable=True)
+    fixed = of_vocab(nlp)
+    other = word_vectors(trainable=True)
     states, backprop = model.begin_update([nlp("cat sat")])
     backprop(states)
     model.finish_update(Adam(0.1))
@@ -116,23 +119,17 @@ def test_floret_vectors():
     nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, **settings)
     doc = nlp("cat unknown")
     (states,) = of_vocab(nlp).predict([doc])
-    assert (
-        numpy.allclose(states, [token.vector for token in doc], atol=1e-6)
-        and states.any(axis=1).all()
-    )
+    assert numpy.allclose(states, [token.vector for token in doc], atol=1e-6)
+    assert states.any(axis=1).all()
     with pytest.raises(ValueError, match="Set trainable = false"):
         of_vocab(nlp, trainable=True)
 
 
 def test_errors_of_static_vectors():
-    with pytest.raises(
-        ValueError, match=r"spacy-sbert\.WordVectors\.v1 looks up static vectors.*Set vectors of"
-    ):
+    with pytest.raises(ValueError, match=r"spacy-sbert\.WordVectors\.v1 .*Set vectors of"):
         of_vocab(NLP)
     model = of_vocab(with_vectors())
-    with pytest.raises(
-        ValueError, match=r"has static vectors of no numbers, and the encoder was made with.* of 3"
-    ):
+    with pytest.raises(ValueError, match=r"static vectors of no numbers, .* of 3"):
         model.predict([NLP("cat")])
     with pytest.raises(ValueError, match="has static vectors of 2 numbers"):
         model.predict([with_vectors(TABLE[:, :2])("cat")])
@@ -152,16 +149,16 @@ def test_ngrams_of_a_word_between_blanks():
         return [NLP.vocab.strings.add(ngram) for ngram in ngrams]
 
     assert _ngram_keys("cats", 3).tolist() == keys(" ca", "cat", "ats", "ts ")
-    assert _ngram_keys("a", 3).tolist() == keys(" a ") and _ngram_keys("a", 5).tolist() == keys(
-        " a "
-    )
+    assert _ngram_keys("a", 3).tolist() == keys(" a ")
+    assert _ngram_keys("a", 5).tolist() == keys(" a ")
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_states_are_sums_by_hand(settings):
     model = embedding(**settings)
     first, empty, last = model.predict([NLP("The CATS"), NLP(""), NLP("cats")])
-    assert first.shape == (2, 4) and empty.shape == (0, 4)
+    assert first.shape == (2, 4)
+    assert empty.shape == (0, 4)
     assert numpy.allclose(first[1], last[0]), "case does not count"
     expected = numpy.zeros(4)
     if settings.get("words", True):
@@ -188,33 +185,60 @@ def test_nothing_to_embed():
         ngram_hash_embed(words=False, ngram_size=0)
 
 
-@pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_bilstm(depth):
-    """States are those of PyTorch's LSTM over each Doc alone; gradients by finite differences."""
+every_depth = pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
+
+
+@pytest.fixture
+def bilstm(depth):
+    """A layer in float64, and its LSTM."""
     torch.manual_seed(0)
     model = bilstm_encoder(4, depth)
-    lstm = model.shims[0]._model.double()
-    states, backprop = model.begin_update([numpy.zeros((0, 4))] * 2)
-    assert [len(rows) for rows in [*states, *backprop(states)]] == [0] * 4
+    return model, model.shims[0]._model.double()
+
+
+@every_depth
+def test_states_of_a_bilstm_are_those_of_each_doc_alone(bilstm, depth):
+    model, lstm = bilstm
     plain = torch.nn.LSTM(4, 2, depth, bidirectional=True).double()
     plain.load_state_dict(lstm.state_dict())
-    given, upstream = ([RNG.normal(size=(length, 4)) for length in (3, 0, 7, 1)] for _ in range(2))
-    states, backprop = model.begin_update(given)
+    given = [RNG.normal(size=(length, 4)) for length in (3, 0, 7, 1)]
+    states, _ = model.begin_update(given)
     for found, own in zip(states, given, strict=True):
-        expected = plain(torch.tensor(own))[0].detach().numpy() if len(own) else own
-        assert numpy.allclose(found, expected, atol=1e-12) and found.shape == own.shape
+        assert found.shape == own.shape
+        if len(own):
+            expected, _ = plain(torch.tensor(own))
+            assert numpy.allclose(found, expected.detach().numpy(), atol=1e-12)
+
+
+@every_depth
+def test_gradients_of_a_bilstm(bilstm):
+    model, lstm = bilstm
+    given, upstream = ([RNG.normal(size=(length, 4)) for length in (3, 0, 7, 1)] for _ in range(2))
+
+    def value(_):
+        return value_of(model, given, upstream)
+
+    _, backprop = model.begin_update(given)
     for own, d_own in zip(given, backprop(upstream), strict=True):
         assert d_own.shape == own.shape
         if len(own):
-            expected = finite_differences(lambda _: value_of(model, given, upstream), own)
-            assert relative_error(d_own, expected) < 1e-6
+            assert relative_error(d_own, finite_differences(value, own)) < 1e-6
     for name, parameter in lstm.named_parameters():
-        expected = finite_differences(
-            lambda _: value_of(model, given, upstream), parameter.detach().numpy()
-        )
+        expected = finite_differences(value, parameter.detach().numpy())
         assert relative_error(parameter.grad.numpy(), expected) < 1e-6, name
+
+
+@every_depth
+def test_a_bilstm_of_docs_without_tokens(bilstm):
+    model, _ = bilstm
+    states, backprop = model.begin_update([numpy.zeros((0, 4))] * 2)
+    assert [len(rows) for rows in states] == [0, 0]
+    assert [len(rows) for rows in backprop(states)] == [0, 0]
+
+
+def test_the_width_of_a_bilstm_is_even():
     with pytest.raises(ValueError, match=r"width = 5.*an even number"):
-        bilstm_encoder(5, depth)
+        bilstm_encoder(5, 1)
 
 
 @pytest.fixture
@@ -236,7 +260,8 @@ def test_weights_by_hand(counts):
     (given,), (states,) = model.predict([doc]), model.layers[0].predict([doc])
     weights = numpy.array([0.1 / (0.1 + 0.7), 0.1 / (0.1 + 0.2), 1.0])
     assert numpy.allclose(given, states * weights[:, None], atol=1e-6)
-    assert model.get_dim("nO") == 4 and model.predict([NLP("")])[0].shape == (0, 4)
+    assert model.get_dim("nO") == 4
+    assert model.predict([NLP("")])[0].shape == (0, 4)
     other = smooth_inverse_frequency(
         ngram_hash_embed(width=4, rows=50), counts.with_name("gone.txt")
     )
@@ -251,11 +276,11 @@ def test_errors_of_sif(counts):
     embed = embedding()
     with pytest.raises(ValueError, match=r"needs counts of words: set counts to a file"):
         smooth_inverse_frequency(embed).initialize(X=[NLP("cat")])
-    with pytest.raises(ValueError, match=r"has no weights of words yet: call nlp\.initialize\(\)"):
+    with pytest.raises(ValueError, match=r"no weights of words yet"):
         smooth_inverse_frequency(embed, counts).predict([NLP("cat")])
     with pytest.raises(
         ValueError,
-        match=r"counts\.txt' of .* counts none of the words.*'der Hund'.*another language",
+        match=r"counts\.txt' .*'der Hund'.*another language",
     ):
         smooth_inverse_frequency(embed, counts).initialize(X=[NLP("der Hund")])
     with pytest.raises(FileNotFoundError, match=r"gone\.txt"):

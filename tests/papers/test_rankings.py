@@ -12,7 +12,8 @@ FILES = ["1", "2", "3", "4", "5"]
 
 def test_ranks_by_hand():
     assert ranks([0.5, 0.9, 0.5, 0.1]) == [2, 1, 2, 4]
-    assert ranks([0.5, None]) is None and ranks([0.5, "-"]) is None
+    assert ranks([0.5, None]) is None
+    assert ranks([0.5, "-"]) is None
 
 
 def varied(lr, mlp, zscore):
@@ -60,30 +61,33 @@ def test_transfer_against_probing_by_hand():
         models.append(results({**tasks, "Tense": classified(tense / 10, suite="probing")}))
     comparison = rankings(models, FILES)
     found = comparison["transfer_probing"]
-    assert found["models"] == 5 and found["left_out"] == ["SST-5", "SICK-E"]
+    assert found["models"] == 5
+    assert found["left_out"] == ["SST-5", "SICK-E"]
     # 1 - 6 sum d^2 / (n (n^2 - 1)) with d = 0 0 1 1 0; every model has the same mean of MR and CR
     rho = 1 - 6 * 2 / 120
     each = {name: column["Tense"] for name, column in found["correlations"].items()}
     assert each == {"MR": pytest.approx(rho), "CR": pytest.approx(-rho), "mean": None}
-    half, z = 1.96 * (1.06 / 2) ** 0.5, 0.5 * numpy.log(1.9 / 0.1)
-    low, high = numpy.tanh(z - half), numpy.tanh(z + half)
+    half = 1.96 * (1.06 / 2) ** 0.5
+    z = 0.5 * numpy.log(1.9 / 0.1)
+    low = numpy.tanh(z - half)
+    high = numpy.tanh(z + half)
     assert found["intervals"]["MR"]["Tense"] == pytest.approx([low, high], abs=1e-4)
     assert found["intervals"]["CR"]["Tense"] == pytest.approx([-high, -low], abs=1e-4)
     assert found["intervals"]["mean"]["Tense"] is None
     text = report(comparison).markdown()
-    assert "| MR | 90.00 (4.53 to 99.40) |" in text and "| mean | undefined |" in text
-    assert "Left out: SST-5, SICK-E." in text and "Fisher's z" in text
+    assert "| MR | 90.00 (4.53 to 99.40) |" in text
+    assert "| mean | undefined |" in text
+    assert "Left out: SST-5, SICK-E." in text
+    assert "Fisher's z" in text
     few = rankings(models[:4], FILES[:4])
     assert few["transfer_probing"] == {"reason": "needs at least 5 models"}
     assert "needs at least 5 models" in report(few).markdown()
 
 
 def test_equal_rankings_are_not_sure():
-    assert (
-        _fisher_interval(1.0, 5) is None
-        and _fisher_interval(-1.0, 50) is None
-        and _fisher_interval(None, 5) is None
-    )
+    assert _fisher_interval(1.0, 5) is None
+    assert _fisher_interval(-1.0, 50) is None
+    assert _fisher_interval(None, 5) is None
     low, high = _fisher_interval(0.5, 103)
     assert (low, high) == pytest.approx((0.3342, 0.6358), abs=1e-4)
     assert _fisher_interval(0.0, 5)[1] == pytest.approx(0.891, abs=1e-3)

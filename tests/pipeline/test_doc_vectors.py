@@ -15,10 +15,8 @@ TEXT = "A man is eating food. He cannot go."
 
 def states_of(folder, text):
     """Wordpieces, their characters and their states, by Hugging Face alone."""
-    tokenizer, model = (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModel.from_pretrained(folder).eval(),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder).eval()
     data = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
     offsets = data.pop("offset_mapping")[0].numpy()
     with torch.no_grad():
@@ -29,7 +27,7 @@ def pooled(states, pooling):
     return {"mean": states.mean(0), "max": states.max(0), "cls": states[0]}[pooling]
 
 
-@pytest.mark.parametrize(
+POOLINGS = pytest.mark.parametrize(
     ("encoder", "pooling", "normalize"),
     [
         ("own", "mean", False),
@@ -38,39 +36,45 @@ def pooled(states, pooling):
         ("shared", "mean", True),
     ],
 )
-def test_docs_spans_and_tokens_pool_their_wordpieces(
-    make_nlp, tiny_bert, encoder, pooling, normalize
+
+
+def scaled(vector, normalize):
+    return vector / numpy.linalg.norm(vector) if normalize else vector
+
+
+@POOLINGS
+def test_a_doc_pools_its_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
+    doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
+    _, states = states_of(tiny_bert, TEXT)
+    assert isinstance(doc.vector, numpy.ndarray)
+    assert doc.vector.dtype == numpy.float32
+    assert doc.has_vector is True
+    assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
+    assert numpy.allclose(doc.vector, scaled(pooled(states, pooling), normalize), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 2), (3, 5), (6, 9), (7, 8), (8, 9), (8, 10), (4, 5)]
+)
+@POOLINGS
+def test_spans_and_tokens_pool_their_wordpieces(
+    make_nlp, tiny_bert, encoder, pooling, normalize, start, end
 ):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
-    assert (
-        doc.vector.dtype == numpy.float32
-        and isinstance(doc.vector, numpy.ndarray)
-        and doc.has_vector is True
-    )
-    assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
-    scale = numpy.linalg.norm(pooled(states, pooling)) if normalize else 1
-    assert numpy.allclose(doc.vector, pooled(states, pooling) / scale, atol=1e-5)
-    for piece in [
-        doc[0:2],
-        doc[3:5],
-        doc[6:9],
-        doc[7:8],
-        doc[8:9],
-        doc[8:10],
-        doc[7],
-        doc[8],
-        doc[4],
-    ]:
-        start = piece.idx if hasattr(piece, "idx") else piece.start_char
-        end = start + len(piece.text)
-        inside = [i for i, (s, e) in enumerate(offsets) if e > s and s < end and e > start]
-        expected = pooled(states[inside], "max" if pooling == "max" else "mean")
-        if normalize:
-            expected = expected / numpy.linalg.norm(expected)
-        assert numpy.allclose(piece.vector, expected, atol=1e-5), piece
-        assert piece.has_vector
-        assert piece.vector_norm == pytest.approx(float(numpy.linalg.norm(expected)), abs=1e-5)
+    span = doc[start:end]
+    inside = [
+        place
+        for place, (first, last) in enumerate(offsets)
+        if first < last and first < span.end_char and span.start_char < last
+    ]
+    # The first wordpiece of a span says nothing of it
+    rule = "max" if pooling == "max" else "mean"
+    expected = scaled(pooled(states[inside], rule), normalize)
+    for given in [span, doc[start]] if end == start + 1 else [span]:
+        assert numpy.allclose(given.vector, expected, atol=1e-5), given
+        assert given.has_vector
+        assert given.vector_norm == pytest.approx(float(numpy.linalg.norm(expected)), abs=1e-5)
 
 
 def test_a_wordpiece_over_two_tokens_counts_once(make_nlp, tiny_bert):
@@ -83,7 +87,8 @@ def test_a_wordpiece_over_two_tokens_counts_once(make_nlp, tiny_bert):
     span = doc[7:9].vector
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[7:9])
-    assert doc[7].text == "cannot" and numpy.allclose(doc[7].vector, span)
+    assert doc[7].text == "cannot"
+    assert numpy.allclose(doc[7].vector, span)
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
@@ -98,74 +103,94 @@ def test_sentences_are_rows_of_their_own(make_nlp, tiny_bert, encoder):
     assert numpy.allclose(doc.vector, numpy.mean(rows, axis=0), atol=1e-5)
 
 
-def test_similarity_is_cosine_between_all_kinds(make_nlp):
+KINDS = {"Doc": slice(None), "Span": slice(0, 2), "Token": 1}
+
+
+@pytest.mark.parametrize("ours", KINDS)
+@pytest.mark.parametrize("theirs", KINDS)
+def test_similarity_is_cosine_between_all_kinds(make_nlp, ours, theirs):
     nlp = make_nlp()
-    a, b = nlp("A man is eating."), nlp("The cat sat.")
-    for ours in (a, a[0:2], a[1]):
-        for theirs in (b, b[0:2], b[1]):
-            u, v = ours.vector, theirs.vector
-            given = ours.similarity(theirs)
-            assert type(given) is float
-            assert given == pytest.approx(
-                u @ v / numpy.linalg.norm(u) / numpy.linalg.norm(v), abs=1e-6
-            )
-    assert a.similarity(a) == pytest.approx(1.0)
+    first = nlp("A man is eating.")
+    second = nlp("The cat sat.")
+    first = first if ours == "Doc" else first[KINDS[ours]]
+    second = second if theirs == "Doc" else second[KINDS[theirs]]
+    u = first.vector
+    v = second.vector
+    similarity = first.similarity(second)
+    assert type(similarity) is float
+    expected = u @ v / numpy.linalg.norm(u) / numpy.linalg.norm(v)
+    assert similarity == pytest.approx(expected, abs=1e-6)
+    assert first.similarity(first) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
-def test_no_text_no_vector_no_warning(make_nlp, encoder):
+@pytest.mark.parametrize("text", ["", " ", " \n\t ", "\u2003"])
+def test_no_text_no_vector_no_warning(make_nlp, encoder, text):
     nlp = make_nlp(encoder)
     with no_warnings():
         # First of all
-        assert nlp("").vector.tolist() == [0.0] * 16
+        doc = nlp(text)
         other = nlp("A man is eating.")
-        for text in ("", " ", " \n\t ", "\u2003"):
-            doc = nlp(text)
-            assert doc.vector.tolist() == [0.0] * 16
-            assert doc.has_vector is False and doc.vector_norm == 0.0
-            assert (
-                doc.similarity(other) == 0.0
-                and other.similarity(doc) == 0.0
-                and doc.similarity(doc) == 0.0
-            )
-            assert not any(token.has_vector or token.vector.any() for token in doc)
+        assert doc.vector.tolist() == [0.0] * 16
+        assert doc.has_vector is False
+        assert doc.vector_norm == 0.0
+        assert doc.similarity(other) == 0.0
+        assert other.similarity(doc) == 0.0
+        assert doc.similarity(doc) == 0.0
+        assert not any(token.has_vector for token in doc)
+        assert not any(token.vector.any() for token in doc)
 
 
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 12}
 MODELS = {16: {}, 32: {"pooling": "cls+mean"}, 7: {"dense": DENSE, "truncate_dim": 7}}
 
 
-@pytest.mark.parametrize("width", MODELS)
-@pytest.mark.parametrize("encoder", EVERY_ENCODER)
-def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(make_nlp, encoder, width):
-    def truncated(n):
-        # In which nlp.pipe puts more
-        return {"component_cfg": {"sbert": {"truncate_dim": n}}}
+@pytest.fixture
+def nlp_of_width(make_nlp, encoder, width):
+    """A pipeline whose first Doc is not made yet."""
+    nlp = make_nlp(encoder, model=MODELS[width])
+    if width == 7 and encoder == "shared":
+        nlp.get_pipe("sbert").model.get_ref("pooling").dense.initialize()
+    elif width == 7:
+        nlp.initialize()
+    return nlp
 
-    for first in ("", "A man."):
-        # So that the first Doc is the first of all
-        nlp = make_nlp(encoder, model=MODELS[width])
-        if width == 7 and encoder == "shared":
-            nlp.get_pipe("sbert").model.get_ref("pooling").dense.initialize()
-        elif width == 7:
-            nlp.initialize()
-        for settings, expected in ((truncated(3), 3), ({}, width)):
-            docs = [
-                nlp(first, **settings),
-                *nlp.pipe(["", TEXT, "   ", "The cat sat."], **settings),
-            ]
-            assert {doc.vector.shape[0] for doc in docs} | {
-                doc._.sbert_vector.shape[0] for doc in docs
-            } == {expected}
-            assert not any(
-                doc.has_vector or doc.vector.any() for doc in docs if not doc.text.strip()
-            )
-        before = nlp.get_pipe("sbert").to_bytes()
-        nlp("", **truncated(3))
-        for text in ("", "A man."):
-            with pytest.raises(ValueError, match="33 dimensions: they have"):
-                nlp(text, **truncated(33))
-        assert nlp.get_pipe("sbert").to_bytes() == before and nlp("").vector.shape == (width,)
+
+def truncated(width):
+    """Settings of a call, in which nlp.pipe puts more."""
+    return {"component_cfg": {"sbert": {"truncate_dim": width}}}
+
+
+every_width = pytest.mark.parametrize("width", MODELS)
+every_encoder = pytest.mark.parametrize("encoder", EVERY_ENCODER)
+
+
+@every_width
+@every_encoder
+@pytest.mark.parametrize("first", ["", "A man."])
+def test_empty_docs_are_as_wide_as_others(nlp_of_width, width, first):
+    for settings, expected in ((truncated(3), 3), ({}, width)):
+        texts = ["", TEXT, "   ", "The cat sat."]
+        docs = [nlp_of_width(first, **settings), *nlp_of_width.pipe(texts, **settings)]
+        assert {doc.vector.shape for doc in docs} == {(expected,)}
+        assert {doc._.sbert_vector.shape for doc in docs} == {(expected,)}
+        empty = [doc for doc in docs if not doc.text.strip()]
+        assert not any(doc.has_vector for doc in empty)
+        assert not any(doc.vector.any() for doc in empty)
+
+
+@every_width
+@every_encoder
+def test_settings_of_a_call_leave_no_trace(nlp_of_width, width):
+    # Loads the encoder
+    nlp_of_width("A man.")
+    before = nlp_of_width.get_pipe("sbert").to_bytes()
+    nlp_of_width("", **truncated(3))
+    for text in ("", "A man."):
+        with pytest.raises(ValueError, match="33 dimensions"):
+            nlp_of_width(text, **truncated(33))
+    assert nlp_of_width.get_pipe("sbert").to_bytes() == before
+    assert nlp_of_width("").vector.shape == (width,)
 
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
@@ -231,14 +256,14 @@ def test_other_side_without_vectors(make_nlp):
     with pytest.raises(ValueError, match="Process the text with the pipeline"):
         _ = spacy.blank("xx")(TEXT)._.sbert_vector
     for text in ("😀", "é中文 عربي 🎉 mixed", "a\x00b", "\x00", "x" * 100_000):
-        assert numpy.isfinite(nlp(text).vector).all() and doc.similarity(nlp(text)) <= 1.0
+        assert numpy.isfinite(nlp(text).vector).all()
+        assert doc.similarity(nlp(text)) <= 1.0
     wide = make_nlp(model={"pooling": "cls+mean"})
     with pytest.raises(ValueError, match="unequal width: 16 and 32"):
         doc.similarity(wide(TEXT))
     doc = make_nlp(unit="sent", token_vectors=False)(TEXT)
-    assert numpy.array_equal(doc[:].vector, doc.vector) and all(
-        sent.vector.any() for sent in doc.sents
-    )
+    assert numpy.array_equal(doc[:].vector, doc.vector)
+    assert all(sent.vector.any() for sent in doc.sents)
     for piece in (doc[0:2], doc[1]):
         with pytest.raises(ValueError, match="token_vectors = true"):
             _ = piece.vector
@@ -266,22 +291,20 @@ SENTENCES += SENTENCES[:1]
     + [pytest.param(one, {}, marks=pytest.mark.slow) for one in OTHERS]
     + [pytest.param("shared", {"transformer": {"overflow": "windows"}}, marks=pytest.mark.slow)],
 )
-def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
+@pytest.mark.parametrize("batch_size", [1, 3, 1000])
+def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings, batch_size):
     nlp = make_nlp(encoder, **settings)
     alone = [nlp(text) for text in SENTENCES]
-    for batch_size in (1, 3, 1000):
-        for doc, expected in zip(nlp.pipe(SENTENCES, batch_size=batch_size), alone, strict=True):
-            assert numpy.allclose(doc.vector, expected.vector, rtol=0, atol=1e-6)
-            for given, token in zip(doc, expected, strict=True):
-                assert given.has_vector == token.has_vector
-                # curated-transformers computes padded batches: with AVX2 alone, numbers up to 2
-                # differ by 1.1e-6.
-                size = (
-                    max(1.0, float(abs(token.vector).max(initial=0)))
-                    if encoder == "curated"
-                    else 1.0
-                )
-                assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6 * size)
+    for doc, expected in zip(nlp.pipe(SENTENCES, batch_size=batch_size), alone, strict=True):
+        assert numpy.allclose(doc.vector, expected.vector, rtol=0, atol=1e-6)
+        for given, token in zip(doc, expected, strict=True):
+            assert given.has_vector == token.has_vector
+            # curated-transformers computes padded batches: with AVX2 alone, numbers up to 2
+            # differ by 1.1e-6.
+            size = (
+                max(1.0, float(abs(token.vector).max(initial=0))) if encoder == "curated" else 1.0
+            )
+            assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6 * size)
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
@@ -299,7 +322,8 @@ def test_equal_texts_share_no_arrays(make_nlp, encoder):
     for array in kept[0].values():
         array[...] = 1
     for doc, (vector, token) in zip(docs[2:], before, strict=True):
-        assert numpy.array_equal(doc.vector, vector) and numpy.array_equal(doc[1].vector, token)
+        assert numpy.array_equal(doc.vector, vector)
+        assert numpy.array_equal(doc[1].vector, token)
     assert (docs[0].vector == 1.0).all(), "these are the arrays that answer"
 
 
@@ -311,4 +335,5 @@ def test_what_is_done_to_a_vector_in_place_changes_no_stored_one(make_nlp):
             expected = read().copy()
             vector = read()
             vector /= 2
-            assert numpy.array_equal(read(), expected) and expected.any()
+            assert numpy.array_equal(read(), expected)
+            assert expected.any()

@@ -12,7 +12,9 @@ from spacy.tokens import Doc
 from spacy_sbert import restore
 from spacy_sbert.pipeline.doc_vectors import find
 
-FIRST, SECOND, THIRD = "A man is eating food.", "The cat sat on the mat.", "He cannot go."
+FIRST = "A man is eating food."
+SECOND = "The cat sat on the mat."
+THIRD = "He cannot go."
 TEXT = f"{FIRST} {SECOND} {THIRD}"
 pytestmark = pytest.mark.filterwarnings("ignore:.*trf_data", "ignore:.*W102", "ignore:.*W109")
 
@@ -36,9 +38,7 @@ def joined(*docs, **settings):
 def assert_refused(*pieces):
     for piece in pieces:
         for name in ("vector", "has_vector"):
-            with pytest.raises(
-                ValueError, match=r"joined from others.*pipe 'sbert'.*nlp\(doc\.text\)"
-            ):
+            with pytest.raises(ValueError, match=r"pipe 'sbert'.*nlp\(doc\.text\)"):
                 getattr(piece, name)
 
 
@@ -52,7 +52,8 @@ def assert_same(span, expected):
 
 
 def test_whole_docs_answer(nlp):
-    first, second = nlp(FIRST), nlp(THIRD)
+    first = nlp(FIRST)
+    second = nlp(THIRD)
     given = joined(first, second)
     assert_same(given[:6], first[:])
     assert_same(given[6:], second[:])
@@ -66,26 +67,23 @@ def test_whole_docs_answer(nlp):
     )
 
 
-def test_rows_of_a_doc_that_was_cut(make_nlp):
+@pytest.mark.parametrize("unit", ["sent", "doc+sent"])
+def test_rows_of_a_doc_that_was_cut(make_nlp, unit):
     """It is one text: the rows that it consists of, if they were rows, or else itself."""
-    for unit in ("sent", "doc+sent"):
-        nlp = make_nlp(unit=unit)
-        doc = nlp(TEXT)
-        for sentence in doc.sents:
-            part = sentence.as_doc(copy_user_data=True)
-            assert numpy.array_equal(part.vector, sentence.vector)
-            assert [tuple(row) for row in find(part).rows()[0].tolist()] == [
-                (0, len(sentence.text))
-            ]
-        part = cut(doc, 3, 9)
-        assert numpy.array_equal(part.vector, doc[3:9].vector)
-        assert [tuple(row) for row in find(part).rows()[0].tolist()] == [
-            (0, len(part.text.rstrip()))
-        ]
+    nlp = make_nlp(unit=unit)
+    doc = nlp(TEXT)
+    for sentence in doc.sents:
+        part = sentence.as_doc(copy_user_data=True)
+        assert numpy.array_equal(part.vector, sentence.vector)
+        assert [tuple(row) for row in find(part).rows()[0].tolist()] == [(0, len(sentence.text))]
+    part = cut(doc, 3, 9)
+    assert numpy.array_equal(part.vector, doc[3:9].vector)
+    assert [tuple(row) for row in find(part).rows()[0].tolist()] == [(0, len(part.text.rstrip()))]
 
 
 def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):
-    first, second = nlp(FIRST), nlp(THIRD)
+    first = nlp(FIRST)
+    second = nlp(THIRD)
     # Its tensor stays: spaCy joins all with one, or none
     with nlp.select_pipes(disable=["sbert", "sentencizer"]):
         unprocessed = nlp("Someone ran home.")
@@ -116,19 +114,20 @@ def test_joined_of_joined_and_cut_again(nlp):
 
 
 def test_nothing_between_the_parts(nlp):
-    first, second = nlp("A man "), nlp("ran")
+    first = nlp("A man ")
+    second = nlp("ran")
     given = joined(first, second, ensure_whitespace=False)
     assert given.text == "A man ran"
-    assert numpy.allclose(given[:2].vector, first.vector) and numpy.allclose(
-        given[2:].vector, second.vector
-    )
+    assert numpy.allclose(given[:2].vector, first.vector)
+    assert numpy.allclose(given[2:].vector, second.vector)
     given = joined(nlp(""), first, nlp(" "), nlp(""), second)
     assert numpy.allclose(given.vector, (first.vector + second.vector) / 2, atol=1e-6)
 
 
 @pytest.mark.parametrize("pooling", ["max", "cls+mean"])
 def test_docs_of_pipelines_that_differ(make_nlp, pooling):
-    nlp, other = make_nlp(), make_nlp(model={"pooling": pooling})
+    nlp = make_nlp()
+    other = make_nlp(model={"pooling": pooling})
     both = joined(nlp(FIRST), Doc(nlp.vocab).from_bytes(other(SECOND).to_bytes()))
     assert numpy.array_equal(both[0:6].vector, nlp(FIRST).vector)
     with pytest.raises(
@@ -145,6 +144,6 @@ def test_docs_of_pipes_of_other_names(make_nlp):
     nlp.rename_pipe("sbert", "other")
     nlp.get_pipe("other").name = "other"
     given = joined(first, nlp(SECOND))
-    with pytest.raises(ValueError, match=r"'A man is eating food\.' in it .* the pipe 'other'"):
+    with pytest.raises(ValueError, match=r"'A man is eating food\.' .* 'other'"):
         _ = given.vector
     assert numpy.array_equal(given[6:].vector, nlp(SECOND).vector)

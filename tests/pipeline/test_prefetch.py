@@ -39,7 +39,8 @@ def nlp(make_nlp):
 
 def watch(sbert, monkeypatch):
     """The batches that are encoded, each with its thread."""
-    seen, stock = [], sbert._predict
+    seen = []
+    stock = sbert._predict
 
     def predict(docs, settings):
         seen.append((len(docs), threading.current_thread()))
@@ -50,7 +51,8 @@ def watch(sbert, monkeypatch):
 
 
 def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(nlp, monkeypatch):
-    seen, stream = watch(nlp.get_pipe("sbert"), monkeypatch), nlp.pipe(TEXTS, batch_size=2)
+    seen = watch(nlp.get_pipe("sbert"), monkeypatch)
+    stream = nlp.pipe(TEXTS, batch_size=2)
     # Of the first batch: the second was handed over before it was
     next(stream)
     next(stream)
@@ -97,12 +99,14 @@ def test_what_fails_upstream_comes_behind_the_docs_before_it(nlp):
     with pytest.raises(OSError, match="the disk is gone"):
         for doc in nlp.pipe(texts(), batch_size=2):
             got.append(doc)
-    assert [doc.text for doc in got] == TEXTS[:4] and all(doc.has_vector for doc in got)
+    assert [doc.text for doc in got] == TEXTS[:4]
+    assert all(doc.has_vector for doc in got)
 
 
 def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(nlp, monkeypatch):
     sbert = nlp.get_pipe("sbert")
-    stock, failed = sbert._predict, []
+    stock = sbert._predict
+    failed = []
 
     def predict(docs, settings):
         if docs[0].text == TEXTS[2]:
@@ -119,9 +123,8 @@ def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(nlp, monkeypat
     )
     docs = list(nlp.pipe(TEXTS[:6], batch_size=2))
     assert failed == [("sbert", TEXTS[2:4], "too large")]
-    assert [doc.text for doc in docs] == [*TEXTS[:2], *TEXTS[4:6]] and all(
-        doc.has_vector for doc in docs
-    )
+    assert [doc.text for doc in docs] == [*TEXTS[:2], *TEXTS[4:6]]
+    assert all(doc.has_vector for doc in docs)
 
 
 def test_who_stops_early_leaves_no_thread_behind(nlp):
@@ -136,14 +139,14 @@ def test_who_stops_early_leaves_no_thread_behind(nlp):
 def test_one_warning_for_all_that_was_cut(nlp):
     with pytest.warns(UserWarning, match="sbert-truncated.* 2 of") as said:
         docs = list(nlp.pipe(["a man " * 40, *TEXTS, "the cat " * 40], batch_size=2))
-    assert [doc._.sbert_truncated for doc in docs] == [True, *[False] * len(TEXTS), True] and len(
-        said
-    ) == 1
+    assert [doc._.sbert_truncated for doc in docs] == [True, *[False] * len(TEXTS), True]
+    assert len(said) == 1
 
 
 def test_who_trains_while_docs_come_gets_their_vectors(make_nlp, examples):
     nlp = make_nlp()
-    batch, optimizer = examples(nlp), Adam(0.001, use_averages=False)
+    batch = examples(nlp)
+    optimizer = Adam(0.001, use_averages=False)
     nlp.initialize(lambda: batch)
     for doc in nlp.pipe(TEXTS, batch_size=2):
         nlp.update(batch, sgd=optimizer)
@@ -222,7 +225,8 @@ nlp("a cat")
 def work():
     threading.main_thread().join()
     texts = [f"a cat {i}" for i in range(300)]
-    print(len(list(nlp.pipe(texts, batch_size=128))), len(find_sbert(nlp).encode(texts, window=128)))
+    print(len(list(nlp.pipe(texts, batch_size=128))))
+    print(len(find_sbert(nlp).encode(texts, window=128)))
 threading.Thread(target=work).start()
 """
 

@@ -86,10 +86,8 @@ def test_one_forward_pass_for_two_listeners(make_nlp, encoder, counted):
 def test_both_listeners_train_the_same_weights(make_nlp, encoder, first):
     nlp = make_nlp(encoder)
     add_tagger(nlp, before="sbert") if first else add_tagger(nlp)
-    pair, tags = (
-        make_example(nlp, "A man is eating.", "The cat sat.", 0.9),
-        tagged(nlp, "The dog ran."),
-    )
+    pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)
+    tags = tagged(nlp, "The dog ran.")
     nlp.initialize(lambda: [tags])
     optimizer = nlp.create_optimizer()
     for batch in ([pair], [tags], [pair, tags]):
@@ -133,28 +131,44 @@ def test_pairs_with_gaps_beside_a_tagger(make_nlp, encoder):
     example.reference.spans["sbert"].attrs["score"] = 0.7
     nlp.initialize(lambda: [example])
     losses = nlp.update([tagged(nlp, TEXT), example, tagged(nlp, "dog")], sgd=False)
-    assert losses["sbert"] > 0 and "tagger" in losses
+    assert losses["sbert"] > 0
+    assert "tagger" in losses
     given = nlp(doc.copy())
     assert [token.tag_ for token in given] == ["X"] * len(doc)
-    assert not given[0].has_vector and given[1].has_vector
+    assert not given[0].has_vector
+    assert given[1].has_vector
 
 
 @pytest.mark.parametrize("encoder", SHARING)
-def test_no_transformer(make_nlp, encoder):
+def test_a_disabled_transformer(make_nlp, encoder):
     nlp = make_nlp(encoder)
     with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
         nlp(TEXT)
-    other = {"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "other"}}
-    for tok2vec, message in (
-        ({}, "no 'sbert_transformer', 'transformer'"),
-        (other, 'upstream = "other"'),
-    ):
-        nlp = spacy.blank("xx")
-        nlp.add_pipe("sbert", config={"model": {**SHARED["model"], **tok2vec}})
-        with pytest.raises(ValueError, match=message):
-            nlp.initialize()
-        with pytest.raises(ValueError, match="has not processed this Doc"):
-            nlp(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("listener", "message"),
+    [
+        pytest.param({}, "no 'sbert_transformer', 'transformer'", id="any"),
+        pytest.param(
+            {
+                "tok2vec": {
+                    "@architectures": "spacy-sbert.SentenceListener.v1",
+                    "upstream": "other",
+                }
+            },
+            'upstream = "other"',
+            id="of another name",
+        ),
+    ],
+)
+def test_no_transformer(listener, message):
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sbert", config={"model": {**SHARED["model"], **listener}})
+    with pytest.raises(ValueError, match=message):
+        nlp.initialize()
+    with pytest.raises(ValueError, match="has not processed this Doc"):
+        nlp(TEXT)
 
 
 # Equal vectors
@@ -235,7 +249,8 @@ def test_vectors_of_sentence_transformers(make_nlp, family, prompt):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_members_are_encoded_by_themselves(make_nlp, pooling):
-    nlp, own = make_nlp("shared", model={"pooling": pooling}), make_nlp(model={"pooling": pooling})
+    nlp = make_nlp("shared", model={"pooling": pooling})
+    own = make_nlp(model={"pooling": pooling})
     doc = nlp(make_example(nlp, "A man is eating.", "The cat sat on a mat.", 0.5).predicted)
     for span in doc.spans["sbert"]:
         assert abs(span.vector - own(span.text).vector).max() < 1e-6
@@ -247,22 +262,23 @@ def test_strided_windows(make_nlp, window):
     warning.
     """
     spans = {"@span_getters": "spacy-sbert.strided_spans.v1", "window": window, "stride": 3}
-    nlp, own = make_nlp("shared", transformer={"get_spans": spans}), make_nlp()
-    short, long = "A man ran.", "the cat sat on a mat he is eating food a man ran"
+    nlp = make_nlp("shared", transformer={"get_spans": spans})
+    own = make_nlp()
+    short = "A man ran."
+    long = "the cat sat on a mat he is eating food a man ran"
     with pytest.warns(UserWarning, match="overlapping windows"):
         docs = list(nlp.pipe([short, long, short]))
     for doc in (docs[0], docs[2], nlp(short)):
         assert abs(doc.vector - own(short).vector).max() < 1e-6
-    assert numpy.array_equal(nlp(long).vector, docs[1].vector) and docs[1].vector.any()
+    assert numpy.array_equal(nlp(long).vector, docs[1].vector)
+    assert docs[1].vector.any()
     pair = make_example(nlp, long, short)
     for learn in (
         lambda: nlp.update([pair]),
         lambda: nlp.initialize(lambda: [pair]),
         lambda: nlp.evaluate([pair]),
     ):
-        with pytest.raises(
-            ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"
-        ):
+        with pytest.raises(ValueError, match=r"spacy-sbert\.sentence_spans\.v1"):
             learn()
 
 
@@ -430,9 +446,8 @@ def test_several_processes(four, tmp_path):
     for given, doc in zip(
         nlp.pipe(GIVEN, n_process=2, batch_size=len(GIVEN)), expected, strict=True
     ):
-        assert numpy.array_equal(given.tensor, doc.tensor) and [t.tag_ for t in given] == [
-            t.tag_ for t in doc
-        ]
+        assert numpy.array_equal(given.tensor, doc.tensor)
+        assert [t.tag_ for t in given] == [t.tag_ for t in doc]
         assert not len(doc) or numpy.array_equal(given._.sbert_vector, doc._.sbert_vector)
 
 
@@ -466,7 +481,8 @@ def test_states_of_a_copy(four):
     """A Doc that is copied, or saved, between the components."""
     doc = four.get_pipe("transformer")(four.make_doc(TEXT))
     assert states_left([doc])
-    copy, restored = doc.copy(), Doc(four.vocab).from_bytes(doc.to_bytes())
+    copy = doc.copy()
+    restored = Doc(four.vocab).from_bytes(doc.to_bytes())
     pipe = four.get_pipe("sbert")
     assert numpy.array_equal(pipe(copy).vector, pipe(doc).vector)
     with pytest.raises(ValueError, match="has not processed this Doc"):
@@ -506,12 +522,12 @@ def test_frozen_transformer(four):
     step(frozen, exclude=["transformer"], annotates=["transformer"])
     step(four)
     for name in ("tagger", "maxima"):
-        given, expected = state(frozen, name), state(four, name)
+        given = state(frozen, name)
+        expected = state(four, name)
         assert all(numpy.allclose(given[key], expected[key], atol=1e-5) for key in expected)
         assert not same(given, before)
-    assert same(state(frozen, "transformer"), before) and not same(
-        state(four, "transformer"), before
-    )
+    assert same(state(frozen, "transformer"), before)
+    assert not same(state(four, "transformer"), before)
 
 
 @pytest.mark.parametrize("name", LISTENERS)
@@ -571,7 +587,8 @@ def test_a_transformer_that_was_never_initialized(make_nlp):
         nlp.initialize(lambda: batch_of(nlp))
     before = parameters_of(nlp)
     step(nlp, exclude=["transformer"], annotates=["transformer"])
-    assert not same(state(nlp, "maxima"), before) and same(state(nlp, "transformer"), before)
+    assert not same(state(nlp, "maxima"), before)
+    assert same(state(nlp, "transformer"), before)
     assert nlp(TEXT)[0].tag_ == "X"
 
 
@@ -623,12 +640,11 @@ def test_two_transformers(make_nlp, other_bert):
     add_tagger(nlp, "two", tok2vec={**LISTENER, "upstream": "second"})
     add_tagger(nlp, "nearest", tok2vec=TOK2VEC_LISTENER)
     nlp.initialize(lambda: batch_of(nlp))
-    first, other = make_nlp()(TEXT).vector, make_nlp(name=other_bert)(TEXT).vector
+    first = make_nlp()(TEXT).vector
+    other = make_nlp(name=other_bert)(TEXT).vector
     doc = nlp(TEXT)
-    assert (
-        abs(doc._.sbert_vector - first).max() < 1e-6
-        and abs(doc._.other_vector - other).max() < 1e-6
-    )
+    assert abs(doc._.sbert_vector - first).max() < 1e-6
+    assert abs(doc._.other_vector - other).max() < 1e-6
     assert not states_left([doc])
     doc = nlp.make_doc(TEXT)
     tensors = {}
@@ -655,7 +671,7 @@ def test_two_transformers(make_nlp, other_bert):
     assert moved == [{"second"}, {"transformer"}]
     with pytest.raises(
         ValueError,
-        match=r"'late' listens to 'transformer', whose doc\.tensor is replaced by another",
+        match=r"'late' listens to 'transformer'",
     ):
         add_tagger(nlp, "late", tok2vec={**TOK2VEC_LISTENER, "upstream": "transformer"})
 
@@ -670,7 +686,7 @@ def test_beside_a_tok2vec(make_nlp):
     nlp.add_pipe("sbert_transformer", name="transformer", config={"model": transformer})
     with pytest.raises(
         ValueError,
-        match=r"'tagger' listens to 'tok2vec', whose doc\.tensor is replaced by 'transformer'",
+        match=r"'tagger' .* 'tok2vec', .* 'transformer'",
     ):
         add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "upstream": "tok2vec"})
     nlp.remove_pipe("tagger")
@@ -689,7 +705,8 @@ def test_beside_a_tok2vec(make_nlp):
     nlp.initialize(lambda: [tagged(nlp, TEXT)])
     before = weights(nlp, "transformer")
     step(nlp, 2, exclude=["other"])
-    assert nlp(TEXT)[0].tag_ == "X" and same(weights(nlp, "transformer"), before)
+    assert nlp(TEXT)[0].tag_ == "X"
+    assert same(weights(nlp, "transformer"), before)
     step(nlp, 2)
     assert not same(weights(nlp, "transformer"), before)
 
@@ -700,9 +717,7 @@ def test_beside_a_tok2vec(make_nlp):
 def test_another_width(make_nlp):
     nlp = make_nlp("shared")
     add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "width": 96})
-    with pytest.raises(
-        ValueError, match=r"'tagger' listens for vectors of 96 numbers, and 'transformer' makes 16"
-    ):
+    with pytest.raises(ValueError, match=r"'tagger' .* 96 .*'transformer' .* 16"):
         nlp.initialize(lambda: [tagged(nlp, TEXT)])
 
 
@@ -761,9 +776,7 @@ def test_transformer_that_is_missing(make_nlp, listener):
     nlp = spacy.blank("xx")
     config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
     nlp.add_pipe("tagger", config=config).add_label("X")
-    with pytest.raises(
-        ValueError, match=r"listens to an 'sbert_transformer'.* and none stands before it"
-    ):
+    with pytest.raises(ValueError, match=r"'sbert_transformer'.* none stands before"):
         nlp.initialize(lambda: [tagged(nlp, TEXT)])
 
 
@@ -778,7 +791,8 @@ def test_another_batch(make_nlp):
 
 def test_errors_go_to_the_handler(four, monkeypatch):
     """Docs of a batch that failed are left out, as with every pipe of spaCy; others are as always."""
-    expected, told = seen(four, [TEXT, "dog"]), []
+    expected = seen(four, [TEXT, "dog"])
+    told = []
     four.set_error_handler(
         lambda name, pipe, docs, error: told.append((name, len(docs), str(error)))
     )
@@ -793,7 +807,8 @@ def test_errors_go_to_the_handler(four, monkeypatch):
 
     monkeypatch.setattr(transformer, "predict", failing)
     found = seen(four, [TEXT, "The cat sat.", "dog"], batch_size=1)
-    assert told == [("transformer", 1, "a cat")] and len(found) == 2
+    assert told == [("transformer", 1, "a cat")]
+    assert len(found) == 2
     assert [tags for *_, tags in found] == [tags for *_, tags in expected]
 
 

@@ -99,51 +99,73 @@ def weights_of(nlp, name):
     ).double()
 
 
+def states_of(network, tokenizer, row):
+    """The states of the wordpieces of a row, and their characters."""
+    encoded = tokenizer(row.text, return_offsets_mapping=True)
+    states = network(torch.tensor([encoded["input_ids"]])).last_hidden_state[0]
+    return states, encoded["offset_mapping"]
+
+
+def states_of_token(token, row, states, offsets):
+    """The states of the wordpieces of one token of a row."""
+    start = token.idx - row.start_char
+    end = start + len(token)
+    return torch.stack(
+        [
+            state
+            for state, (first, last) in zip(states, offsets, strict=True)
+            if first < last and first < end and start < last
+        ]
+    )
+
+
+def log_probability(nlp, name, weights, states, tag):
+    """Of a tag, by the tagger that pools wordpieces by their mean or maximum."""
+    weight, bias = weights
+    pooled = states.mean(0) if name == "plain" else states.amax(0)
+    return torch.log_softmax(weight @ pooled + bias, 0)[nlp.get_pipe(name).labels.index(tag)]
+
+
 def loss_of(nlp, names):
     """Return a function of a network and a tokenizer: the losses of components, times their
     grad_factor.
     """
     examples = make_batch(nlp)
     taggers = {name: weights_of(nlp, name) for name in names if name in ("plain", "maxima")}
+    encoders = [name for name in names if name not in taggers]
 
-    def states_of(network, tokenizer, row):
-        encoded = tokenizer(row.text, return_offsets_mapping=True)
-        return network(torch.tensor([encoded["input_ids"]])).last_hidden_state[0], encoded[
-            "offset_mapping"
-        ]
+    def tagger_loss(example, row, states, offsets):
+        total = torch.zeros((), dtype=torch.float64)
+        tagged = [token for token in row if example.reference[token.i].tag_]
+        for token in tagged:
+            tag = example.reference[token.i].tag_
+            own = states_of_token(token, row, states, offsets)
+            for name, weights in taggers.items():
+                total = total - FACTORS[name] * log_probability(nlp, name, weights, own, tag)
+        return total
 
     def loss(network, tokenizer):
         total = torch.zeros((), dtype=torch.float64)
-        distances = {name: [] for name in names}
+        errors = {name: [] for name in encoders}
         for example in examples:
             doc = example.predicted
             members = list(doc.spans.get("sbert", ()))
-            vectors = []
-            for row in members or ([doc[:]] if len(doc) else []):
-                states, offsets = states_of(network, tokenizer, row)
-                vectors.append(
-                    {"means": states.mean(0), "still": states.mean(0), "firsts": states[0]}
-                )
-                for token in row:
-                    tag = example.reference[token.i].tag_
-                    first = token.idx - row.start_char
-                    own = [
-                        state
-                        for state, (start, end) in zip(states, offsets, strict=True)
-                        if end > start and start < first + len(token) and end > first
-                    ]
-                    for name, (weight, bias) in taggers.items() if tag else ():
-                        pieces = torch.stack(own)
-                        pooled = pieces.mean(0) if name == "plain" else pieces.amax(0)
-                        scores = torch.log_softmax(weight @ pooled + bias, 0)
-                        total = total - FACTORS[name] * scores[nlp.get_pipe(name).labels.index(tag)]
+            rows = members or ([doc[:]] if len(doc) else [])
+            encoded = [states_of(network, tokenizer, row) for row in rows]
+            for row, (states, offsets) in zip(rows, encoded, strict=True):
+                total = total + tagger_loss(example, row, states, offsets)
             if members:
                 score = example.reference.spans["sbert"].attrs["score"]
-                for name in distances.keys() - taggers.keys():
-                    cosine = torch.cosine_similarity(vectors[0][name], vectors[1][name], dim=0)
-                    distances[name].append((cosine - score) ** 2)
-        for name, found in distances.items():
-            total = total + FACTORS[name] * (torch.stack(found).mean() if found else 0.0)
+                for name in encoders:
+                    first, second = (
+                        states[0] if name == "firsts" else states.mean(0) for states, _ in encoded
+                    )
+                    errors[name].append(
+                        (torch.cosine_similarity(first, second, dim=0) - score) ** 2
+                    )
+        for name, found in errors.items():
+            if found:
+                total = total + FACTORS[name] * torch.stack(found).mean()
         return total
 
     return loss
@@ -159,7 +181,8 @@ def expected(make_nlp, tiny_bert):
 @pytest.fixture
 def passes(monkeypatch):
     """The backward passes of encoders."""
-    found, begin_update = [], TransformerShim.begin_update
+    found = []
+    begin_update = TransformerShim.begin_update
 
     def counted(shim, wordpieces):
         states, backprop = begin_update(shim, wordpieces)
@@ -201,11 +224,10 @@ def test_finite_differences(make_nlp, tiny_bert):
     update(nlp)
     named = shim_of(nlp, "transformer")._model.named_parameters()
     given = {name: own.grad.double() for name, own in named if own.grad is not None}
-    network, tokenizer = (
-        AutoModel.from_pretrained(tiny_bert).double().eval(),
-        AutoTokenizer.from_pretrained(tiny_bert),
-    )
-    loss, parameters = loss_of(nlp, tuple(FACTORS)), dict(network.named_parameters())
+    network = AutoModel.from_pretrained(tiny_bert).double().eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    loss = loss_of(nlp, tuple(FACTORS))
+    parameters = dict(network.named_parameters())
     generator = torch.Generator().manual_seed(0)
     parameters = {name: parameters[name] for name in given}
     for i in range(5):
@@ -214,7 +236,8 @@ def test_finite_differences(make_nlp, tiny_bert):
             for n, own in parameters.items()
         }
         direction = given if i == 0 else drawn
-        step, values = 1e-6 / max(float(own.abs().max()) for own in direction.values()), []
+        step = 1e-6 / max(float(own.abs().max()) for own in direction.values())
+        values = []
         for sign in (1, -2):
             with torch.no_grad():
                 for name, own in parameters.items():
@@ -256,7 +279,7 @@ def test_another_order_than_that_of_the_pipeline(make_nlp):
     batch = make_batch(nlp)
     nlp.get_pipe("transformer").update(batch)
     nlp.get_pipe("means").update(batch)
-    with pytest.raises(ValueError, match=r"after the step had ended.*in the order of the pipeline"):
+    with pytest.raises(ValueError, match=r"in the order of the pipeline"):
         nlp.get_pipe("plain").update(batch)
 
 
@@ -264,9 +287,8 @@ def test_nobody_calls_back(make_nlp, passes):
     nlp = make_pipeline(make_nlp)
     update(nlp, ())
     finish_update(nlp, SGD(0.0))
-    assert not passes and all(
-        own.grad is None for own in shim_of(nlp, "transformer")._model.parameters()
-    )
+    assert not passes
+    assert all(own.grad is None for own in shim_of(nlp, "transformer")._model.parameters())
 
 
 @pytest.mark.parametrize("disabled", ["plain", "still"])
@@ -315,7 +337,8 @@ def test_ner_without_gold(make_nlp, passes):
 @pytest.mark.parametrize("way", ["nlp.update(sgd)", "spacy train"])
 def test_both_ways_learn(make_nlp, way):
     nlp = make_pipeline(make_nlp)
-    optimizer, losses = Adam(0.01), []
+    optimizer = Adam(0.01)
+    losses = []
     for _ in range(15):
         if way == "spacy train":
             losses.append(nlp.update(make_batch(nlp), sgd=False))

@@ -74,11 +74,13 @@ def test_tokens_are_those_of_the_pipeline(tmp_path):
     """Also what the tokenizer says of them: an encoder that embeds norms trains on "can not", as it
     will read.
     """
-    texts, path = ["He can't go.", "They're here."], tmp_path / "pairs.jsonl"
+    texts = ["He can't go.", "They're here."]
+    path = tmp_path / "pairs.jsonl"
     path.write_text(json.dumps({"a": texts[0], "b": texts[1]}), encoding="utf8")
     convert(path, tmp_path / "pairs.spacy", format="table", members=["a", "b"])
     expected = [token.norm_ for text in texts for token in NLP(text)]
-    assert "not" in expected and "are" in expected
+    assert "not" in expected
+    assert "are" in expected
     for corpus in (PairCorpus(path, members=["a", "b"]), PairCorpus(tmp_path / "pairs.spacy")):
         (example,) = corpus(NLP)
         for doc in (example.predicted, example.reference):
@@ -98,12 +100,14 @@ def test_nothing_is_read_ahead(tmp_path):
 
 @pytest.mark.parametrize("buffer", [1, 7, 1000])
 def test_shuffling(texts, buffer):
-    given, state = firsts(PairCorpus(texts, format="text")(NLP)), random.getstate()
+    given = firsts(PairCorpus(texts, format="text")(NLP))
+    state = random.getstate()
     readers = [
         PairCorpus(texts, format="text", shuffle_buffer=buffer, seed=seed) for seed in (0, 0, 9)
     ]
     orders, again, (other, *_) = ([firsts(reader(NLP)) for _ in range(3)] for reader in readers)
-    assert orders == again and random.getstate() == state
+    assert orders == again
+    assert random.getstate() == state
     assert all(sorted(order) == sorted(given) for order in orders)
     if buffer > 1:
         assert len({tuple(order) for order in (given, *orders, other)}) == 5
@@ -116,7 +120,8 @@ def test_convert_takes_settings(tmp_path):
     settings = {"members": ["a", "b"], "score": "s", "max_score": 4, "limit": 7}
     assert convert(path, tmp_path / "out.spacy", expect=7, **settings) == 7
     found = list(PairCorpus(tmp_path / "out.spacy", limit=3, shuffle_buffer=2)(NLP))
-    assert len(found) == 3 and found[0].reference.spans["sbert"].attrs == {"score": 0.75}
+    assert len(found) == 3
+    assert found[0].reference.spans["sbert"].attrs == {"score": 0.75}
     with pytest.raises(ValueError, match=r"Cannot read .*out\.spacy"):
         convert(tmp_path / "out.spacy", tmp_path / "again.spacy")
 
@@ -130,28 +135,47 @@ def docbin(path, attrs, words=("a", "b"), spans=((0, 1), (1, 2))):
     return path
 
 
-def test_bad_docbins(tmp_path):
-    path = tmp_path / "a.spacy"
-    # Gold is optional
-    (example,) = PairCorpus(docbin(path, {"objective": "x"}))(NLP)
+def test_gold_is_optional(tmp_path):
+    path = docbin(tmp_path / "a.spacy", {"objective": "x"})
+    (example,) = PairCorpus(path)(NLP)
     assert example.predicted.spans["sbert"].attrs == {"objective": "x"}
-    bad = [{"attrs": {"score": score}} for score in (1.5, float("nan"), "1")]
-    bad += [{"attrs": {"label": ""}}, {"attrs": {"label": 1}}, {"attrs": {}, "words": ("a", "\n")}]
-    for settings in [*bad, {"attrs": {}, "spans": ()}]:
-        with pytest.raises(
-            ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"
-        ):
-            list(PairCorpus(docbin(path, **settings))(NLP))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"attrs": {"score": 1.5}}, id="score above 1"),
+        pytest.param({"attrs": {"score": float("nan")}}, id="NaN"),
+        pytest.param({"attrs": {"score": "1"}}, id="score as a str"),
+        pytest.param({"attrs": {"label": ""}}, id="empty label"),
+        pytest.param({"attrs": {"label": 1}}, id="label as a number"),
+        pytest.param({"attrs": {}, "words": ("a", "\n")}, id="member without text"),
+        pytest.param({"attrs": {}, "spans": ()}, id="no members"),
+    ],
+)
+def test_a_doc_that_is_no_example(tmp_path, settings):
+    path = docbin(tmp_path / "a.spacy", **settings)
+    with pytest.raises(ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair"):
+        list(PairCorpus(path)(NLP))
+
+
+def test_a_damaged_docbin(tmp_path):
+    path = tmp_path / "a.spacy"
     DocBin(docs=[NLP("no pair")]).to_disk(path)
     with pytest.raises(ValueError, match=r"Doc number 1 .* is not a pair"):
         list(PairCorpus(path)(NLP))
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match=r"a\.spacy cannot be read"):
         list(PairCorpus(path)(NLP))
+
+
+def test_an_empty_docbin(tmp_path):
+    path = tmp_path / "a.spacy"
     DocBin().to_disk(path)
-    for call in (lambda: list(PairCorpus(path)(NLP)), PairCorpus(path).count):
-        with pytest.raises(ValueError, match="holds no pairs"):
-            call()
+    with pytest.raises(ValueError, match="holds no pairs"):
+        list(PairCorpus(path)(NLP))
+    with pytest.raises(ValueError, match="holds no pairs"):
+        PairCorpus(path).count()
 
 
 def make_multi(tmp_path, **settings):
@@ -185,17 +209,24 @@ def test_weights_and_round_robin(tmp_path):
     assert objectives(corpus(NLP)) == list(sizes) * 3
 
 
-def test_settings_of_multi():
-    for message, settings in {
-        "no corpora": {"corpora": {}},
-        "'a'": {"corpora": {"a": "a.tsv"}},
-        "'random'": {"sampling": "random"},
-        "a, c": {"weights": {"a": 1.0, "c": 1.0}},
-        "'b'": {"weights": {"a": 1.0, "b": 0.0}},
-        "no use": {"weights": {"a": 1, "b": 1}, "sampling": "round_robin"},
-    }.items():
-        with pytest.raises(ValueError, match=message):
-            MultiCorpus(**{"corpora": {"a": list, "b": list}, **settings})
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param({"corpora": {}}, "no corpora", id="no corpora"),
+        pytest.param({"corpora": {"a": "a.tsv"}}, "'a'", id="a path"),
+        pytest.param({"sampling": "random"}, "'random'", id="sampling"),
+        pytest.param({"weights": {"a": 1.0, "c": 1.0}}, "a, c", id="weight of no corpus"),
+        pytest.param({"weights": {"a": 1.0, "b": 0.0}}, "'b'", id="weight 0"),
+        pytest.param(
+            {"weights": {"a": 1, "b": 1}, "sampling": "round_robin"},
+            "no use",
+            id="weights of round robin",
+        ),
+    ],
+)
+def test_settings_of_multi(settings, message):
+    with pytest.raises(ValueError, match=message):
+        MultiCorpus(**{"corpora": {"a": list, "b": list}, **settings})
 
 
 @pytest.mark.parametrize("sampling", ["proportional", "round_robin"])
@@ -208,7 +239,8 @@ def test_spacys_own_corpus_is_passed_on(texts, tmp_path, sampling):
     corpora = {"texts": PairCorpus(texts, format="text"), "ner": Corpus(tmp_path / "ner.spacy")}
     found = list(MultiCorpus(corpora, sampling=sampling)(nlp))
     ner = [example for example in found if "sbert" not in example.reference.spans]
-    assert len(ner) == 5 and all(example.reference.ents for example in ner)
+    assert len(ner) == 5
+    assert all(example.reference.ents for example in ner)
     assert len(found) == (10 if sampling == "round_robin" else SIZE + 5)
     with pytest.raises(ValueError, match=r"'(texts or ner or )?none' holds no examples"):
         list(MultiCorpus({**corpora, "none": lambda nlp: iter(())}, sampling=sampling)(nlp))
@@ -228,7 +260,8 @@ def teach(doc):
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory):
-    nlp, path = spacy.blank("xx"), tmp_path_factory.mktemp("teacher")
+    nlp = spacy.blank("xx")
+    path = tmp_path_factory.mktemp("teacher")
     nlp.add_pipe("spacy_sbert_test_teacher")
     nlp.to_disk(path)
     return str(path)
@@ -245,7 +278,8 @@ def test_teacher(tmp_path, teacher, batch_size):
         assert firsts(examples) == [f"One sentence {i}" for i in range(5)]
         for example in examples:
             (vector,) = example.reference.spans["sbert"].attrs.values()
-            assert vector.dtype == numpy.float32 and vector.tolist() == [14.0, 3.0]
+            assert vector.dtype == numpy.float32
+            assert vector.tolist() == [14.0, 3.0]
             assert not example.predicted.spans["sbert"].attrs
 
 
@@ -273,15 +307,15 @@ def test_several_files_are_one(tmp_path):
     convert(table(tmp_path, "three", 2, b="other"), tmp_path / "three.spacy", members=["a", "b"])
     corpus = PairCorpus([*files, tmp_path / "three.spacy"], format="auto", members=["a", "b"])
     expected = ["one 0", "one 1", "one 2", "two 0", "two 1", "three 0", "three 1"]
-    assert firsts(corpus(NLP)) == expected and corpus.count() == 7
+    assert firsts(corpus(NLP)) == expected
+    assert corpus.count() == 7
     for limit in range(1, 9):
         first = PairCorpus([*files, tmp_path / "three.spacy"], members=["a", "b"], limit=limit)
-        assert firsts(first(NLP)) == expected[:limit] and first.count() == min(limit, 7)
+        assert firsts(first(NLP)) == expected[:limit]
+        assert first.count() == min(limit, 7)
     shuffled = PairCorpus(files, members=["a", "b"], shuffle_buffer=100, seed=3)
-    assert (
-        sorted(firsts(shuffled(NLP))) == sorted(expected[:5])
-        and firsts(shuffled(NLP)) != expected[:5]
-    )
+    assert sorted(firsts(shuffled(NLP))) == sorted(expected[:5])
+    assert firsts(shuffled(NLP)) != expected[:5]
     with files[1].open("a", encoding="utf8") as file:
         file.write('{"a": "", "b": "x"}\n')
     for call in (

@@ -12,7 +12,8 @@ from helpers.made_tables import NLI, cycle, text, write_columns
 
 from spacy_sbert.files.tables import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.infer_schema import find_table, find_texts
+from spacy_sbert.readers.infer_schema import find_table
+from spacy_sbert.readers.text_cells import find_texts
 
 NLP = spacy.blank("en")
 
@@ -101,14 +102,16 @@ def test_well_known_names(write, name):
 def test_unused_columns(write):
     for header in (("a", "b", "year"), ("one", "two", "split"), ("anchor", "Positive", "row_id")):
         table = find_table(write(header, text, text, cycle(2010, "train", 7)))
-        assert roles(table) == ("positives", header[:2], None) and table.unused == header[2:]
+        assert roles(table) == ("positives", header[:2], None)
+        assert table.unused == header[2:]
     path = write(
         ("", "first", "second", "score", "", ""), int, text, text, cycle(0.5), cycle(""), cycle("")
     )
     assert roles(find_table(path)) == ("graded", ("first", "second"), "score")
     # As scikit-learn's
     table = find_table(write(("Unnamed: 0", "text", "topic"), int, text, cycle(*"xyz")))
-    assert roles(table) == ("classes", ("text",), "topic") and table.unused == ("Unnamed: 0",)
+    assert roles(table) == ("classes", ("text",), "topic")
+    assert table.unused == ("Unnamed: 0",)
 
 
 # What is not known by its name is neither guessed nor passed over
@@ -135,11 +138,10 @@ def test_other_names_are_refused(write, header):
     with pytest.raises(ValueError, match=REFUSED[header]) as caught:
         find_table(path)
     said = str(caught.value)
-    assert f"{path}" in said and f"Its columns are: {', '.join(header)}." in said
-    assert (
-        "--members first,second --score COLUMN (or --label COLUMN)" in said
-        and "--no-header" in said
-    )
+    assert f"{path}" in said
+    assert f"Its columns are: {', '.join(header)}." in said
+    assert "--members first,second --score COLUMN (or --label COLUMN)" in said
+    assert "--no-header" in said
     for gold in ("score", "label"):
         table = find_table(path, members=header[:2], **{gold: header[-1]})
         assert roles(table) == ("binary" if gold == "score" else "labelled", header[:2], header[-1])
@@ -176,9 +178,7 @@ def test_texts_of_a_column_without_a_name_are_refused(tmp_path, names):
     ]
     path = tmp_path / "own.csv"
     path.write_text("\n".join([names, *rows]), encoding="utf8")
-    with pytest.raises(
-        ValueError, match=f"column {header.index('') + 1} holds texts, and has no name"
-    ):
+    with pytest.raises(ValueError, match=f"column {header.index('') + 1} .* no name"):
         find_table(path)
     assert find_table(path, members=["text"]).columns.members == ("text",)
 
@@ -193,7 +193,7 @@ def test_texts_without_a_name_are_refused_in_every_format(write, suffix, blank):
     )
     path = write(header, text, text, cycle("a", "b"), suffix=suffix)
     label = re.escape(f"the field {blank!r}") if suffix == ".jsonl" else "column 2"
-    with pytest.raises(ValueError, match=f"{label} holds texts, and has no name in the header"):
+    with pytest.raises(ValueError, match=f"{label} .* no name"):
         find_table(path)
     assert find_table(path, members=["text"]).columns.members == ("text",)
 
@@ -203,9 +203,7 @@ def test_texts_without_a_name_are_refused_in_every_format(write, suffix, blank):
 def test_gold_without_a_name_is_refused(write, suffix, values):
     """Numbers of rows, as pandas writes its index, are none."""
     header = ("sentence1", "sentence2", "")
-    with pytest.raises(
-        ValueError, match=r"(column 3|the field '') has no name, and may be the gold"
-    ):
+    with pytest.raises(ValueError, match=r"(column 3|the field '') has no name"):
         find_table(write(header, text, text, values, suffix=suffix))
     assert find_table(write(header, text, text, int, suffix=suffix)).kind == "positives"
     assert (
@@ -235,13 +233,13 @@ def test_texts_that_are_not_read_are_refused(write, header, suffix):
     columns = [
         cycle("0", "1") if name == header[-1] and name != "title" else text for name in header
     ]
-    path, name = write(header, *columns, suffix=suffix), UNREAD[header]
-    with pytest.raises(
-        ValueError, match=f"the column '{name}' holds texts, and would not be read"
-    ) as caught:
+    path = write(header, *columns, suffix=suffix)
+    name = UNREAD[header]
+    with pytest.raises(ValueError, match=f"'{name}' holds texts") as caught:
         find_table(path)
     to_read, to_leave_out = re.findall("--members ([^ ]+) to", str(caught.value))
-    assert name in to_read.split(",") and name not in to_leave_out.split(",")
+    assert name in to_read.split(",")
+    assert name not in to_leave_out.split(",")
     if len(header) == 3:
         assert find_table(path, members=to_read.split(",")).columns.members == header[:2]
     assert name in find_table(path, members=to_leave_out.split(",")).unused
@@ -397,18 +395,24 @@ def test_scores_are_never_missing(write, bad, message):
         find_table(path)
 
 
-def test_numbers_and_lists_are_no_texts(write, tmp_path):
+def test_numbers_are_no_texts(write):
     path = write(("text", "paraphrase", "score"), text, cycle(0, 1), cycle(0, 1, 2))
     with pytest.raises(ValueError, match="paraphrase is a text, but it holds numbers"):
         find_table(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ({"query": "a b", "pos": ["c d"]}, "pos"),
+        ({"anchor": "a", "positive": "b", "negative": [{"t": 1}]}, "negative"),
+    ],
+)
+def test_lists_are_no_texts(tmp_path, row, column):
     path = tmp_path / "own.jsonl"
-    for row in (
-        {"query": "a b", "pos": ["c d"]},
-        {"anchor": "a", "positive": "b", "negative": [{"t": 1}]},
-    ):
-        path.write_text(f"{json.dumps(row)}\n" * 3)
-        with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{[*row][-1]}'"):
-            find_table(path)
+    path.write_text(f"{json.dumps(row)}\n" * 3)
+    with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{column}'"):
+        find_table(path)
 
 
 @pytest.mark.parametrize(
@@ -432,7 +436,7 @@ def test_columns_without_names(write):
         path = write(row, *map(cycle, row))
         with pytest.raises(
             ValueError,
-            match=f"two columns of words and one of numbers .* are: 0, 1.*{len(row) - 1}",
+            match=f"are: 0, 1.*{len(row) - 1}",
         ):
             find_table(path, header=False)
         texts = [str(place) for place, cell in enumerate(row) if isinstance(cell, str)][:2]
@@ -456,9 +460,7 @@ def test_first_row_of_data_is_no_header(tmp_path, rows):
     path.write_text(rows, encoding="utf8")
     with pytest.raises(ValueError, match=r"own\.csv.*--no-header"):
         find_table(path)
-    with pytest.raises(
-        ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"
-    ):
+    with pytest.raises(ValueError, match=r"own\.csv, line 1: .*'text'.*--no-header"):
         # As encode and search read it
         list(read_text_rows(path, TextColumns()))
     assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == 2
@@ -487,9 +489,8 @@ def test_json_objects_without_gold(tmp_path, values, none):
     rows = [{name: value for name, value in row.items() if value != "left out"} for row in rows]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = find_table(path)
-    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",)) and len(
-        found.gold
-    ) == 2
+    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",))
+    assert len(found.gold) == 2
     assert len(list(PairCorpus(path, format="table", **found.reading())(NLP))) == 40
     with pytest.raises(ValueError, match=r"line 1: .*'gold'"):
         list(PairCorpus(path, format="table", **(found.reading() | {"missing": ["-"]}))(NLP))
@@ -509,9 +510,7 @@ def test_a_table_without_a_header_holds_no_examples(tmp_path, name, content):
 
 
 def test_a_score_is_no_number_of_python(write):
-    with pytest.raises(
-        ValueError, match="expected a number in the column of scores 'score', got '1_0'"
-    ):
+    with pytest.raises(ValueError, match="'score', got '1_0'"):
         find_table(write(("sentence1", "sentence2", "score"), text, text, cycle("1_0", "2_0")))
 
 

@@ -21,7 +21,7 @@ from helpers.writers import TEXTS, run_suite
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
-from spacy_sbert.files.serialization import checksummed_json
+from spacy_sbert.files.checksum import checksummed_json
 from spacy_sbert.files.tables import read_table
 from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.fit import _VectorCache
@@ -34,11 +34,9 @@ PROMISE = (
     "executed"
 )
 # Rounds through all files, each in so many parts; cases of each file in a round
-N_ROUNDS, N_SHARES, N_CASES = (
-    20,
-    4,
-    2,
-)
+N_ROUNDS = 20
+N_SHARES = 4
+N_CASES = 2
 MEMBERS = ["a", "b", "c"]
 
 
@@ -58,7 +56,8 @@ def is_same(found: Any, expected: Any) -> bool:
 
 def make_index(folder, nlp, kind):
     vectors = numpy.random.default_rng(0).normal(size=(300, 16)).astype("float32")
-    encoder, texts = identify(nlp.get_pipe("sbert")), [f"text {i}" for i in range(300)]
+    encoder = identify(nlp.get_pipe("sbert"))
+    texts = [f"text {i}" for i in range(300)]
     VectorIndex.build(vectors, kind=kind, encoder=encoder, texts=texts).save(folder)
 
     def read():
@@ -189,7 +188,8 @@ def test_damaged_artefacts(counted, nlp, tmp_path, part):
     rng = random.Random(part)
     with counted(PROMISE) as cases:
         for name, make in list(ARTEFACTS.items())[part % N_SHARES :: N_SHARES]:
-            folder, kept = tmp_path / name / "made", tmp_path / name / "kept"
+            folder = tmp_path / name / "made"
+            kept = tmp_path / name / "kept"
             folder.mkdir(parents=True)
             read = make(folder, nlp)
             shutil.copytree(folder, kept)

@@ -19,7 +19,7 @@ from helpers.made_data import write_benchmark
 from helpers.writers import TEXTS, WRITERS, in_time, member_vectors, run_suite, together
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.search.corpus_search import _open_index, read_corpus
+from spacy_sbert.search.corpus_search import search_texts
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="no fork, no limit of a file's size"
@@ -184,7 +184,8 @@ CHANGES_OF_INPUT = {
 
 
 def of_encode(cases, nlp, folder, change):
-    sbert, output = nlp.get_pipe("sbert"), folder / "out.npy"
+    sbert = nlp.get_pipe("sbert")
+    output = folder / "out.npy"
     writer = writers.resume(nlp, folder)
     change(folder / "in.txt")
     with cases.refuses("encode", "input (SHA-256)", f"{output}.partial"):
@@ -198,11 +199,12 @@ def of_encode(cases, nlp, folder, change):
 
 
 def of_search(cases, nlp, folder, change):
-    corpus, sbert = write_corpus(folder), nlp.get_pipe("sbert")
-    _open_index(sbert, corpus, folder / "index", read_corpus(corpus), kind="flat")
+    corpus = write_corpus(folder)
+    sbert = nlp.get_pipe("sbert")
+    search_texts(sbert, corpus, ["a"], index=folder / "index", kind="flat")
     change(corpus)
     with cases.refuses("search", str(folder / "index"), str(corpus)):
-        _open_index(sbert, corpus, folder / "index", read_corpus(corpus), kind="flat")
+        search_texts(sbert, corpus, ["a"], index=folder / "index", kind="flat")
 
 
 def of_evaluate(cases, nlp, folder, change):

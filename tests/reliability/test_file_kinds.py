@@ -92,7 +92,8 @@ def readers(nlp, folder):
 @pytest.mark.parametrize("number", parts(len(KINDS)))
 def test_read_only_regular_files(counted, nlp, tmp_path, number):
     kind, make = list(KINDS.items())[number]
-    named, works = [], []
+    named = []
+    works = []
     for place, (command, names, work) in enumerate(readers(nlp, tmp_path)):
         for name in names:
             if (kind, command) in {("a folder", "search"), ("a folder", "arguments")}:

@@ -16,7 +16,8 @@ from spacy_sbert import restore
 from spacy_sbert.pipeline import lost_hooks
 from spacy_sbert.visual import render
 
-TEXT, OTHER = "A man is eating food. The cat sat on the mat.", "A dog ran. He cannot go."
+TEXT = "A man is eating food. The cat sat on the mat."
+OTHER = "A dog ran. He cannot go."
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*W(007|008|10[129])", "ignore:.*sbert-pooled-in-context"
 )

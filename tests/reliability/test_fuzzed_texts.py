@@ -58,8 +58,11 @@ PIPELINES = {
 }
 PIPELINES = {name: made for name, made in PIPELINES.items() if made[1] in INSTALLED}
 # Texts of a round; the parts of a round, by pipelines
-N_TEXTS, N_ROUNDS, N_SHARES = 500, 196, 6
-N_REAL_TEXTS, N_REAL_PARTS = 400, 5
+N_TEXTS = 500
+N_ROUNDS = 196
+N_SHARES = 6
+N_REAL_TEXTS = 400
+N_REAL_PARTS = 5
 
 
 WRITTEN = """A man is eating food, isn't he? The cat sat on the mat; it cost $3.50 (about 3,20 €)!
@@ -150,7 +153,8 @@ KINDS = [
 
 def drawn_texts(n, seed):
     """Each of one kind or of several."""
-    rng, texts = random.Random(seed), []
+    rng = random.Random(seed)
+    texts = []
     for _ in range(n):
         kinds = rng.choices(KINDS, k=rng.choice((1, 1, 1, 2, 3, 5)))
         joint = rng.choice(("", " ", "\n", ". ", rng.choice(SPACES)))
@@ -165,7 +169,9 @@ def test_drawn_texts():
     joined = "".join(texts)
     for character in "\x00\u200d\u202e\u0301\ufeff😀ع漢\u3000":
         assert character in joined, hex(ord(character))
-    assert "" in texts and any(text.isspace() for text in texts) and max(map(len, texts)) > 500
+    assert "" in texts
+    assert any(text.isspace() for text in texts)
+    assert max(map(len, texts)) > 500
     assert not any(0xD800 <= ord(character) < 0xE000 for character in joined)
 
 
@@ -179,10 +185,8 @@ def tiny_roberta(tmp_path_factory):
 
 def judge(cases, what, nlp, texts, tokenizer, rng):
     """Each text is a case."""
-    pipe, n_pieces = (
-        nlp.get_pipe("sbert"),
-        [len(i) for i in tokenizer(texts, add_special_tokens=False)["input_ids"]],
-    )
+    pipe = nlp.get_pipe("sbert")
+    n_pieces = [len(i) for i in tokenizer(texts, add_special_tokens=False)["input_ids"]]
     docs = list(nlp.pipe(texts, batch_size=rng.choice((7, 64, 500))))
     others = list(nlp.pipe(reversed(texts), batch_size=rng.choice((3, 33, 1000))))[::-1]
     encoded = pipe.encode(texts, window=rng.choice((5, 100, 5000)))
@@ -217,7 +221,8 @@ def judge(cases, what, nlp, texts, tokenizer, rng):
 @pytest.mark.parametrize("part", parts(N_ROUNDS * N_SHARES))
 def test_fuzzed_texts(counted, make_nlp, tiny_bert, tiny_roberta, part):
     number, share = divmod(part, N_SHARES)
-    texts, folders = drawn_texts(N_TEXTS, number), {"bert": tiny_bert, "roberta": tiny_roberta}
+    texts = drawn_texts(N_TEXTS, number)
+    folders = {"bert": tiny_bert, "roberta": tiny_roberta}
     with counted(PROMISE) as cases:
         for k, (name, (encoder, kind, config)) in list(enumerate(PIPELINES.items()))[
             share::N_SHARES

@@ -19,7 +19,8 @@ SURROGATES = {chr(code) for code in range(0xD800, 0xE000)}
 NO_TEXTS = [None, 3.5, 7, True, b"bytes", ["nested"], {"a": 1}, object()]
 NOT_SEVERAL = [b"bytes", None, 5, 1.5, True, {"a": "b"}, object()]
 ERRORS = (ValueError, TypeError)
-COSINE, SOFTMAX = layer("CosineSimilarityLoss"), layer("SoftmaxLoss")
+COSINE = layer("CosineSimilarityLoss")
+SOFTMAX = layer("SoftmaxLoss")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,8 @@ def labelled_and_scored(nlp):
 
 
 def test_lone_surrogates(counted, nlp):
-    sbert, reranker = nlp.get_pipe("sbert"), nlp.get_pipe("sbert_reranker")
+    sbert = nlp.get_pipe("sbert")
+    reranker = nlp.get_pipe("sbert_reranker")
     doc = nlp("A man is eating. The dog ran.")
     with counted("a text with half a character is refused, with its number and position") as cases:
         for text in HALVES:
@@ -68,7 +70,8 @@ def test_lone_surrogates(counted, nlp):
 
 
 def test_other_types(counted, nlp):
-    sbert, reranker = nlp.get_pipe("sbert"), nlp.get_pipe("sbert_reranker")
+    sbert = nlp.get_pipe("sbert")
+    reranker = nlp.get_pipe("sbert_reranker")
     doc = nlp("A man is eating. The dog ran.")
     for_texts = {
         "text number 2": lambda given: sbert.encode(["a", given]),

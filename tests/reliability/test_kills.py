@@ -42,7 +42,8 @@ class Job(NamedTuple):
 
 
 def make_encode(pipeline, folder):
-    given, output = folder / "in.txt", folder / "out" / "vectors.npy"
+    given = folder / "in.txt"
+    output = folder / "out" / "vectors.npy"
     given.write_text("\n".join(SENTENCES[:100]) + "\n")
     work = partial(
         command, "sbert", "encode", given, output, "--pipeline", pipeline, "--window", 8, "--quiet"
@@ -101,7 +102,8 @@ def make_index(pipeline, folder):
 
 
 def make_train(pipeline, folder):
-    nlp, texts = spacy.load(pipeline), SENTENCES[:32]
+    nlp = spacy.load(pipeline)
+    texts = SENTENCES[:32]
     rows = [f"g\tf\ty\t{i}\t{i % 6}\t{texts[i]}\t{texts[-i - 1]}\n" for i in range(16)]
     (folder / "in.tsv").write_text("".join(rows))
     config = nlp.config.copy()
@@ -185,7 +187,8 @@ def is_whole(known, found):
 def test_killed(counted, make_job, unbroken, tmp_path, name, part):
     seconds, events, expected = unbroken(name)
     share = (part + numpy.random.default_rng(part).random(2)) / N_PARTS
-    after, event = seconds * share[0], int(events * share[1])
+    after = seconds * share[0]
+    event = int(events * share[1])
     with counted(f"{name}, {PROMISE}") as cases:
         for how in ("time", "event"):
             folder = tmp_path / how

@@ -54,7 +54,8 @@ def made_member(rng, n, shared, views):
 
 def made_members(rng):
     n = int(rng.choice([2, 3, 6, 40, 200]))
-    shared, views = rng.normal(size=(n, 3)), []
+    shared = rng.normal(size=(n, 3))
+    views = []
     for _ in range(int(rng.integers(2, 5))):
         views.append(made_member(rng, n, shared, views))
     return views
@@ -70,7 +71,8 @@ def judge_svd(fitted, views, normalize):
     rows = numpy.hstack(centred(views, normalize))
     values = linalg.svdvals(rows) / max(len(rows) - 1, 1) ** 0.5
     rank = int((values > 1e-6 * values[0]).sum())
-    C, found = fitted.components_, fitted.transform(views)
+    C = fitted.components_
+    found = fitted.transform(views)
     return {
         "width": fitted.width == (fitted.size or min(max(fitted.widths_), rank)),
         "values": numpy.allclose(fitted.values_, values[: fitted.width], atol=1e-7 * values[0]),
@@ -85,8 +87,10 @@ def judge_gcca(fitted, views, normalize):
     """As eigenvectors in bases of the members' own directions, in which nothing is singular;
     elsewhere rho is 0.
     """
-    rows, n = centred(views, normalize), len(views[0])
-    bases, ridges = [], []
+    rows = centred(views, normalize)
+    n = len(views[0])
+    bases = []
+    ridges = []
     for view in rows:
         _, values, directions = linalg.svd(view, full_matrices=False)
         kept = values > 1e-6 * values[0]
@@ -106,8 +110,10 @@ def judge_gcca(fitted, views, normalize):
     ridge = numpy.concatenate(
         [numpy.full(view.shape[1], r) for view, r in zip(rows, ridges, strict=True)]
     )
-    B, theta = blocks + numpy.diag(ridge), fitted.components_.T
-    left, right = (whole - blocks) @ theta, B @ theta * fitted.values_
+    B = blocks + numpy.diag(ridge)
+    theta = fitted.components_.T
+    left = (whole - blocks) @ theta
+    right = B @ theta * fitted.values_
     return {
         "width": fitted.width == (fitted.size or min(max(fitted.widths_), n - 1)),
         "values": numpy.allclose(
@@ -171,8 +177,10 @@ def judge(cases, what, make, settings, views):
     """One case: right, or refused with a remedy that works; what check_size refuses, fit refuses,
     too.
     """
-    names, widths = [str(i) for i in range(len(views))], [view.shape[1] for view in views]
-    estimator, early = make(**settings), None
+    names = [str(i) for i in range(len(views))]
+    widths = [view.shape[1] for view in views]
+    estimator = make(**settings)
+    early = None
     try:
         estimator.check_size(widths, len(views[0]))
     except ValueError as error:
@@ -216,7 +224,8 @@ def test_meta_embeddings(counted, rng):
     with counted(PROMISE) as cases:
         for number in range(3):
             views = made_members(rng)
-            widths, n = [view.shape[1] for view in views], len(views[0])
+            widths = [view.shape[1] for view in views]
+            n = len(views[0])
             sizes = {
                 None,
                 1,

@@ -31,7 +31,7 @@ from spacy_sbert.losses.similarity import AnglELoss, CoSENTLoss, CosineSimilarit
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
-from spacy_sbert.models.pooling import POOLING, _make_pooling
+from spacy_sbert.models.poolings import make_pooling
 from spacy_sbert.reranker.component import (
     _binary_cross_entropy,
     _label_cross_entropy,
@@ -110,28 +110,22 @@ def test_similarity(counted, rng):
 
 def test_poolings(counted, rng):
     with counted(PROMISE) as cases:
-        for name in POOLING:
-            for length in (1, 2, 17, 60):
-                states = drawn(rng, length)
-                wide, w = states.astype("float64"), numpy.arange(1, length + 1)[:, None]
-                expected = {
-                    "mean": wide.mean(axis=0),
-                    "max": wide.max(axis=0),
-                    "cls": wide[0],
-                    "lasttoken": wide[-1],
-                    "mean_sqrt_len": wide.sum(axis=0) / length**0.5,
-                    "weightedmean": (w * wide).sum(axis=0) / w.sum(),
-                }[name]
-                ragged = Ragged(states, numpy.array([length], dtype="i"))
-                near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
-                what = f"{name} of {length}"
-                judged(
-                    cases,
-                    what,
-                    lambda n=name, r=ragged: _make_pooling(n).predict(r)[0],
-                    expected,
-                    near,
-                )
+        for length in (1, 2, 17, 60):
+            states = drawn(rng, length)
+            wide, w = states.astype("float64"), numpy.arange(1, length + 1)[:, None]
+            by_hand = {
+                "mean": wide.mean(axis=0),
+                "max": wide.max(axis=0),
+                "cls": wide[0],
+                "lasttoken": wide[-1],
+                "mean_sqrt_len": wide.sum(axis=0) / length**0.5,
+                "weightedmean": (w * wide).sum(axis=0) / w.sum(),
+            }
+            ragged = Ragged(states, numpy.array([length], dtype="i"))
+            near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
+            for name, expected in by_hand.items():
+                pool = partial(make_pooling(name).predict, ragged)
+                judged(cases, f"{name} of {length}", lambda p=pool: p()[0], expected, near)
 
 
 def test_activations(counted, rng):

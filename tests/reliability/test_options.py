@@ -135,7 +135,8 @@ OTHERWISE["input_path"] = "INPUT"
 
 @pytest.fixture(scope="module")
 def folder(tiny_bert, tmp_path_factory):
-    made, nlp = tmp_path_factory.mktemp("options"), spacy.blank("xx")
+    made = tmp_path_factory.mktemp("options")
+    nlp = spacy.blank("xx")
     for name in ("other", "sbert"):
         nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
     nlp.initialize()
@@ -164,8 +165,10 @@ def folder(tiny_bert, tmp_path_factory):
 
 def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]:
     """What the command must have, by name; `number` makes outputs of their own."""
-    nlp, corpus = str(folder / "nlp"), str(folder / "corpus.txt")
-    out, own = str(folder / f"out{number}"), str(folder / "own.csv")
+    nlp = str(folder / "nlp")
+    corpus = str(folder / "corpus.txt")
+    out = str(folder / f"out{number}")
+    own = str(folder / "own.csv")
     return {
         "benchmark": {"pipeline": nlp, "folder": str(folder / "data")},
         "card": {"pipeline": nlp},

@@ -14,7 +14,7 @@ import srsly
 from helpers.counted_cases import damages, judge, parts
 from helpers.pipelines import INSTALLED, one_pipe, shim_of, write_modules
 
-from spacy_sbert.files.serialization import MARK
+from spacy_sbert.files.checksum import MARK
 
 TEXT = "A man is eating food. He cannot go."
 PAIR = ("the cat sat", "the dog ran fast")
@@ -66,7 +66,8 @@ def saved(make_nlp, tiny_bert, tmp_path_factory):
 
     @cache
     def save(kind):
-        nlp, folder = build(kind, make_nlp, {"name": str(tiny_bert)}), tmp_path_factory.mktemp(kind)
+        nlp = build(kind, make_nlp, {"name": str(tiny_bert)})
+        folder = tmp_path_factory.mktemp(kind)
         expected = answer(nlp)
         nlp.to_disk(folder)
         return folder, expected
@@ -126,7 +127,8 @@ def test_flips_and_cuts_on_disk(part, make, counted):
         "a saved pipeline, damaged anywhere in what is ours, has the same vectors or names the file"
     ) as cases:
         for file in ours(folder):
-            whole, pipe = file.read_bytes(), nlp.get_pipe(file.parent.name)
+            whole = file.read_bytes()
+            pipe = nlp.get_pipe(file.parent.name)
             # spacy-transformers reads its file without saying which to the model, whose message
             # says where it lies
             is_theirs = file.parent.name == "transformer"
@@ -180,7 +182,8 @@ def test_flips_and_cuts_in_bytes(part, saved, counted):
 def test_encoder_in_another_pipe(part, make_nlp, counted):
     """What stands in a tagger after replace_listeners, or was saved in any Thinc model."""
     nlp = make_nlp()
-    expected, rng = answer(nlp), random.Random(part)
+    expected = answer(nlp)
+    rng = random.Random(part)
     shim = shim_of(nlp)
     with counted(
         "an encoder in the bytes of any pipe, damaged anywhere, has the same vectors or says so"
@@ -311,7 +314,8 @@ def test_values_of_other_types(part, folder, counted):
         for name, (*above, key) in every[part::192]:
             whole = (folder / name).read_text()
             for value in VALUES:
-                inner = content = json.loads(whole)
+                inner = json.loads(whole)
+                content = inner
                 for step in above:
                     inner = inner[step]
                 before, inner[key] = inner[key], value
@@ -355,7 +359,8 @@ def test_cut_files_of_a_folder(part, folder, counted):
 
 @pytest.mark.parametrize("part", parts(40))
 def test_flips_in_the_header_of_weights(part, folder, counted):
-    expected, rng = encode(folder), random.Random(part)
+    expected = encode(folder)
+    rng = random.Random(part)
     file = folder / "model.safetensors"
     whole = file.read_bytes()
     header = 8 + int.from_bytes(whole[:8], "little")
@@ -365,7 +370,8 @@ def test_flips_in_the_header_of_weights(part, folder, counted):
     )
     with counted(promise) as cases:
         for _ in range(6):
-            at, bit = rng.randrange(header), rng.randrange(8)
+            at = rng.randrange(header)
+            bit = rng.randrange(8)
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit
             file.write_bytes(damaged)

@@ -216,7 +216,8 @@ def test_what_is_registered_built_from_a_config(counted, part):
 
 
 def test_settings_of_pipes(counted):
-    two_encoders, targets = spacy.blank("xx"), []
+    two_encoders = spacy.blank("xx")
+    targets = []
     for name in ("sbert", "other"):
         two_encoders.add_pipe("sbert", name=name)
 
@@ -376,11 +377,14 @@ def calls(nlp, folder):
         nlp.get_pipe(name) for name in ("sbert", "sbert_reranker", "sbert_meta")
     )
     doc = nlp(TEXT)
-    corpus, texts = folder / "corpus.txt", ["a man", "the dog"]
-    index, binary = search.VectorIndex.build(ROWS), search.BinaryVectors.of(ROWS)
+    corpus = folder / "corpus.txt"
+    texts = ["a man", "the dog"]
+    index = search.VectorIndex.build(ROWS)
+    binary = search.BinaryVectors.of(ROWS)
     int8 = search.Int8Vectors.fit(ROWS).apply(ROWS)
     tables = {name: {"path": str(folder / "pairs.csv")} for name in ("train", "dev")}
-    of_file, rows = {"pipe": sbert, "corpus": corpus}, {"vectors": ROWS}
+    of_file = {"pipe": sbert, "corpus": corpus}
+    rows = {"vectors": ROWS}
     written = {
         "input_path": corpus,
         "output_path": folder / "out.npy",

@@ -157,7 +157,8 @@ def build(make_nlp, folders):
 
 def in_threads(*works):
     """What calls return that run at a time; raises what they raise."""
-    pool, ready = ThreadPoolExecutor(len(works), "worker"), threading.Barrier(len(works))
+    pool = ThreadPoolExecutor(len(works), "worker")
+    ready = threading.Barrier(len(works))
 
     def run(work):
         ready.wait()
@@ -199,7 +200,9 @@ def test_used_while_trained(counted, build, encoder, kind, precision, part):
     apart = [abs(states[k + 1] - states[k]).max() for k in range(N_STEPS)]
     assert min(apart) > 1e-3, "states that cannot be told apart"
     nlp, batch = build(encoder, kind, precision)
-    found, refused, done = [use(nlp, texts)], [], threading.Event()
+    found = [use(nlp, texts)]
+    refused = []
+    done = threading.Event()
 
     def use_it():
         while not done.is_set():
@@ -231,7 +234,8 @@ def test_used_while_trained(counted, build, encoder, kind, precision, part):
 def test_used_amid_a_pass_of_training(counted, build, encoder, kind, precision, part):
     nlp, _ = build(encoder, kind)
     shims = [shim for _, pipe in nlp.pipeline for node in pipe.model.walk() for shim in node.shims]
-    texts, trained = make_texts(0), threading.Barrier(2)
+    texts = make_texts(0)
+    trained = threading.Barrier(2)
     uses = {"reranker": [score], "shared": [pipe, call]}.get(encoder, USES)
 
     def train_it():
@@ -276,7 +280,9 @@ def test_used_together(counted, build, encoder, kind, precision, part):
 @pytest.mark.parametrize("encoder", ["own", "shared", "reranker"])
 def test_trained_together(counted, build, encoder, part):
     nlp, batch = build(encoder, ("bert", "distilbert")[part % 2])
-    optimizer, done, refused = Adam(0.01, use_averages=False), [], []
+    optimizer = Adam(0.01, use_averages=False)
+    done = []
+    refused = []
 
     def train_it():
         for _ in range(6):
@@ -328,7 +334,9 @@ def test_forked_while_trained(counted, build, kind):
     the weights.
     """
     nlp, batch = build("own", kind)
-    sbert, texts, done = nlp.get_pipe("sbert"), make_texts(0), threading.Event()
+    sbert = nlp.get_pipe("sbert")
+    texts = make_texts(0)
+    done = threading.Event()
     states = [encode(nlp, texts)]
 
     def train_it():
@@ -366,7 +374,8 @@ MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", bool) if sys.platform ==
 def test_memory_stays(counted, build, rounds, n_texts):
     """Rounds of nlp.pipe, encode and training, after two to warm up."""
     nlp, batch = build(TRAINED, "distilbert")
-    texts, optimizer = make_texts(0, n=n_texts), Adam(0.001, use_averages=False)
+    texts = make_texts(0, n=n_texts)
+    optimizer = Adam(0.001, use_averages=False)
     found = []
     # What is there already
     gc.freeze()

@@ -32,7 +32,8 @@ SENTENCE_LISTENER = {"@architectures": "spacy-sbert.SentenceListener.v1"}
 SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 10.0}
 CACHED = {"@layers": "spacy-sbert.CachedMultipleNegativesRankingLoss.v1", "mini_batch_size": 2}
 DROPOUT = {"transformer_config": {"hidden_dropout_prob": 0.2}}
-HALVES, CHECKPOINTS = {**DROPOUT, "mini_batch_size": 2}, {**DROPOUT, "gradient_checkpointing": True}
+HALVES = {**DROPOUT, "mini_batch_size": 2}
+CHECKPOINTS = {**DROPOUT, "gradient_checkpointing": True}
 CUT = {"max_grad_norm": 0.1, "frozen": ["embeddings"]}
 SLOW = pytest.mark.slow
 
@@ -346,7 +347,8 @@ def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
     nlp, batch, _ = initialized(both(make_nlp))
     optimizer = Adam(0.01, use_averages=False)
     in_a_loop(nlp, [batch], optimizer)
-    vector, kept = nlp(PAIRS[0][0]).vector, []
+    vector = nlp(PAIRS[0][0]).vector
+    kept = []
     with monkeypatch.context() as patched:
         patched.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: 1 / 0)
         try:
@@ -375,7 +377,10 @@ def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
     """
     nlp, batch, before = initialized(make_nlp(), scored_pairs)
     shim = shim_of(nlp)
-    averaged, updated = partial(average, nlp, shim), lambda: nlp.update(batch, sgd=Adam(0.01))
+    averaged = partial(average, nlp, shim)
+
+    def updated():
+        return nlp.update(batch, sgd=Adam(0.01))
 
     def elsewhere(function):
         """The error that it raises in another thread, as text."""

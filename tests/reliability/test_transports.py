@@ -20,10 +20,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy_sbert import restore
 from spacy_sbert.pipeline import lost_hooks
 
-UNITS, POOLINGS = (
-    ("doc", "sent", "doc+sent"),
-    ("mean", "max", "cls", "cls+mean", "lasttoken", "weightedmean"),
-)
+UNITS = ("doc", "sent", "doc+sent")
+POOLINGS = ("mean", "max", "cls", "cls+mean", "lasttoken", "weightedmean")
 SHARING = [encoder for encoder in TRANSFORMERS if encoder in INSTALLED]
 WAYS = [*product(SHARING, UNITS, POOLINGS, ("nothing", "tok2vec", "static vectors"))]
 random.Random(0).shuffle(WAYS)

@@ -27,7 +27,8 @@ def make_classifier(
     def make(n_outputs: int = 1, kind: str = "bert", **settings: object) -> Path:
         folder = tmp_path_factory.mktemp("classifier") / kind
         settings |= {"num_labels": n_outputs, "initializer_range": 0.3}
-        tokenizer, config = AutoTokenizer, AutoConfig.from_pretrained(tiny_bert, **settings)
+        tokenizer = AutoTokenizer
+        config = AutoConfig.from_pretrained(tiny_bert, **settings)
         if kind == "distilbert":
             sizes = {
                 "dim": 16,

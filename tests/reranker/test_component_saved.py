@@ -33,18 +33,15 @@ def trained(make_reranker, tiny_bert):
 def test_pairs_among_docs_get_scores(make_reranker):
     nlp = make_reranker()
     scores = nlp.get_pipe(PIPE).score_pairs(TEXTS)
-    plain, triplet = nlp.make_doc("the cat"), example_doc(nlp, ["a", "b", "c"])
+    plain = nlp.make_doc("the cat")
+    triplet = example_doc(nlp, ["a", "b", "c"])
     docs = list(nlp.pipe([plain, *pair_docs(nlp), triplet]))
-    assert (
-        docs[0] is plain
-        and docs[0]._.sbert_reranker_score is None
-        and docs[-1]._.sbert_reranker_score is None
-    )
+    assert docs[0] is plain
+    assert docs[0]._.sbert_reranker_score is None
+    assert docs[-1]._.sbert_reranker_score is None
     assert numpy.allclose([doc._.sbert_reranker_score for doc in docs[1:-1]], scores, atol=1e-6)
-    assert (
-        "sbert_reranker_label" not in docs[1].spans["sbert"].attrs
-        and docs[1].spans["sbert"].attrs["score"] == 1.0
-    )
+    assert "sbert_reranker_label" not in docs[1].spans["sbert"].attrs
+    assert docs[1].spans["sbert"].attrs["score"] == 1.0
     assert nlp(pair_docs(nlp)[0])._.sbert_reranker_score == pytest.approx(
         float(scores[0]), abs=1e-6
     )
@@ -102,9 +99,8 @@ def test_what_is_saved_needs_no_folder(make_reranker, make_classifier, tmp_path)
 def test_the_state_is_a_folder_of_sentence_transformers(trained, tmp_path):
     nlp = trained
     files = srsly.msgpack_loads(nlp.get_pipe(PIPE).model.shim.to_bytes())["files"]
-    assert "model.safetensors" in files and not [
-        name for name in files if name.endswith((".bin", ".pt", ".pkl"))
-    ]
+    assert "model.safetensors" in files
+    assert not [name for name in files if name.endswith((".bin", ".pt", ".pkl"))]
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [
@@ -135,8 +131,10 @@ def test_scores_survive_transport_and_processes(make_reranker):
 
 
 def test_saved_loaded_and_copied(trained, tmp_path):
-    nlp, reranker = trained, trained.get_pipe(PIPE)
-    expected, before = reranker.score_pairs(TEXTS), weights(nlp, PIPE)
+    nlp = trained
+    reranker = trained.get_pipe(PIPE)
+    expected = reranker.score_pairs(TEXTS)
+    before = weights(nlp, PIPE)
     of_bytes = spacy.blank("xx").from_config(nlp.config).from_bytes(nlp.to_bytes())
     for loaded in (reloaded(nlp, tmp_path / "nlp"), of_bytes):
         with no_warnings():

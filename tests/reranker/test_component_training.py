@@ -65,7 +65,8 @@ def moved(before, after):
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=", ".join)
 def test_losses_are_those_of_pytorch(objective):
     ours, theirs = OBJECTIVES[objective]
-    rng, is_of_labels = numpy.random.default_rng(0), objective[0] == "classification"
+    rng = numpy.random.default_rng(0)
+    is_of_labels = objective[0] == "classification"
     logits = torch.tensor(
         rng.normal(size=(5, 4 if is_of_labels else 1), scale=3), requires_grad=True
     )
@@ -144,9 +145,11 @@ def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
     assert moved(before, weights(nlp, PIPE)) == before.keys()
     scores = nlp.evaluate(examples)
     if objective != "classification":
-        assert scores["sts_spearman"] == pytest.approx(1.0) and scores["sts_pearson"] > 0.95
+        assert scores["sts_spearman"] == pytest.approx(1.0)
+        assert scores["sts_pearson"] > 0.95
     else:
-        assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
+        assert scores["nli_acc"] == 1.0
+        assert scores["sts_spearman"] is None
     # The head is no new one
     with no_warnings():
         assert len(nlp.get_pipe(PIPE).score_pairs([("a", "b")])) == 1
@@ -163,7 +166,8 @@ def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
         nlp.initialize(lambda nlp=nlp: scored_pairs(nlp))
         assert torch.equal(torch.get_rng_state(), state)
         found.append(weights(nlp, PIPE))
-    assert not moved(found[0], found[1]) and moved(found[0], found[2]) == {"classifier.weight"}
+    assert not moved(found[0], found[1])
+    assert moved(found[0], found[2]) == {"classifier.weight"}
 
 
 @pytest.fixture(scope="module")
@@ -189,11 +193,9 @@ def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_
     now = weights(nlp, PIPE)
     assert moved(weights(spacy.load(first), PIPE), now) == HEAD
     reranker = nlp.get_pipe(PIPE)
-    assert (
-        reranker.objective == "squared_error"
-        and reranker.labels == ()
-        and reranker.model.shim.has_new_head
-    )
+    assert reranker.objective == "squared_error"
+    assert reranker.labels == ()
+    assert reranker.model.shim.has_new_head
     assert nlp.update(scored_pairs(nlp), sgd=optimizer)[PIPE] > 0
     assert moved(now, weights(nlp, PIPE)) == now.keys(), "all of it learns"
     scores = reranker.score_pairs([("a man", "the cat")])
@@ -250,7 +252,7 @@ def test_labels_that_do_not_fit(make_reranker, tiny_bert):
     with pytest.raises(ValueError, match="all examples have the same: neutral"):
         nlp.initialize(lambda: labelled(nlp)[1:2])
     nlp.initialize(lambda: labelled(nlp)[:2])
-    with pytest.raises(ValueError, match="The label 'contradiction' is unknown to the reranker"):
+    with pytest.raises(ValueError, match="The label 'contradiction'"):
         nlp.update(labelled(nlp), sgd=False)
     regression = make_reranker(tiny_bert)
     with pytest.raises(ValueError, match='the objective "regression" learns scores'):
@@ -267,7 +269,7 @@ def test_a_loss_that_is_not_finite(make_reranker):
         nlp.get_pipe(PIPE).model.shim._model.classifier.bias.fill_(torch.inf)
     with pytest.raises(
         ValueError,
-        match="The loss 'regression' is not finite in the batch that begins with 'A man is",
+        match=r"'regression' is not finite in the batch .*'A man is",
     ):
         nlp.update(scored_pairs(nlp), sgd=Adam(0.1))
 
@@ -299,7 +301,8 @@ def test_the_shipped_config_trains(fit):
     assert scores["pairs"] == 20
     assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
     ours = weights(first, PIPE)
-    assert "classifier.weight" in ours and not moved(ours, weights(second, PIPE))
+    assert "classifier.weight" in ours
+    assert not moved(ours, weights(second, PIPE))
 
 
 def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
@@ -309,8 +312,10 @@ def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
         "second", "reranker_two_step", **{"paths.checkpoint": str(tmp_path / "nli" / "model-last")}
     )
     assert second.meta["performance"]["sts_spearman"] is not None
-    first, after = weights(nlp, PIPE), weights(second, PIPE)
-    assert first["classifier.weight"].shape[0] == 3 and after["classifier.weight"].shape[0] == 1
+    first = weights(nlp, PIPE)
+    after = weights(second, PIPE)
+    assert first["classifier.weight"].shape[0] == 3
+    assert after["classifier.weight"].shape[0] == 1
     moved = [abs(after[key] - first[key]).max() for key in first if "classifier" not in key]
     assert 0 < max(moved) < 1e-3, "two steps of at most 5e-5"
 
@@ -319,7 +324,8 @@ def test_heads_and_labels(make_reranker, make_classifier, nli_classifier, tiny_b
     """Those of the examples; a trained head of the same labels stays, in the order of its folder."""
     nlp = make_reranker(tiny_bert, objective="classification")
     reranker = nlp.get_pipe(PIPE)
-    assert reranker.labels == () and not reranker.model.shim.is_loaded
+    assert reranker.labels == ()
+    assert not reranker.model.shim.is_loaded
     nlp.initialize(lambda: labelled(nlp))
     assert (
         reranker.labels == ("contradiction", "entailment", "neutral") == tuple(reranker.label_data)
@@ -356,6 +362,6 @@ def test_checkpoints_with_and_without_a_head(make_reranker, of_labels, tmp_path)
     other.to_disk(tmp_path)
     with pytest.raises(
         ValueError,
-        match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a",
+        match=r"'sbert_reranker' .* sentencizer\.",
     ):
         reranker.initialize(lambda: scored_pairs(nlp), nlp=nlp, checkpoint=tmp_path)

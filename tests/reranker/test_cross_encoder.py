@@ -81,18 +81,13 @@ def reranker(both):
 )
 def test_scores_are_those_of_sentence_transformers(both, classifier, given):
     ours, theirs = both[classifier]
-    found, expected = (
-        ours.score_pairs(iter(PAIRS), **given),
-        theirs.predict(PAIRS, batch_size=7, **given),
-    )
-    assert (
-        type(found) is type(expected)
-        and found.dtype == expected.dtype
-        and found.shape == expected.shape
-    )
-    assert (
-        numpy.allclose(found, expected, atol=1e-5, rtol=0) and numpy.ptp(numpy.asarray(found)) > 0.1
-    )
+    found = ours.score_pairs(iter(PAIRS), **given)
+    expected = theirs.predict(PAIRS, batch_size=7, **given)
+    assert type(found) is type(expected)
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    assert numpy.allclose(found, expected, atol=1e-5, rtol=0)
+    assert numpy.ptp(numpy.asarray(found)) > 0.1
 
 
 @pytest.mark.parametrize("classifier", ["one", "three"])
@@ -110,8 +105,10 @@ def test_pairs_are_given_as_to_predict(both, classifier, options):
         [*map(list, SHORT)],
         numpy.array(SHORT),
     ):
-        found, expected = ours.score_pairs(given, **options), theirs.predict(given, **options)
-        assert numpy.shape(found) == numpy.shape(expected) and found.dtype == expected.dtype
+        found = ours.score_pairs(given, **options)
+        expected = theirs.predict(given, **options)
+        assert numpy.shape(found) == numpy.shape(expected)
+        assert found.dtype == expected.dtype
         assert numpy.allclose(found, expected, atol=1e-5, rtol=0)
     found = ours.score_pairs(SHORT, **options)
     frame = pandas.DataFrame(SHORT, columns=["query", "passage"], index=[3, 1, 4, 1, 5])
@@ -164,7 +161,8 @@ def test_rank_is_best_first_and_returns_what_it_was_given(reranker):
 
 def test_no_more_pairs_than_a_batch_has_are_scored_together(reranker, monkeypatch):
     seen = []
-    expected, predict = reranker.score_pairs(SHORT), OurCrossEncoder.predict
+    expected = reranker.score_pairs(SHORT)
+    predict = OurCrossEncoder.predict
     monkeypatch.setattr(
         OurCrossEncoder,
         "predict",
@@ -183,9 +181,7 @@ def test_an_activation_is_only_that_of_its_call(reranker):
     )
     assert numpy.array_equal(reranker.score_pairs(SHORT), before)
     for wrong in (torch.mean, lambda logits: logits.tolist(), lambda logits: logits[:, 0]):
-        with pytest.raises(
-            ValueError, match=r"of logits of shape \(5, 1\): expected a tensor of the same shape"
-        ):
+        with pytest.raises(ValueError, match=r"logits of shape \(5, 1\)"):
             reranker.score_pairs(SHORT, activation_fn=wrong)
 
 
@@ -271,7 +267,8 @@ def test_a_plain_encoder_gets_a_new_head():
         ("A dog.", "The stock market fell sharply."),
     ]
     first, second = (reranker.score_pairs(pairs) for reranker in rerankers)
-    assert first.shape == (2, 3) and numpy.array_equal(first, second)
+    assert first.shape == (2, 3)
+    assert numpy.array_equal(first, second)
     model = BertForSequenceClassification.from_pretrained(resolve(MINILM), num_labels=3).eval()
     model.classifier.load_state_dict(rerankers[0].model.shim._model.classifier.state_dict())
     inputs = AutoTokenizer.from_pretrained(resolve(MINILM))(
@@ -292,7 +289,7 @@ def test_a_new_head_says_that_it_is_new(make_reranker, make_classifier, tiny_ber
     with no_warnings():
         assert kept.score_pairs([("a", "b")]).shape == (1, 3)
     for reranker, shape in ((plain, (1,)), (other, (1, 2))):
-        with pytest.warns(UserWarning, match="has a new head, drawn at random") as seen:
+        with pytest.warns(UserWarning, match="new head") as seen:
             assert (
                 reranker.score_pairs([("a", "b")]).shape
                 == reranker.score_pairs([("a", "b")]).shape
@@ -312,17 +309,17 @@ def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
     assert found.ids.tolist() == [i for ids in expected["input_ids"] for i in ids]
     assert found.type_ids.tolist() == [i for types in expected["token_type_ids"] for i in types]
     whole = fast(*map(list, zip(*PAIRS, strict=True)))["input_ids"]
-    assert found.n_cut.tolist() == [max(len(ids) - 15, 0) for ids in whole] and found.n_cut.any()
+    assert found.n_cut.tolist() == [max(len(ids) - 15, 0) for ids in whole]
+    assert found.n_cut.any()
 
 
 def test_one_warning_a_call_for_cut_pairs(reranker):
     long = " ".join(["cat"] * 30)
     for _ in range(2):
-        with pytest.warns(
-            UserWarning, match="2 of 3 pairs were longer than the cross-encoder's limit of 24"
-        ) as seen:
+        with pytest.warns(UserWarning, match="2 of 3 pairs .* limit of 24") as seen:
             reranker.score_pairs([(long, "a"), ("a", "b"), (long, long)])
-        assert len(seen) == 1 and seen[0].filename == __file__
+        assert len(seen) == 1
+        assert seen[0].filename == __file__
     with no_warnings():
         reranker.score_pairs([("a", "b")])
 
@@ -359,7 +356,8 @@ def test_activations(make_reranker, make_classifier, n_outputs):
         )
         return found.reshape(len(SHORT), n_outputs).astype("float64")
 
-    logits, sigmoid = scores("identity"), scores("sigmoid")
+    logits = scores("identity")
+    sigmoid = scores("sigmoid")
     assert numpy.allclose(sigmoid, 1 / (1 + numpy.exp(-logits)), atol=1e-6)
     assert numpy.array_equal(scores("auto"), sigmoid if n_outputs == 1 else logits)
     if n_outputs == 3:
@@ -408,7 +406,8 @@ def test_prompts(make_reranker, make_classifier):
     file = folder / "config_sentence_transformers.json"
     change_json(file, model_type="CrossEncoder", prompts=prompts, default_prompt_name="query")
     nlp = make_reranker(folder)
-    reranker, theirs = find_reranker(nlp), CrossEncoder(str(folder), device="cpu")
+    reranker = find_reranker(nlp)
+    theirs = CrossEncoder(str(folder), device="cpu")
     for options in ({}, {"prompt_name": "none"}, {"prompt": "he "}):
         given = reranker.score_pairs(SHORT, **options)
         assert numpy.allclose(
@@ -427,29 +426,32 @@ def test_prompts(make_reranker, make_classifier):
     )
     with pytest.raises(
         ValueError,
-        match="Cannot use prompt_name = 'other': the prompts of the encoder are 'query', 'none'",
+        match=r"prompt_name = 'other': .*'query', 'none'",
     ):
         reranker.score_pairs(SHORT, prompt_name="other")
     with pytest.raises(ValueError, match="Got both"):
         reranker.score_pairs(SHORT, prompt_name="query", prompt="x")
 
 
-def test_modules_of_a_cross_encoder(make_reranker, make_classifier):
-    folder = make_classifier(1)
-    change_json(folder / "config_sentence_transformers.json", model_type="CrossEncoder")
-    for kind, expected in (
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
         ("LogitScore", "LogitScore, which is unknown here"),
         ("Dense", "modules Transformer, Dense"),
-    ):
-        write_modules(folder, ("Transformer", ""), (kind, "1"))
-        with pytest.raises(ValueError, match=expected):
-            find_reranker(make_reranker(folder)).score_pairs(SHORT)
+    ],
+)
+def test_modules_of_a_cross_encoder(make_reranker, make_classifier, kind, expected):
+    folder = make_classifier(1)
+    change_json(folder / "config_sentence_transformers.json", model_type="CrossEncoder")
+    write_modules(folder, ("Transformer", ""), (kind, "1"))
+    with pytest.raises(ValueError, match=expected):
+        find_reranker(make_reranker(folder)).score_pairs(SHORT)
 
 
 def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     folder = make_classifier(1)
     change_json(folder / "config.json", sentence_transformers={"activation_fn": "os.getcwd"})
-    with pytest.raises(ValueError, match=r"activation_fn = 'os\.getcwd', which is not supported"):
+    with pytest.raises(ValueError, match=r"activation_fn = 'os\.getcwd'"):
         find_reranker(make_reranker(folder)).score_pairs([("a", "b")])
     own = {"model": {"activation": "sigmoid"}}
     assert find_reranker(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)
@@ -483,12 +485,11 @@ def test_scores_that_are_not_finite(make_reranker):
 def test_scores_hardly_depend_on_batches_and_precision(both, reranker, make_reranker, monkeypatch):
     assert both["three"][0].score_pairs(iter([])).shape == (0, 3)
     near = find_reranker(make_reranker(model={"precision": "bfloat16"})).score_pairs(SHORT)
-    exact, whole = reranker.score_pairs(SHORT), reranker.score_pairs(PAIRS[:12])
-    assert (
-        near.dtype == "float32"
-        and numpy.allclose(exact, near, atol=0.05)
-        and not numpy.array_equal(exact, near)
-    )
+    exact = reranker.score_pairs(SHORT)
+    whole = reranker.score_pairs(PAIRS[:12])
+    assert near.dtype == "float32"
+    assert numpy.allclose(exact, near, atol=0.05)
+    assert not numpy.array_equal(exact, near)
     monkeypatch.setattr("spacy_sbert.reranker.component.WINDOW", 7)
     parts = find_reranker(make_reranker(model={"max_batch_items": 30})).score_pairs(
         pair for pair in PAIRS[:12]

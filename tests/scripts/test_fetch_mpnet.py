@@ -9,8 +9,8 @@ import pytest
 
 
 @pytest.fixture
-def script(load):
-    return load("fetch_mpnet")
+def script(load_script):
+    return load_script("fetch_mpnet")
 
 
 def make_archive(path, names):
@@ -47,7 +47,8 @@ def test_parts_are_one_archive(script, tmp_path):
 )
 def test_nothing_is_written_elsewhere(script, tmp_path, name):
     name = name.replace("m/", "all-mpnet-base-v2/")
-    archive, folder = make_archive(tmp_path / "a.zip", [name]), tmp_path / "made" / "folder"
+    archive = make_archive(tmp_path / "a.zip", [name])
+    folder = tmp_path / "made" / "folder"
     with pytest.raises(ValueError, match="expected files below all-mpnet-base-v2/"):
         script.unpack(archive, folder)
     assert list(tmp_path.rglob("*")) == [archive]

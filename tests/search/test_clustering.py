@@ -39,7 +39,8 @@ def test_hierarchical_clusters_equal_scikit_learn(linkage, n_clusters, threshold
     theirs = AgglomerativeClustering(
         n_clusters, distance_threshold=threshold, metric="cosine", linkage=linkage
     )
-    assert labels.dtype == "int64" and labels.tolist() == in_order(theirs.fit(VECTORS).labels_)
+    assert labels.dtype == "int64"
+    assert labels.tolist() == in_order(theirs.fit(VECTORS).labels_)
     # Seven rows at once
     monkeypatch.setattr("spacy_sbert.search.clustering.BLOCK_BYTES", 8 * 30 * 7)
     again = hierarchical_clusters(
@@ -57,7 +58,8 @@ def test_known_groups_are_found():
     assert hierarchical_clusters(GROUPED, n_clusters=5).tolist() == expected
     assert hierarchical_clusters(GROUPED.astype("float32"), threshold=0.5).tolist() == expected
     labels = kmeans_clusters(GROUPED, n_clusters=5)
-    assert labels.dtype == "int64" and labels.tolist() == expected
+    assert labels.dtype == "int64"
+    assert labels.tolist() == expected
 
 
 def test_equal_vectors_are_in_one_cluster():
@@ -131,7 +133,9 @@ NEAR = (
 def reference(vectors, threshold, min_size):
     """The definition, over all similarities at once."""
     units = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines, taken, groups = units @ units.T, set(), []
+    cosines = units @ units.T
+    taken = set()
+    groups = []
     for centre in numpy.argsort(-(cosines >= threshold).sum(axis=1), kind="stable").tolist():
         near = [
             j
@@ -156,7 +160,8 @@ def test_parity_with_sentence_transformers(threshold, min_size):
         )
     for block_bytes in (4 * 61**2, 2**23):
         found = communities(NEAR, threshold=threshold, min_size=min_size, block_bytes=block_bytes)
-        assert [group.tolist() for group in found] == expected and len(found) > 1
+        assert [group.tolist() for group in found] == expected
+        assert len(found) > 1
     assert all(group.dtype == "int64" for group in found)
 
 

@@ -46,7 +46,8 @@ def assert_equal(found, expected):
 )
 def test_parity_with_a_full_sort(queries, vectors, block_bytes, n):
     """Of equal similarities the lower index comes first."""
-    queries, vectors = queries[:n], vectors[:n]
+    queries = queries[:n]
+    vectors = vectors[:n]
     for k in (1, 7, n):
         expected = sorted_nearest(queries, vectors, k)
         for other in (vectors, numpy.asfortranarray(vectors.astype("float64"))):
@@ -75,11 +76,10 @@ def test_lengths_do_not_matter(tmp_path):
 
 
 def test_by_hand():
-    exact, found = (
-        numpy.array([[1, 2, 3, 4], [5, 6, 7, 8]]),
-        numpy.array([[4, 3, 2, 9], [8, 7, 1, 2]]),
-    )
-    assert recall(found, exact) == (3 / 4 + 2 / 4) / 2 and recall(exact[:, ::-1], exact) == 1.0
+    exact = numpy.array([[1, 2, 3, 4], [5, 6, 7, 8]])
+    found = numpy.array([[4, 3, 2, 9], [8, 7, 1, 2]])
+    assert recall(found, exact) == (3 / 4 + 2 / 4) / 2
+    assert recall(exact[:, ::-1], exact) == 1.0
     scores, indices = nearest([[2.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [3.0, 3.0], [5.0, 0.0]], k=3)
     assert indices.tolist() == [[2, 1, 0], [0, 1, 2]]
     assert numpy.allclose(scores, [[1.0, 2**-0.5, -1.0], [0.0, 0.0, 0.0]])

@@ -21,7 +21,8 @@ from spacy_sbert.search import (
     recall,
 )
 
-N, WIDTH = 10_000, 8
+N = 10_000
+WIDTH = 8
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((200, WIDTH))
 VECTORS = (CENTRES[RNG.integers(200, size=N)] + 0.8 * RNG.standard_normal((N, WIDTH))).astype(
@@ -36,10 +37,8 @@ def built(tmp_path_factory):
     """The folder of an index, the index, and a copy of the trained one, which is gone when all is
     done.
     """
-    folder, kept = (
-        tmp_path_factory.mktemp("index") / "deep" / "index",
-        tmp_path_factory.mktemp("trained"),
-    )
+    folder = tmp_path_factory.mktemp("index") / "deep" / "index"
+    kept = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ivfpq, "_merge", partial(keep_trained, ivfpq._merge, kept))
         index = build_ivfpq(Stored(VECTORS), folder, **OPTIONS)
@@ -62,7 +61,8 @@ def test_recall_and_scores(built):
     assert (index.kind, len(index), index.width) == ("ivfpq", N, WIDTH)
     assert index.encoder == EncoderIdentity("model-a", WIDTH, "a" * 64)
     scores, found = index.search(QUERIES, k=10)
-    assert recall(found, exact) > 0.6 and (numpy.diff(scores, axis=1) <= 0).all()
+    assert recall(found, exact) > 0.6
+    assert (numpy.diff(scores, axis=1) <= 0).all()
     again = VectorIndex.load(folder, encoder=index.encoder)
     scores, found = again.search(QUERIES, k=10, vectors=Stored(VECTORS))
     assert recall(found, exact) > 0.95
@@ -104,49 +104,48 @@ def test_an_interrupted_build_goes_on(built, tmp_path, monkeypatch):
         stored = Stored(VECTORS, fails_after=fails_after)
         with pytest.raises(OSError, match="the disk is gone"):
             build(stored)
-        assert stored.read[0] == begins and not (tmp_path / "index.json").exists()
+        assert stored.read[0] == begins
+        assert not (tmp_path / "index.json").exists()
     stored = Stored(VECTORS)
-    assert is_same(build(stored), built[1]) and stored.read == list(range(6000, N, BLOCK))
+    assert is_same(build(stored), built[1])
+    assert stored.read == list(range(6000, N, BLOCK))
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".faiss", ".json", ".lists"]
 
 
 def test_exact_search_by_blocks():
-    stored, expected = (
-        nearest_stored(QUERIES, Stored(VECTORS), k=1500),
-        nearest(QUERIES, VECTORS, k=1500),
-    )
+    stored = nearest_stored(QUERIES, Stored(VECTORS), k=1500)
+    expected = nearest(QUERIES, VECTORS, k=1500)
     assert all(
         numpy.array_equal(ours, theirs) for ours, theirs in zip(stored, expected, strict=True)
     )
 
 
-def test_what_is_refused(built, tmp_path):
+@pytest.mark.parametrize(
+    ("n_vectors", "options", "message"),
+    [
+        pytest.param(9983, {}, "of 9983 vectors: expected 9984 at least", id="few vectors"),
+        pytest.param(N, {"code_bytes": 5}, "code_bytes = 5 bytes: no divisor", id="code_bytes"),
+        pytest.param(N, {"n_lists": 251}, "n_lists = 251 of 10000", id="many lists"),
+    ],
+)
+def test_a_build_that_is_refused(tmp_path, n_vectors, options, message):
+    with pytest.raises(ValueError, match=message):
+        build_ivfpq(Stored(VECTORS[:n_vectors]), tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_index_stays_in_its_folder(built, tmp_path):
+    _, index, _ = built
+    with pytest.raises(ValueError, match="is in a folder already"):
+        index.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_vectors_and_another_encoder(built):
     folder, index, _ = built
     other = Stored(VECTORS)
     other.digest = "e" * 64
-    for work, message in (
-        (
-            lambda: build_ivfpq(Stored(VECTORS[:9983]), tmp_path),
-            "of 9983 vectors: expected 9984 at least",
-        ),
-        (
-            lambda: build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5),
-            "in code_bytes = 5 bytes: no divisor",
-        ),
-        (
-            lambda: build_ivfpq(Stored(VECTORS), tmp_path, n_lists=251),
-            "n_lists = 251 of 10000 vectors: expected 250",
-        ),
-        (lambda: index.save(tmp_path), "is in a folder already"),
-        (
-            lambda: index.search(QUERIES, k=3, vectors=other),
-            "are not those that the index was built of, in there",
-        ),
-        (
-            lambda: VectorIndex.load(folder, encoder=EncoderIdentity("b", 8, "b" * 64)),
-            "was built with another encoder",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            work()
-    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="are not those that the index was built of"):
+        index.search(QUERIES, k=3, vectors=other)
+    with pytest.raises(ValueError, match="was built with another encoder"):
+        VectorIndex.load(folder, encoder=EncoderIdentity("b", 8, "b" * 64))

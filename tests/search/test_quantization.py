@@ -29,19 +29,23 @@ def assert_equal(found, expected):
 
 def test_int8_by_hand():
     ranges = Int8Vectors.fit([[1.0, 0.0], [-1.0, 0.0]])
-    assert ranges.low.tolist() == [-1, 0] and ranges.step.tolist() == [numpy.float32(2 / 255), 1]
+    assert ranges.low.tolist() == [-1, 0]
+    assert ranges.step.tolist() == [numpy.float32(2 / 255), 1]
     stored = ranges.apply([[3.0, 0.0], [-0.5, 0.0]])
-    assert stored.codes.tolist() == [[127, -128], [-128, -128]] and stored.codes.dtype == "int8"
+    assert stored.codes.tolist() == [[127, -128], [-128, -128]]
+    assert stored.codes.dtype == "int8"
     assert numpy.allclose(stored.decode(), [[1, 0], [-1, 0]])
 
 
 def test_int8_is_off_by_half_a_step_at_most():
     error = numpy.abs(INT8.decode() - unit_length(VECTORS))
-    assert (error <= INT8.step / 2 * (1 + 1e-4)).all() and error.max() > 0
+    assert (error <= INT8.step / 2 * (1 + 1e-4)).all()
+    assert error.max() > 0
     assert INT8.codes.nbytes * 4 == VECTORS.nbytes
     # Some are outside the range of the sample
     stored = Int8Vectors.fit(VECTORS[:20]).apply(VECTORS)
-    low, high = stored.low, stored.low + 255 * stored.step
+    low = stored.low
+    high = stored.low + 255 * stored.step
     assert numpy.allclose(
         stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2
     )
@@ -60,9 +64,8 @@ def test_binary_by_hand():
     assert stored.bits.tolist() == [[0b10111111, 0b01000000], [0, 0b01000000]]
     assert stored.decode().tolist() == [[1, -1, 1, 1, 1, 1, 1, 1, -1, 1], [-1] * 9 + [1]]
     scores, indices = stored.search([[1.0] * 10], k=2, rescore=0)
-    assert indices.tolist() == [[0, 1]] and numpy.allclose(
-        scores, [[1 - 2 * 2 / 10, 1 - 2 * 9 / 10]]
-    )
+    assert indices.tolist() == [[0, 1]]
+    assert numpy.allclose(scores, [[1 - 2 * 2 / 10, 1 - 2 * 9 / 10]])
 
 
 @pytest.mark.parametrize("k", [1, 10, 900])
@@ -73,9 +76,9 @@ def test_hamming_search_is_that_by_the_cosine_of_signs(k, width):
     distances = (wanted[:, None] != signs[None]).sum(axis=2)
     indices = numpy.argsort(distances, axis=1, kind="stable")[:, :k]
     scores, found = BinaryVectors.of(VECTORS[:, :width]).search(QUERIES[:, :width], k=k, rescore=0)
-    assert (
-        numpy.array_equal(found, indices) and scores.dtype == "float32" and found.dtype == "int64"
-    )
+    assert numpy.array_equal(found, indices)
+    assert scores.dtype == "float32"
+    assert found.dtype == "int64"
     assert numpy.allclose(
         scores, 1 - 2 * numpy.take_along_axis(distances, indices, axis=1) / width, atol=1e-6
     )
@@ -96,7 +99,8 @@ def test_what_is_lost():
         for how in ({"rescore": 0}, {"rescore": 8}, {"rescore": 8, "vectors": VECTORS})
     )
     assert recall(INT8.search(QUERIES, k=10)[1], exact) > 0.97
-    assert of_signs < rescored < by_vectors and by_vectors > 0.9
+    assert of_signs < rescored < by_vectors
+    assert by_vectors > 0.9
 
 
 @pytest.mark.parametrize("stored", [INT8, BINARY])
@@ -116,31 +120,38 @@ def test_files(stored, tmp_path):
             type(stored).load(path)
 
 
-def test_arrays_that_do_not_fit(tmp_path):
-    """Nor headers that promise terabytes, or nonsense."""
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"step": INT8.step[1:]}, id="narrow"),
+        pytest.param({"codes": INT8.codes[0]}, id="a single vector"),
+        pytest.param({"low": INT8.low.astype("f8")}, id="another dtype"),
+        pytest.param({"codes": numpy.array([{}])}, id="pickled"),
+    ],
+)
+def test_arrays_that_do_not_fit(tmp_path, changed):
     path = tmp_path / "vectors.npz"
     arrays = {"codes": INT8.codes, "low": INT8.low, "step": INT8.step}
-    pickled = {"codes": numpy.array([{}])}
-    for change in (
-        {"step": INT8.step[1:]},
-        {"codes": INT8.codes[0]},
-        {"low": INT8.low.astype("f8")},
-        pickled,
-    ):
-        numpy.savez(path, **(arrays | change))
-        with pytest.raises(ValueError, match="holds no quantised vectors"):
-            Int8Vectors.load(path)
+    numpy.savez(path, **(arrays | changed))
+    with pytest.raises(ValueError, match="holds no quantised vectors"):
+        Int8Vectors.load(path)
+
+
+@pytest.mark.parametrize(
+    "shape", ["(1000000000000, 64)", "(899, 64)", "(900, 64", "(900, 64), 'descr': '|O'"]
+)
+def test_headers_that_promise_terabytes_or_nonsense(tmp_path, shape):
+    path = tmp_path / "vectors.npz"
     INT8.save(path)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    for shape in ("(1000000000000, 64)", "(899, 64)", "(900, 64", "(900, 64), 'descr': '|O'"):
-        header = f"{{'descr': '|i1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-        members["codes.npy"] = b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + bytes(900 * 64)
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, data in members.items():
-                archive.writestr(name, data)
-        with pytest.raises(ValueError, match="holds no quantised vectors"):
-            Int8Vectors.load(path)
+    header = f"{{'descr': '|i1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    members["codes.npy"] = b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + bytes(900 * 64)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match="holds no quantised vectors"):
+        Int8Vectors.load(path)
 
 
 @pytest.mark.parametrize("change", ["order", "others", "negative"])

@@ -23,7 +23,8 @@ from spacy_sbert.visual import render
 
 VECTORS = numpy.random.default_rng(0).standard_normal((30, 8), dtype="float32")
 QUERIES = VECTORS[:4] + 1
-INT8, BINARY = Int8Vectors.fit(VECTORS).apply(VECTORS), BinaryVectors.of(VECTORS)
+INT8 = Int8Vectors.fit(VECTORS).apply(VECTORS)
+BINARY = BinaryVectors.of(VECTORS)
 NAN = numpy.where(numpy.arange(30)[:, None] == 9, numpy.nan, VECTORS)
 ENCODER = EncoderIdentity("model-a", 8, "a" * 64)
 # Functions of vectors
@@ -39,15 +40,17 @@ USES = {
 
 
 @pytest.mark.parametrize("name", USES)
-def test_vectors(name):
-    wrong = (
-        (VECTORS[0], r"of shape \(8,\)"),
-        (VECTORS[:0], "of shape"),
-        (NAN, "Row 9 of the vectors"),
-    )
-    for vectors, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            USES[name](vectors)
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        pytest.param(VECTORS[0], r"of shape \(8,\)", id="one vector"),
+        pytest.param(VECTORS[:0], "of shape", id="none"),
+        pytest.param(NAN, "Row 9 of the vectors", id="NaN"),
+    ],
+)
+def test_vectors(name, vectors, message):
+    with pytest.raises(ValueError, match=message):
+        USES[name](vectors)
 
 
 WRONG = [

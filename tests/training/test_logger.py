@@ -32,7 +32,11 @@ def info_of(losses, step=4):
     }
 
 
-def test_log_of_losses_and_speed(make_nlp, tmp_path):
+@pytest.fixture
+def logged(make_nlp, tmp_path):
+    """The losses of a step of several objectives, the table, standard error, and the lines of the
+    file.
+    """
     file = tmp_path / "logs" / "log.jsonl"
     stderr = io.StringIO()
     nlp, stdout, log, close = make(make_nlp, stderr, output_file=file)
@@ -44,30 +48,40 @@ def test_log_of_losses_and_speed(make_nlp, tmp_path):
     log(info_of(losses))
     log(info_of(losses, step=8))
     close()
-    header, _, first, second = stdout.getvalue().splitlines()
-    names = ("loss sbert", "loss sbert_nli", "loss sbert_sts", "loss sbert_tri", "sts_spearman")
-    assert all(f"{name} " in header for name in names)
-    assert (
-        first.split()[:2] == ["0", "4"]
-        and second.split()[:2] == ["0", "8"]
-        and first.split()[-1] == "50"
-    )
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return losses, stdout.getvalue().splitlines(), stderr.getvalue(), lines
+
+
+def test_table_of_losses_and_speed(logged):
+    _, (header, _, first, second), stderr, _ = logged
+    for name in ("sbert", "sbert_nli", "sbert_sts", "sbert_tri"):
+        assert f"loss {name} " in header
+    assert "sts_spearman " in header
     # What it reports is the size of a gradient
     assert "transformer" not in header
+    assert "nli_acc" not in header
+    assert first.split()[:2] == ["0", "4"]
+    assert second.split()[:2] == ["0", "8"]
+    assert first.split()[-1] == "50"
     # No bar where there is no terminal
-    assert "nli_acc" not in header and stderr.getvalue() == ""
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert stderr == ""
+
+
+def test_file_of_losses_and_speed(logged):
+    losses, _, _, lines = logged
     assert [line["step"] for line in lines] == [4, 8]
     own = {key: float(value) for key, value in losses.items() if key != "transformer"}
     assert lines[0]["losses"] == pytest.approx(own)
-    assert lines[0]["scores"] == {"sts_spearman": 50.0} and lines[0]["examples_per_second"] > 0
+    assert lines[0]["scores"] == {"sts_spearman": 50.0}
+    assert lines[0]["examples_per_second"] > 0
 
 
 def test_log_line_every_half_minute(make_nlp, monkeypatch):
     """Of the step, the mean loss since the last line or row, the speed and the time left; whole
     lines, no bar.
     """
-    clock, stderr = SimpleNamespace(now=0.0), io.StringIO()
+    clock = SimpleNamespace(now=0.0)
+    stderr = io.StringIO()
     monkeypatch.setattr("spacy_sbert.training.training_log.perf_counter", lambda: clock.now)
     nlp, stdout, log, close = make(make_nlp, stderr)
     nlp.config["training"]["max_steps"] = 1000
@@ -122,9 +136,7 @@ def test_evaluation_without_a_weighted_score(make_nlp, weights, message):
 
 
 def test_scores_that_an_evaluation_lacks():
-    with pytest.raises(
-        ValueError, match=r"\(mine\) is defined. Give weight to one of these: sts_spearman"
-    ):
+    with pytest.raises(ValueError, match=r"\(mine\) .* sts_spearman"):
         check_scored({"mine": 1.0, "sts_spearman": None}, {"sts_spearman": 0.5})
 
 
@@ -148,11 +160,9 @@ def test_bar_shows_speed_and_time_left(make_nlp):
     for _ in range(3):
         nlp.update(batch, sgd=False)
         log(None)
-    assert (
-        "3/10" in stderr.getvalue()
-        and "examples/s" in stderr.getvalue()
-        and "<" in stderr.getvalue()
-    )
+    assert "3/10" in stderr.getvalue()
+    assert "examples/s" in stderr.getvalue()
+    assert "<" in stderr.getvalue()
     # A training that resumed
     log(info_of({"sbert": 1.0}, step=6))
     log(None)
@@ -177,6 +187,5 @@ def test_a_table_grows_with_what_is_new(make_nlp, tmp_path):
         rows = list(csv.DictReader(lines))
     assert [row["losses.sbert"] for row in rows] == ["3.0", "2.0", "1.5"]
     assert [row["losses.sbert_nli"] for row in rows] == ["", "", "0.5"]
-    assert {row["scores.sts_spearman"] for row in rows} == {"50.0"} and {
-        row["step"] for row in rows
-    } == {"4"}
+    assert {row["scores.sts_spearman"] for row in rows} == {"50.0"}
+    assert {row["step"] for row in rows} == {"4"}

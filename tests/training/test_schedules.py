@@ -90,7 +90,8 @@ def test_steps_equal_those_of_spacys_loop(table, tmp_path, make, size):
 
 def test_a_teacher_is_not_asked(table):
     corpus = TeacherCorpus(PairCorpus(table(33), **COLUMNS), "no_such_pipeline")
-    assert epoch_steps(corpus, batch_mixed(4)) == 8 and corpus.count() == 33
+    assert epoch_steps(corpus, batch_mixed(4)) == 8
+    assert corpus.count() == 33
 
 
 def test_other_batchers_make_their_batches(table):
@@ -132,24 +133,23 @@ def schedule(corpus, epochs, max_steps, batcher=None, **settings):
     ("epochs", "max_steps", "total"),
     [(1, 0, 25), (4, 0, 100), (1, 7, 7), (1, 26, 25), (0, 7, 7), (-1, 30, 30), (3, 75, 75)],
 )
-def test_the_smaller_of_epochs_and_steps(table, epochs, max_steps, total):
+@pytest.mark.parametrize("settings", [{}, {"warmup": 0.5}, {"start_step": 3}])
+def test_the_smaller_of_epochs_and_steps(table, epochs, max_steps, total, settings):
     corpus = PairCorpus(table(100), **COLUMNS)
-    for settings in ({}, {"warmup": 0.5}, {"start_step": 3}):
-        found = schedule(corpus, epochs, max_steps, **settings)
-        assert list(islice(found, 110)) == list(islice(linear_warmup(1.0, total, **settings), 110))
+    found = schedule(corpus, epochs, max_steps, **settings)
+    assert list(islice(found, 110)) == list(islice(linear_warmup(1.0, total, **settings), 110))
 
 
 def test_given_steps_need_no_corpus():
     rates = schedule(PairCorpus("no_such_file.csv"), 0, 10)
-    assert next(rates) == 0.0 and next(rates) == 1.0
+    assert next(rates) == 0.0
+    assert next(rates) == 1.0
     with pytest.raises(ValueError, match="There is no file no_such_file"):
         schedule(PairCorpus("no_such_file.csv"), 1, 10)
 
 
 def test_a_length_is_needed_and_a_fraction_that_warms_up(table):
-    with pytest.raises(
-        ValueError, match=r"epochs = 0 and max_steps = 0\. Set training\.max_epochs to 1 or more"
-    ):
+    with pytest.raises(ValueError, match=r"epochs = 0 and max_steps = 0"):
         schedule(PairCorpus(table(9), **COLUMNS), 0, 0)
     with pytest.raises(ValueError, match="expected a fraction"):
         linear_warmup(1.0, 10, 1)
@@ -160,6 +160,8 @@ def test_a_length_is_needed_and_a_fraction_that_warms_up(table):
 def test_equals_thinc_warmup_in_steps():
     ours = list(islice(linear_warmup(2e-5, total_steps=360, warmup=0.1), 400))
     assert ours == pytest.approx(list(islice(warmup_linear(2e-5, 36, 360), 400)))
-    assert ours[0] == 0.0 and ours[36] == 2e-5 and ours[360] == 0.0
+    assert ours[0] == 0.0
+    assert ours[36] == 2e-5
+    assert ours[360] == 0.0
     assert list(islice(linear_warmup(1.0, total_steps=2, warmup=0), 4)) == [1.0, 0.5, 0.0, 0.0]
     assert list(islice(linear_warmup(2e-5, 360, start_step=7), 300)) == ours[7:307]

@@ -70,14 +70,16 @@ def test_numbers_are_the_cosines(docs):
     numpy.testing.assert_allclose(written, cosines, atol=5.1e-3)
     assert exact[1] == round(docs[0].similarity(docs[1]), 4)
     others = cosines[~numpy.eye(4, dtype=bool).ravel()]
-    low, high = numpy.floor(100 * others.min()) / 100, numpy.ceil(100 * others.max()) / 100
+    low = numpy.floor(100 * others.min()) / 100
+    high = numpy.ceil(100 * others.max()) / 100
     assert [one["class"] for one in attributes] == [
         f"v{_step(value, low, high) + STEPS}" for value in cosines
     ]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
     packed = through_docbin(docs, spacy.blank("xx").vocab)
-    assert not packed[0].user_hooks and cells(visual.render(packed)) == cells(visual.render(docs))
+    assert not packed[0].user_hooks
+    assert cells(visual.render(packed)) == cells(visual.render(docs))
     assert data_of(visual.render(packed)) == data_of(visual.render(docs))
 
 
@@ -109,14 +111,17 @@ def test_sentences_of_a_doc(make_nlp):
 
 def test_tokens_are_compared_with_the_other_text(docs):
     data = data_of(visual.render(docs[:2]))
-    assert data["columns"] is None and len(data["rows"]) == 2
+    assert data["columns"] is None
+    assert len(data["rows"]) == 2
     for doc, text in zip(docs, data["rows"], strict=False):
-        assert "".join(text["tokens"]) == doc.text and len(text["tokens"]) == len(doc)
+        assert "".join(text["tokens"]) == doc.text
+        assert len(text["tokens"]) == len(doc)
         numpy.testing.assert_allclose(
             numpy.ravel(text["cosines"]), 100 * cosines_of(doc, docs[:2]), atol=0.501
         )
     found = [cosine for text in data["rows"] for cosine in numpy.ravel(text["cosines"])]
-    low, high = min(found) / 100, max(found) / 100
+    low = min(found) / 100
+    high = max(found) / 100
     assert data["range"] == f"{low:g} to {high:g}"
     assert data["steps"] == [_step(value / 100, low, high) + STEPS for value in range(-100, 101)]
     given = data_of(visual.render(docs[:2], options={"low": -1.0, "high": 1.0}))["steps"]
@@ -124,7 +129,8 @@ def test_tokens_are_compared_with_the_other_text(docs):
 
 
 def test_tokens_without_vectors(make_nlp, docs):
-    without, nlp = make_nlp(token_vectors=False), make_nlp()
+    without = make_nlp(token_vectors=False)
+    nlp = make_nlp()
     for texts, options in (
         (list(without.pipe(TEXTS[:2])), {}),
         (docs, {"tokens": False}),
@@ -144,42 +150,63 @@ def test_tokens_without_vectors(make_nlp, docs):
 
 
 def test_range_of_colours():
-    """The similarity of a text to itself is 1 and does not count; the numbers are the cosines
-    whatever the range.
-    """
+    """The similarity of a text to itself is 1 and does not count."""
     page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
-    (same, near, far), classes = cells(page)[0][:3], [one["class"] for one in cells(page)[2]]
-    assert (same, near, far) == (1.0, 0.98, 0.88)
+    numbers, _, attributes = cells(page)
+    assert numbers[:3] == [1.0, 0.98, 0.88]
     # Cos 0.5 and cos 0.2 in whole hundredths
-    low, high = 0.87, 0.99
-    assert 'aria-label="Colours from 0.87 to 0.99"' in page and "<span>0.93</span>" in page
-    assert (
-        classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}"
-        and classes[0] == "v40"
-    )
-    assert classes[2] == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}" == "v21"
-    assert (
-        "the further from 0.87." in page
-        and "striped" not in page.partition("</p>")[0].partition("</style>")[2]
-    )
+    low = 0.87
+    high = 0.99
+    assert 'aria-label="Colours from 0.87 to 0.99"' in page
+    assert "<span>0.93</span>" in page
+    assert "the further from 0.87." in page
+    itself, near, far = (one["class"] for one in attributes[:3])
+    assert itself == "v40"
+    assert near == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}"
+    assert far == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}"
+    assert far == "v21"
+    assert "striped" not in page.partition("</p>")[0].partition("</style>")[2]
+
+
+def test_a_range_that_is_given():
+    """The numbers are the cosines whatever the range."""
     page = visual.render(on_a_circle(0.0, 0.7, 1.5), options={"low": 0.6, "high": 1.0})
     assert cells(page)[0][:3] == [1.0, 0.76, 0.07]
-    assert 'aria-label="Colours from 0.6 to 1"' in page and "<span>0.8</span>" in page
-    for angles in ((0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)):
-        assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
-    assert [_step(value, -1, 1) for value in (-1, -0.5, 0, 0.24, 1)] == [-20, -10, 0, 5, 20]
-    assert [_step(value, -0.2, 0.8) for value in (-0.2, 0, 0.4, 0.8, 1)] == [-5, 0, 10, 20, 20]
-    assert [_step(value, 0.6, 1) for value in (-1, 0.6, 0.8, 1)] == [0, 0, 10, 20]
+    assert 'aria-label="Colours from 0.6 to 1"' in page
+    assert "<span>0.8</span>" in page
+
+
+@pytest.mark.parametrize(
+    "angles",
+    [
+        pytest.param((0.0, 0.8), id="two texts"),
+        pytest.param((0.5, 0.5, 0.5), id="equal texts"),
+        pytest.param((0.0, 0.001, 0.002), id="nearly equal texts"),
+    ],
+)
+def test_the_range_of_few_numbers_is_that_of_the_cosine(angles):
+    assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "values", "steps"),
+    [
+        (-1, 1, [-1, -0.5, 0, 0.24, 1], [-20, -10, 0, 5, 20]),
+        (-0.2, 0.8, [-0.2, 0, 0.4, 0.8, 1], [-5, 0, 10, 20, 20]),
+        (0.6, 1, [-1, 0.6, 0.8, 1], [0, 0, 10, 20]),
+    ],
+)
+def test_steps_of_colours(low, high, values, steps):
+    assert [_step(value, low, high) for value in values] == steps
 
 
 def test_groups_stand_together():
-    angles, place = (0.0, 2.0, 0.1, 2.1, 0.2), [0, 2, 4, 1, 3]
+    angles = (0.0, 2.0, 0.1, 2.1, 0.2)
+    place = [0, 2, 4, 1, 3]
     docs = on_a_circle(*angles)
     page = visual.render(docs)
-    assert (
-        heads(page, "row") == heads(page, "col") == place
-        and "Similar texts stand side by side" in page
-    )
+    assert heads(page, "row") == heads(page, "col") == place
+    assert "Similar texts stand side by side" in page
     expected = numpy.cos(numpy.subtract.outer(angles, angles))[numpy.ix_(place, place)]
     numpy.testing.assert_allclose(cells(page)[1], expected.ravel(), atol=5.1e-5)
     shown = re.findall(r'<th scope="row".*?<b>(\d+)</b>\s*<span dir="auto" title="(.*?)">', page)
@@ -195,9 +222,8 @@ def test_groups_stand_together():
     # The script finds them by their place among those given
     assert texts == [doc.text for doc in docs]
     page = visual.render(docs, options={"order": "given"})
-    assert (
-        heads(page, "row") == heads(page, "col") == [0, 1, 2, 3, 4] and "side by side" not in page
-    )
+    assert heads(page, "row") == heads(page, "col") == [0, 1, 2, 3, 4]
+    assert "side by side" not in page
 
 
 def test_sentences_of_one_doc_stay_in_order():
@@ -232,9 +258,11 @@ def test_order_is_among_the_best_of_the_dendrogram():
         return (1 - cosines[order[:-1], order[1:]]).sum()
 
     order = _similarity_order(cosines)
-    assert order in orders and order.index(0) < order.index(7)
+    assert order in orders
+    assert order.index(0) < order.index(7)
     assert length(order) <= numpy.quantile([length(other) for other in orders], 0.1)
-    assert _similarity_order(numpy.ones((1, 1))) == [0] and _similarity_order(numpy.eye(2)) == [
+    assert _similarity_order(numpy.ones((1, 1))) == [0]
+    assert _similarity_order(numpy.eye(2)) == [
         0,
         1,
     ]

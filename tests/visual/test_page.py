@@ -45,25 +45,28 @@ def test_texts_are_never_markup(style, page):
 def test_ids_are_unique(style):
     pages = [draw(style) for _ in range(2)]
     ids = [[values["id"] for _, values in read(page).elements if "id" in values] for page in pages]
-    assert len(ids[0]) == len(ids[1]) == 1 and ids[0] != ids[1]
+    assert len(ids[0]) == len(ids[1]) == 1
+    assert ids[0] != ids[1]
     for page, (name,) in zip(pages, ids, strict=True):
-        assert page.count(name) == 2 and f'document.getElementById("{name}")' in page
+        assert page.count(name) == 2
+        assert f'document.getElementById("{name}")' in page
     assert pages[0].replace(*ids[0], *ids[1]) == pages[1]
 
 
 def test_shown_in_a_notebook(monkeypatch):
-    shown, ipython = [], pytest.importorskip("IPython.display")
+    shown = []
+    ipython = pytest.importorskip("IPython.display")
     monkeypatch.setattr(ipython, "display", shown.append)
     assert visual.render(docs(), jupyter=True, page=True) is None
     (html,) = shown
-    assert (
-        isinstance(html, ipython.HTML)
-        and html.data.startswith("<figure ")
-        and "mathjax_ignore" in html.data
-    )
+    assert isinstance(html, ipython.HTML)
+    assert html.data.startswith("<figure ")
+    assert "mathjax_ignore" in html.data
     monkeypatch.setattr(visual, "is_in_jupyter", lambda: True)
-    assert visual.render(docs()) is None and len(shown) == 2
-    assert visual.render(docs(), jupyter=False).startswith("<figure ") and len(shown) == 2
+    assert visual.render(docs()) is None
+    assert len(shown) == 2
+    assert visual.render(docs(), jupyter=False).startswith("<figure ")
+    assert len(shown) == 2
 
 
 def _contrast(*colours):
@@ -120,19 +123,19 @@ def test_data_survive_escaping_and_nothing_is_fetched(style):
 )
 def test_colours_can_be_told_apart(stops, labels, page):
     colours = _scale(stops)
-    assert len(colours) == 2 * STEPS + 1 and colours[:: STEPS // 2] == list(stops)
+    assert len(colours) == 2 * STEPS + 1
+    assert colours[:: STEPS // 2] == list(stops)
     middle = [_contrast(colour, colours[STEPS]) for colour in colours]
-    assert middle[STEPS:] == sorted(middle[STEPS:]) and middle[: STEPS + 1] == sorted(
-        middle[: STEPS + 1], reverse=True
-    )
-    red, blue = slice(1, 3), slice(5, 7)
+    assert middle[STEPS:] == sorted(middle[STEPS:])
+    assert middle[: STEPS + 1] == sorted(middle[: STEPS + 1], reverse=True)
+    red = slice(1, 3)
+    blue = slice(5, 7)
     for negative, positive in (
         (colours[0], colours[-1]),
         (colours[STEPS // 2], colours[-1 - STEPS // 2]),
     ):
-        assert int(negative[red], 16) > int(negative[blue], 16) and int(positive[red], 16) < int(
-            positive[blue], 16
-        )
+        assert int(negative[red], 16) > int(negative[blue], 16)
+        assert int(positive[red], 16) < int(positive[blue], 16)
     for colour in colours:
         assert _contrast(colour, {"#000": "#000000", "#fff": "#ffffff"}[_ink(colour)]) >= 4.58
     # WCAG 1.4.11, of graphics

@@ -44,7 +44,8 @@ def test_tsne_of_few_and_of_many(monkeypatch):
     pytest.importorskip("sklearn")
     for n in (2, 5):
         points = tsne(RNG.normal(size=(n, 4)))
-        assert points.shape == (n, 2) and numpy.isfinite(points).all()
+        assert points.shape == (n, 2)
+        assert numpy.isfinite(points).all()
     monkeypatch.setattr(projection, "MAX_TSNE", 40)
     group = numpy.arange(60) % 2
     vectors = numpy.eye(4)[group] + RNG.normal(scale=0.05, size=(60, 4))
@@ -64,6 +65,7 @@ def test_pca_does_not_depend_on_length_order_or_direction():
     numpy.testing.assert_allclose(again, points[order], atol=1e-12)
     numpy.testing.assert_allclose(same, shares, atol=1e-12)
     points, shares = pca([[0, 0, 1], [0.1, 0, 1], [0, 0.6, -1.0]])
-    assert shares.sum() == pytest.approx(1) and points[0, 0] > 0 > points[2, 0]
+    assert shares.sum() == pytest.approx(1)
+    assert points[0, 0] > 0 > points[2, 0]
     turned, _ = pca([[0, 0, -1], [-0.1, 0, -1], [0, -0.6, 1.0]])
     numpy.testing.assert_allclose(numpy.abs(turned), numpy.abs(points), atol=1e-12)

@@ -40,7 +40,8 @@ def test_labels():
     labels = [("b", "a", 3)[number % 3] for number in range(12)]
     page = visual.render(DOCS, "map", options={"labels": labels})
     data = data_of(page)
-    assert data["names"] == ["b", "a", "3"] and data["group"] == [0, 1, 2] * 4
+    assert data["names"] == ["b", "a", "3"]
+    assert data["group"] == [0, 1, 2] * 4
     paths = re.findall(r'class="points (c\d)" d="(.*?)"', page)
     assert [name for name, _ in paths] == ["c0", "c1", "c2"]
     for group, (_, path) in enumerate(paths):
@@ -68,14 +69,14 @@ def test_many_labels(kinds):
     ]
     data = data_of(visual.render(docs, "map", options={"labels": labels, "terms": False}))
     if kinds == 40:
-        assert data["names"] == [str(label) for label in range(40)] and data["group"] == labels
+        assert data["names"] == [str(label) for label in range(40)]
+        assert data["group"] == labels
         return
     assert data["names"] == [*map(str, [*range(37), 46, 47]), "other: 9 more labels"]
     assert data["group"] == [*range(37), *[39] * 9, 37, 38, 38, 38, 37]
     page = visual.render(docs, "map", options={"labels": list(map(str, labels)), "terms": True})
-    assert (
-        len(data_of(page)["names"]) == 40 and data_of(page)["names"][-1] == "other: 9 more labels"
-    )
+    assert len(data_of(page)["names"]) == 40
+    assert data_of(page)["names"][-1] == "other: 9 more labels"
 
 
 def test_tsne_is_the_same_for_the_same_seed():
@@ -85,7 +86,8 @@ def test_tsne_is_the_same_for_the_same_seed():
     ]
     places = [data_of(page)["places"] for page in pages]
     assert places[0] == places[1] != data_of(visual.render(DOCS, "map"))["places"]
-    assert "t-SNE, seed 3" in pages[0] and "principal component" not in pages[0]
+    assert "t-SNE, seed 3" in pages[0]
+    assert "principal component" not in pages[0]
 
 
 @pytest.mark.parametrize(
@@ -135,9 +137,8 @@ def test_translucent_points(monkeypatch):
         for name in ("c0", "c1")
     }
     places = [f"{x:g} {y:g}" for x, y in data_of(page)["places"]]
-    assert sorted(found["c0"]) == sorted(places[::2]) and sorted(found["c1"]) == sorted(
-        places[1::2]
-    )
+    assert sorted(found["c0"]) == sorted(places[::2])
+    assert sorted(found["c1"]) == sorted(places[1::2])
     assert max(path.count("M") for _, path in paths) < 6
 
 
@@ -172,9 +173,8 @@ def test_terms_by_hand():
 def test_clusters_are_named_by_their_terms():
     for labels in ([0, 0, 1, 1], numpy.array([0, 0, 1, 1])):
         data = data_of(visual.render(GARDEN, "map", options={"labels": labels}))
-        assert data["names"] == ["0: coins, market", "1: garden, tree, trees"] and data[
-            "group"
-        ] == [0, 0, 1, 1]
+        assert data["names"] == ["0: coins, market", "1: garden, tree, trees"]
+        assert data["group"] == [0, 0, 1, 1]
     page = visual.render(GARDEN, "map", options={"labels": [0, 0, -1, -1]})
     assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
     # From a table

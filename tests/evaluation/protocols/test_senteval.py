@@ -51,7 +51,9 @@ def run(name, root, source=None, **settings):
 def test_cross_validation_is_that_of_scikit_learn(tmp_path):
     texts, labels = write_polarity(tmp_path)
     result = run("MR", tmp_path)
-    rows, chosen, expected = Cued().encode(texts), [], numpy.zeros(70, dtype=bool)
+    rows = Cued().encode(texts)
+    chosen = []
+    expected = numpy.zeros(70, dtype=bool)
     for train, test in FOLDS.split(rows, labels):
         found = search().fit(rows[train], labels[train])
         chosen.append(found.best_params_["C"])
@@ -61,19 +63,23 @@ def test_cross_validation_is_that_of_scikit_learn(tmp_path):
     assert result["variants"][0]["scores"] == {
         "lr": {"accuracy": pytest.approx(expected.mean(), abs=1e-12)}
     }
-    assert result["variants"][0]["c"] == chosen and len(set(chosen)) > 1
+    assert result["variants"][0]["c"] == chosen
+    assert len(set(chosen)) > 1
     low, high = result["intervals"]["lr.accuracy"]
     assert low < expected.mean() < high
-    assert result["counts"] == {"all": 70} and result["primary"] == "lr.accuracy"
+    assert result["counts"] == {"all": 70}
+    assert result["primary"] == "lr.accuracy"
 
 
 def test_pairs_are_compared_by_difference_and_product(tmp_path):
     data = write_paraphrases(tmp_path)
     result = run("MRPC", tmp_path, trained_on=("mrpc-train", "stsb"))
-    rows, labels = {}, {}
+    rows = {}
+    labels = {}
     for split, found in data.items():
         labels[split], first, second = (list(column) for column in zip(*found, strict=True))
-        u, v = Cued().encode(first), Cued().encode(second)
+        u = Cued().encode(first)
+        v = Cued().encode(second)
         rows[split] = numpy.hstack([abs(u - v), u * v])
     predicted = search().fit(rows["train"], labels["train"]).predict(rows["test"])
     scores = result["variants"][0]["scores"]["lr"]
@@ -118,7 +124,8 @@ def test_blank_lines_count_officially_but_are_no_examples(tmp_path, one_c):
     with (tmp_path / "CR/custrev.neg").open("a", encoding="utf8") as file:
         file.write("\n \n")
     result = run("CR", tmp_path)
-    assert result["counts"] == {"all": 60} and "2 blank lines" in result["notes"][-1]
+    assert result["counts"] == {"all": 60}
+    assert "2 blank lines" in result["notes"][-1]
     assert result["notes"][0].startswith("CR: 62 examples, where the official data set has 3,775")
     with pytest.raises(ValueError, match=r"CR: 62 examples .* has 3775"):
         run("CR", tmp_path, any_count=False)
@@ -157,19 +164,15 @@ def test_broken_files_are_named_with_the_line(tmp_path, name, file, content, mes
 
 def test_one_class_and_too_few_examples_are_refused(tmp_path):
     write_questions(tmp_path, train=6 * 4)
-    with pytest.raises(
-        ValueError, match="TREC: the training examples have 6 labels, the rarest, 'ABBR', 4 times"
-    ):
+    with pytest.raises(ValueError, match=r"TREC: .*'ABBR', 4 times"):
         run("TREC", tmp_path)
     write(tmp_path / "TREC/train_5500.label", ["HUM:ind Who ?"] * 20)
-    with pytest.raises(
-        ValueError, match="TREC: the training examples have 1 labels, the rarest, 'HUM', 20 times"
-    ):
+    with pytest.raises(ValueError, match=r"TREC: .* 1 labels, "):
         run("TREC", tmp_path)
     write_polarity(tmp_path, 20, 9)
     with pytest.raises(
         ValueError,
-        match=r"'negative', 9 times\. Expected two labels or more, each at least 10 times",
+        match=r"'negative', 9 times",
     ):
         run("MR", tmp_path)
 
@@ -211,10 +214,12 @@ def test_logistic_regression_learns_where_its_first_gradient_is_below_the_usual_
     first = abs((1 / 5 - numpy.eye(5)[classes]).T @ rows / 100).max()
     assert classification._tolerance(rows, labels) == pytest.approx(0.01 * first, rel=1e-6)
     assert classification._tolerance(1e4 * rows, labels) == 1e-4
-    train, test = numpy.arange(0, 100, 2), numpy.arange(1, 100, 2)
+    train = numpy.arange(0, 100, 2)
+    test = numpy.arange(1, 100, 2)
     fold = classification.Fold(train, test, ((train, test),))
     predicted, accuracy, _ = classification.predict_lr(rows, labels, fold, compare=True)
-    assert (predicted == labels[test]).all() and accuracy == 1
+    assert (predicted == labels[test]).all()
+    assert accuracy == 1
 
 
 def test_other_official_files_are_read(tmp_path, one_c):

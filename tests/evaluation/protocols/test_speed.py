@@ -67,10 +67,8 @@ def test_speeds_are_medians_of_runs_in_turn(root, make_nlp, clock, encoder):
         way: {"sentences_per_second": 8 / s, "wordpieces_per_second": pieces / s}
         for way, s in medians.items()
     }
-    assert (
-        result["variants"][0]["scores"] == expected
-        and result["primary"] == "own.sentences_per_second"
-    )
+    assert result["variants"][0]["scores"] == expected
+    assert result["primary"] == "own.sentences_per_second"
 
 
 @pytest.mark.parametrize("encoder", ["own", "shared"])
@@ -106,9 +104,8 @@ def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkey
     naive = sum(rows * width for rows, width in shapes)
     shapes.clear()
     speed._time(source, sorted(texts, key=len, reverse=True), "smart")
-    assert [rows for rows, _ in shapes] == [3, 3, 1] and sum(
-        rows * width for rows, width in shapes
-    ) < naive
+    assert [rows for rows, _ in shapes] == [3, 3, 1]
+    assert sum(rows * width for rows, width in shapes) < naive
     assert transformer.shim.precision == "float32", "as it was"
     packed = source.encode(texts)
     transformer.shim.precision = "reference"
@@ -118,16 +115,18 @@ def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkey
 def test_the_clock_runs_while_vectors_are_made(root, make_nlp):
     result = speed._SpeedTask(sentences=5, repetitions=1).run(run_of(root, make_nlp()))
     conditions = result["conditions"]
-    assert result["counts"]["sentences"] == 5 and list(conditions["seconds"]) == [
+    assert result["counts"]["sentences"] == 5
+    assert list(conditions["seconds"]) == [
         "naive",
         "smart",
         "own",
     ]
     assert all(0 < seconds < 60 for (seconds,) in conditions["seconds"].values())
-    assert conditions["device"] == "CPU" and conditions["threads"] >= 1 and conditions["cpu"]
-    assert f"threads {conditions['threads']}" in result["notes"][0] and result["notes"][
-        1
-    ].startswith("naive: padded")
+    assert conditions["device"] == "CPU"
+    assert conditions["threads"] >= 1
+    assert conditions["cpu"]
+    assert f"threads {conditions['threads']}" in result["notes"][0]
+    assert result["notes"][1].startswith("naive: padded")
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
@@ -146,10 +145,8 @@ def test_a_baseline_is_timed(root, name):
     nlp.vocab.set_vector("first", numpy.ones(3, dtype="float32"))
     source = make_baseline(name, nlp=nlp)
     result = speed._SpeedTask(repetitions=1).run(run_of(root, None, source))
-    assert (
-        list(result["variants"][0]["scores"]) == ["own"]
-        and result["primary"] == "own.sentences_per_second"
-    )
+    assert list(result["variants"][0]["scores"]) == ["own"]
+    assert result["primary"] == "own.sentences_per_second"
     assert result["variants"][0]["scores"]["own"]["sentences_per_second"] > 0
     assert any("in the time" in note for note in result["notes"]) == source.learns
     with pytest.raises(MissingData, match="no source of vectors to time"):

@@ -52,10 +52,8 @@ def by_order_of_equal_pairs(predictions, subset):
     The cosine of equal vectors is 1 up to the last bit, so that only rounding orders these pairs.
     """
     at = numpy.array(predictions["subset"]) == subset
-    predicted, gold = (
-        numpy.array(predictions["predicted"])[at],
-        numpy.array(predictions["gold"])[at],
-    )
+    predicted = numpy.array(predictions["predicted"])[at]
+    gold = numpy.array(predictions["gold"])[at]
     rounded = numpy.round(predicted, 5)
     return [100 * spearmanr(rounded + sign * 1e-7 * gold, gold)[0] for sign in (-1, 1)]
 
@@ -69,7 +67,8 @@ def test_the_reference_table(minilm, tmp_path):
     results = evaluate_suites(
         source, real_data(), ["sts"], settings=Settings(bootstrap=0), cache=tmp_path
     )
-    assert results["failed"] == {} and results["tasks"].keys() >= REFERENCE.keys()
+    assert results["failed"] == {}
+    assert results["tasks"].keys() >= REFERENCE.keys()
     low, high = by_order_of_equal_pairs(results["tasks"]["STS12"]["predictions"], "SMTnews")
     assert (low, high) == pytest.approx((65.79, 65.91), abs=0.02)
     for task, (means, subsets) in REFERENCE.items():
@@ -81,7 +80,8 @@ def test_the_reference_table(minilm, tmp_path):
         }
         assert scores.keys() - {"subsets"} == expected.keys()
         if task == "STS12":
-            assert low <= 100 * scores["SMTnews"] <= high and low <= expected.pop("SMTnews") <= high
+            assert low <= 100 * scores["SMTnews"] <= high
+            assert low <= expected.pop("SMTnews") <= high
         assert {name: 100 * scores[name] for name in expected} == pytest.approx(expected, abs=0.02)
 
 
@@ -98,7 +98,8 @@ def test_sick(tmp_path):
     results = evaluate(tmp_path, "sick")
     found = results["tasks"]["SICK-R-trial"]
     assert found["predictions"]["gold"] == pytest.approx([1 + 4 * i / 7 for i in range(8)])
-    assert found["counts"] == {"all": 8} and "official data set has 500" in found["notes"][0]
+    assert found["counts"] == {"all": 8}
+    assert "official data set has 500" in found["notes"][0]
     assert list(results["skipped"]) == ["SICK-R-test"]
     told = Settings(any_count=True, bootstrap=0, trained_on=("sick",))
     assert (
@@ -135,8 +136,10 @@ def test_triplets_by_three_distances(tmp_path):
     # < 1
     scores = {name: score["accuracy"] for name, score in found["variants"][0]["scores"].items()}
     assert scores == {"euclidean": pytest.approx(2 / 3), "cosine": 0.0, "manhattan": 1.0}
-    assert found["predictions"] == {"right": "101"} and found["primary"] == "euclidean.accuracy"
-    assert found["counts"] == {"test": 3} and "222,957" in found["notes"][0]
+    assert found["predictions"] == {"right": "101"}
+    assert found["primary"] == "euclidean.accuracy"
+    assert found["counts"] == {"test": 3}
+    assert "222,957" in found["notes"][0]
     assert found["notes"][0].startswith("test.csv: 5 examples")
     assert found["notes"][1].startswith("2 triplets with two equal sentences are left out")
     for damaged, place in (
@@ -165,21 +168,21 @@ def test_nli_needs_a_head_and_asks_it(make_nlp, tmp_path):
     for _ in range(20):
         nlp.update([Example(doc.copy(), doc) for doc in references], sgd=optimizer)
     found = evaluate(tmp_path, "nli", PipelineSource(nlp))["tasks"]["SNLI-dev"]
-    assert found["variants"][0]["scores"] == {"accuracy": 1.0} and found["counts"] == {"all": 2}
+    assert found["variants"][0]["scores"] == {"accuracy": 1.0}
+    assert found["counts"] == {"all": 2}
     assert found["intervals"] == {"accuracy": [1.0, 1.0]}
 
 
 def test_smt_of_2013_is_taken_where_it_is_there(tmp_path):
     folder = write_year(tmp_path, 13)
     found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
-    assert "SMT" not in found["counts"] and found["notes"][0].startswith(
-        "Without the sub-set SMT of 750 pairs"
-    )
+    assert "SMT" not in found["counts"]
+    assert found["notes"][0].startswith("Without the sub-set SMT of 750 pairs")
     (folder / "STS.input.SMT.txt").write_text("one a\tother a\none b\tother b\n")
     (folder / "STS.gs.SMT.txt").write_text("1\n3\n")
     found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
-    assert found["counts"]["SMT"] == 2 and found["counts"]["all"] == 3 * 4 + 2
-    assert found["notes"][0].startswith("With the sub-set SMT") and not any(
-        "Without" in n for n in found["notes"]
-    )
+    assert found["counts"]["SMT"] == 2
+    assert found["counts"]["all"] == 3 * 4 + 2
+    assert found["notes"][0].startswith("With the sub-set SMT")
+    assert not any("Without" in n for n in found["notes"])
     assert any("official data set has 750" in note for note in found["notes"])

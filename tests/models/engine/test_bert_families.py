@@ -35,36 +35,53 @@ def read(folder, trust=False, **settings):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_parameters_and_network_are_those_of_from_pretrained(name, tmp_path):
-    kind, rows = type(make_model(name)), make_rows()
+def test_parameters_are_those_of_from_pretrained(name, tmp_path):
+    """Their states are equal to the last bit."""
     make_model(name).save_pretrained(tmp_path)
-    stock, found, before = kind.from_pretrained(tmp_path), read(tmp_path), torch.get_rng_state()
-    assert isinstance(found, BertParameters) and position_limit(found) == position_limit(stock)
-    given, theirs = (by_window(PackedBert(model, torch.float32), rows) for model in (found, stock))
-    assert all(map(torch.equal, given, theirs)), "to the last bit"
-    network, weights = (
-        build_network(found.config, found.state_dict()),
-        dict(found.named_parameters()),
+    stock = type(make_model(name)).from_pretrained(tmp_path)
+    found = read(tmp_path)
+    assert isinstance(found, BertParameters)
+    assert position_limit(found) == position_limit(stock)
+    rows = make_rows()
+    given, expected = (
+        by_window(PackedBert(model, torch.float32), rows) for model in (found, stock)
     )
+    assert all(map(torch.equal, given, expected))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_network_is_that_of_from_pretrained(name, tmp_path):
+    kind = type(make_model(name))
+    make_model(name).save_pretrained(tmp_path)
+    stock = kind.from_pretrained(tmp_path)
+    found = read(tmp_path)
+    before = torch.get_rng_state()
+    network = build_network(found.config, found.state_dict())
     assert torch.equal(before, torch.get_rng_state()), "training draws the same numbers"
-    assert type(network) is kind and not network.training
-    assert network.config.to_dict() == {
-        **stock.config.to_dict(),
-        "_name_or_path": found.config.name_or_path,
-    }
-    assert weights.keys() == dict(stock.named_parameters()).keys()
-    for each in ("named_parameters", "named_buffers"):
-        for (key, ours), (of_stock, value) in zip(
-            getattr(network, each)(), getattr(stock, each)(), strict=True
-        ):
-            assert (
-                key == of_stock
-                and torch.equal(ours, value)
-                and ours.requires_grad == value.requires_grad
-            )
-            assert key not in weights or ours.data_ptr() == weights[key].data_ptr(), (
-                "no copy in memory"
-            )
+    assert type(network) is kind
+    assert not network.training
+    expected = {**stock.config.to_dict(), "_name_or_path": found.config.name_or_path}
+    assert network.config.to_dict() == expected
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("tensors", ["named_parameters", "named_buffers"])
+def test_weights_of_the_network_are_those_of_from_pretrained(name, tensors, tmp_path):
+    """None is copied in memory."""
+    make_model(name).save_pretrained(tmp_path)
+    stock = type(make_model(name)).from_pretrained(tmp_path)
+    found = read(tmp_path)
+    read_weights = dict(found.named_parameters())
+    assert read_weights.keys() == dict(stock.named_parameters()).keys()
+    network = build_network(found.config, found.state_dict())
+    ours = dict(getattr(network, tensors)())
+    theirs = dict(getattr(stock, tensors)())
+    assert list(ours) == list(theirs)
+    for key, weight in ours.items():
+        assert torch.equal(weight, theirs[key]), key
+        assert weight.requires_grad == theirs[key].requires_grad, key
+        if key in read_weights:
+            assert weight.data_ptr() == read_weights[key].data_ptr(), key
 
 
 @pytest.mark.parametrize("name", ["bert", "mpnet"])
@@ -126,16 +143,20 @@ def test_the_class_reads_all_others(change, tmp_path, tiny_bert):
     assert read(folder) is None
 
 
-def test_the_class_is_there_for_settings(tiny_bert):
-    assert read(tiny_bert, hidden_dropout_prob=0.3) is None and read(tiny_bert, trust=True) is None
-    for settings in (
+@pytest.mark.parametrize(
+    "settings",
+    [
         {"frozen": ["embeddings"]},
         {"gradient_checkpointing": True},
         {"precision": "reference"},
-    ):
-        shim = TransformerShim(str(tiny_bert), TransformerConfig(**settings))
-        shim.load()
-        assert type(shim.weights) is transformers.BertModel
+    ],
+)
+def test_the_class_is_there_for_settings(tiny_bert, settings):
+    assert read(tiny_bert, hidden_dropout_prob=0.3) is None
+    assert read(tiny_bert, trust=True) is None
+    shim = TransformerShim(str(tiny_bert), TransformerConfig(**settings))
+    shim.load()
+    assert type(shim.weights) is transformers.BertModel
 
 
 def test_saved_pipelines_need_no_network_and_stay_the_same(tiny_bert, tmp_path):
@@ -161,8 +182,10 @@ def test_ranges_of_int8_survive_the_network(tiny_bert):
     nlp.get_pipe("sbert").calibrate(TEXTS * 20)
     shim = shim_of(nlp)
     ranges = shim.calibration
-    assert isinstance(shim.weights, BertParameters) and ranges is not None
-    assert type(shim.network) is transformers.BertModel and shim.calibration is ranges
+    assert isinstance(shim.weights, BertParameters)
+    assert ranges is not None
+    assert type(shim.network) is transformers.BertModel
+    assert shim.calibration is ranges
 
 
 def test_threads_that_ask_for_it_get_one(tiny_bert):
@@ -181,4 +204,5 @@ def test_the_tokenizer_is_that_of_the_auto_class(written, tmp_path, tiny_bert):
     change_json(folder / "tokenizer_config.json", tokenizer_class=written)
     expected = transformers.AutoTokenizer.from_pretrained(folder)
     found = load_tokenizer(Source(folder, "tiny"))
-    assert type(found) is type(expected) and found(TEXTS).input_ids == expected(TEXTS).input_ids
+    assert type(found) is type(expected)
+    assert found(TEXTS).input_ids == expected(TEXTS).input_ids

@@ -83,7 +83,8 @@ def test_others_may_not_train_until_the_gradient_has_come(way):
     for harmless in ("encoding", "alone"):
         assert elsewhere(all_ways(use)[harmless]) is None
     use.end_step(step)
-    assert use.step is None and elsewhere(all_ways(use)[way]) is None
+    assert use.step is None
+    assert elsewhere(all_ways(use)[way]) is None
 
 
 @pytest.mark.parametrize("way", all_ways(EncoderUse()))
@@ -97,7 +98,8 @@ def test_others_are_refused_while_weights_change(way):
 
 
 def test_a_step_without_a_callback_or_of_a_thread_that_has_ended_is_over():
-    use, kept = EncoderUse(), []
+    use = EncoderUse()
+    kept = []
     step = use.begin_step()
     del step
     assert elsewhere(lambda: kept.append(use.begin_step())) is None
@@ -124,7 +126,8 @@ def test_training_waits_for_those_who_encode_and_refuses_those_who_come():
     assert ends(training)
     with pytest.raises(ZeroDivisionError), use.changing():
         raise ZeroDivisionError
-    assert elsewhere(lambda: enter(use.changing())) is None and not concurrency._CHANGING
+    assert elsewhere(lambda: enter(use.changing())) is None
+    assert not concurrency._CHANGING
     step = use.begin_step()
     assert elsewhere(copy.deepcopy(use).begin_step) is None and use.step is step, (
         "nobody trains a copy"
@@ -136,7 +139,8 @@ def test_one_of_two_that_begin_at_once():
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(30):
-            use, barrier = EncoderUse(), threading.Barrier(2)
+            use = EncoderUse()
+            barrier = threading.Barrier(2)
 
             def begin(_, use=use, barrier=barrier):
                 barrier.wait()
@@ -163,7 +167,8 @@ def test_a_step_that_begins_as_another_ends_keeps_its_output():
     outputs, backprop = listener([doc], True)
     assert outputs == ["first"]
     backprop([])
-    assert listener._outputs == ["second"] and listener._batch_id == batch
+    assert listener._outputs == ["second"]
+    assert listener._batch_id == batch
 
 
 def exit_code(child):
@@ -191,7 +196,10 @@ def exit_code(child):
 @pytest.mark.parametrize("block", ["changing", "loading"])
 def test_a_fork_waits_for_a_change_and_is_used_by_nobody(block):
     prepare_forks()
-    use, weights, begun, leave = EncoderUse(), [0, 0], threading.Event(), threading.Event()
+    use = EncoderUse()
+    weights = [0, 0]
+    begun = threading.Event()
+    leave = threading.Event()
 
     def change():
         with use.changing() if block == "changing" else LOADING:

@@ -22,7 +22,8 @@ ACTIVATIONS = {
 def layer():
     """Weight, bias, inputs of which two channels are large and one is zero, and their ranges."""
     draw = torch.Generator().manual_seed(0)
-    weight, bias = torch.randn(24, 16, generator=draw), torch.randn(24, generator=draw)
+    weight = torch.randn(24, 16, generator=draw)
+    bias = torch.randn(24, generator=draw)
     states = torch.randn(50, 16, generator=draw)
     states[:, 3] *= 20
     states[:, 5] = states[:, 5].abs() * 9
@@ -35,15 +36,16 @@ def test_rounding_by_the_formula(layer, factors):
     _, _, states, ranges = layer
     f = torch.ones(16, dtype=torch.float64) if factors is None else factors.double()
     rounding = _Quantizer(ranges, factors)
-    low, high = (ranges.double() / f)[0].min(), (ranges.double() / f)[1].max()
+    low = (ranges.double() / f)[0].min()
+    high = (ranges.double() / f)[1].max()
     assert rounding.scale == pytest.approx(float(high - low) / 255, rel=1e-6)
     assert rounding.zero == round(float(-low / (high - low) * 255))
     rounded = rounding(states)
     exact = states.double() / f / rounding.scale + rounding.zero
     assert rounded.dtype == torch.uint8
-    assert (
-        (rounded - exact).abs().max() <= 0.5 + 1e-3 and rounded.min() == 0 and rounded.max() == 255
-    )
+    assert (rounded - exact).abs().max() <= 0.5 + 1e-3
+    assert rounded.min() == 0
+    assert rounded.max() == 255
 
 
 def test_beyond_the_range_is_its_end_and_zero_is_exact(layer):
@@ -51,7 +53,8 @@ def test_beyond_the_range_is_its_end_and_zero_is_exact(layer):
     far = torch.tensor([[-1e6, 1e6, 0.0] + [0.0] * 13])
     assert rounding(far)[0, :3].tolist() == [0, 255, rounding.zero]
     rounding = _Quantizer(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
-    assert rounding.zero == 0 and rounding(torch.zeros(1, 2)).tolist() == [[0, 0]]
+    assert rounding.zero == 0
+    assert rounding(torch.zeros(1, 2)).tolist() == [[0, 0]]
     assert _Quantizer(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
 
 
@@ -112,6 +115,7 @@ def test_what_is_written_in_8_bits_for_the_next(layer, activation):
     rounded = _Int8Linear(weight, bias, ranges, activation, dtype=torch.float32, then=then)(states)
     assert rounded.dtype == torch.uint8
     difference = (rounded.int() - then(given).int()).abs()
-    assert difference.max() <= 1 and (difference > 0).float().mean() < 0.02
+    assert difference.max() <= 1
+    assert (difference > 0).float().mean() < 0.02
     narrow = _Int8Linear(weight.T.contiguous(), bias[:16], ranges_of_given, dtype=torch.float32)
     assert torch.equal(narrow(then(given)), narrow(given))

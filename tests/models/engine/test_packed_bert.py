@@ -44,7 +44,8 @@ def test_states_are_those_of_each_window_alone(name, with_types):
     rows = make_rows(model.config.type_vocab_size if with_types else 1)
     expected = alone(model, rows)
     given = by_window(PackedBert(model, torch.float32), rows)
-    assert len(given) == 7 and torch.cat(expected).std() > 0.3
+    assert len(given) == 7
+    assert torch.cat(expected).std() > 0.3
     assert largest_difference(given, expected) < 1e-5
 
 
@@ -53,10 +54,12 @@ def test_states_are_those_of_each_window_alone(name, with_types):
 )
 def test_neighbours_have_no_influence(name, dtype):
     encoder = PackedBert(make_model(name), dtype)
-    rows, others = make_rows(n_types=3), make_rows(n_types=3)
+    rows = make_rows(n_types=3)
+    others = make_rows(n_types=3)
     others[0][1] = make_window(5, 3, seed=98)
     others[2][1] = make_window(8, 3, seed=99)
-    given, changed = by_window(encoder, rows), by_window(encoder, others, padding=9)
+    given = by_window(encoder, rows)
+    changed = by_window(encoder, others, padding=9)
     equal = [torch.equal(a, b) for a, b in zip(given, changed, strict=True)]
     assert equal == [True, False, True, True, False, True, True]
 
@@ -66,24 +69,24 @@ def test_neighbours_have_no_influence(name, dtype):
 def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
     if not private_torch._has_packed_linear(torch.ones(2, 2, dtype=dtype)):
         pytest.skip("needs oneDNN's kernels")
-    model, rows = make_model(name), make_rows()
+    model = make_model(name)
+    rows = make_rows()
     fused = by_window(PackedBert(model, dtype), rows)
     monkeypatch.setattr(private_torch, "_has_packed_linear", lambda weight: False)
     # Would be noticed
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", None)
     plain = by_window(PackedBert(model, dtype), rows)
     if dtype == torch.float32:
-        assert (
-            largest_difference(plain, fused) < 1e-5
-            and largest_difference(plain, alone(model, rows)) < 1e-5
-        )
+        assert largest_difference(plain, fused) < 1e-5
+        assert largest_difference(plain, alone(model, rows)) < 1e-5
     else:
         assert cosine(plain, fused) > 0.999
 
 
 @pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", *FAMILIES])
 def test_bfloat16_is_close(name):
-    model, rows = make_model(name), make_rows(n_types=3)
+    model = make_model(name)
+    rows = make_rows(n_types=3)
     expected = alone(model, rows)
     given = by_window(PackedBert(model, torch.bfloat16), rows)
     assert {states.dtype for states in given} == {torch.bfloat16}
@@ -124,9 +127,9 @@ def with_pruned_heads(name):
     if hasattr(model, "prune_heads"):
         model.prune_heads({0: [0], 1: [1], 2: [0]})
         return model
-    layers, parts, *_ = bert_families.FAMILIES[bert_families._class_of(model)]
-    attention, _, n_heads = parts["n_heads"].rpartition(".")
-    for layer in attrgetter(layers)(model):
+    family = bert_families.family_of(model)
+    attention, _, n_heads = family.path(bert_families.N_HEADS).rpartition(".")
+    for layer in attrgetter(family.layers)(model):
         # As version 4 of transformers left it
         setattr(attrgetter(attention)(layer), n_heads, 1)
     return model
@@ -162,30 +165,32 @@ def test_others_are_not_packable(make):
     assert not is_packable(make())
 
 
-def test_blocks_of_rows_give_the_same_bits(monkeypatch):
+@pytest.mark.parametrize("block", [1, 2 * 20 * 20 * 2])
+def test_blocks_of_rows_give_the_same_bits(monkeypatch, block):
     """Attention in bfloat16 is made for a few rows at a time: here one, and two."""
-    encoder, rows = PackedBert(make_model("bert"), torch.bfloat16), make_rows()
+    encoder = PackedBert(make_model("bert"), torch.bfloat16)
+    rows = make_rows()
     whole = by_window(encoder, rows)
-    for block in (1, 2 * 20 * 20 * 2):
-        monkeypatch.setattr(packed_bert, "_BLOCK", block)
-        assert all(map(torch.equal, by_window(encoder, rows), whole))
+    monkeypatch.setattr(packed_bert, "_BLOCK", block)
+    assert all(map(torch.equal, by_window(encoder, rows), whole))
 
 
 @pytest.mark.parametrize(("length", "places"), [(9, 16), (17, 32), (33, 48)])
 def test_a_window_alone_takes_few_places(length, places):
     """Products leave the rest of its row out."""
-    engine, seen = PackedBert(make_model("bert"), torch.float32), []
+    engine = PackedBert(make_model("bert"), torch.float32)
+    seen = []
     pieces = batch_of([length], numpy.random.default_rng(0).integers(8, 50, length))
-    (rows,) = engine.passes(pieces, numpy.arange(1), 2048)
+    (rows,) = engine.batches(pieces, numpy.arange(1), 2048)
     ids, columns, _, owners = lay_out(pieces, rows, engine.device)
     expected = engine(ids, columns, None, owners)
-    assert rows.shape == (1, 64) and len(expected) == 64
+    assert rows.shape == (1, 64)
+    assert len(expected) == 64
     for layer in engine.layers:
         layer.linears = {
             name: lambda states, product=product: seen.append(len(states)) or product(states)
             for name, product in layer.linears.items()
         }
     found = engine.encode(pieces, rows)
-    assert set(seen) == {places} and torch.allclose(
-        found[:length], expected[:length], rtol=0, atol=1e-5
-    )
+    assert set(seen) == {places}
+    assert torch.allclose(found[:length], expected[:length], rtol=0, atol=1e-5)

@@ -36,7 +36,8 @@ def results(run, *given):
 
 def assert_equal(found, expected):
     for ours, theirs in zip(found, expected, strict=True):
-        assert ours.dtype == theirs.dtype and torch.allclose(ours, theirs, atol=1e-12)
+        assert ours.dtype == theirs.dtype
+        assert torch.allclose(ours, theirs, atol=1e-12)
 
 
 def make_linear(weight, bias=None):
@@ -59,9 +60,8 @@ def test_linear(draw, has_bias):
     given = [draw(3, 4, 5), draw(7, 5), *([draw(7)] if has_bias else [])]
     assert_equal(results(of_module, *given), results(functional.linear, *given))
     leaves = [each.requires_grad_() for each in given]
-    assert "_Linear" in of_module(*leaves).grad_fn.name() and torch.autograd.gradcheck(
-        of_module, leaves
-    )
+    assert "_Linear" in of_module(*leaves).grad_fn.name()
+    assert torch.autograd.gradcheck(of_module, leaves)
 
 
 def test_linear_under_autocast(draw):
@@ -71,8 +71,10 @@ def test_linear_under_autocast(draw):
         draw(24, dtype=torch.float32),
     ]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, expected = results(of_module, *given), results(functional.linear, *given)
-    assert found[0].dtype == torch.bfloat16 and torch.equal(found[0], expected[0])
+        found = results(of_module, *given)
+        expected = results(functional.linear, *given)
+    assert found[0].dtype == torch.bfloat16
+    assert torch.equal(found[0], expected[0])
     for ours, theirs in zip(found[1:], expected[1:], strict=True):
         assert ours.dtype == torch.float32
         assert torch.cosine_similarity(ours.flatten(), theirs.flatten(), dim=0) > 0.9999
@@ -82,34 +84,40 @@ def test_linear_under_autocast(draw):
 def test_embedding(draw, padding):
     """Its gradient is added to what is there, in place, and is no matrix of its own."""
     table = torch.nn.Embedding(6, 4, padding_idx=padding, dtype=torch.float64)
-    ids, weights = torch.tensor([[3, 1, 3], [0, 2, 3]]), draw(2, 3, 4)
+    ids = torch.tensor([[3, 1, 3], [0, 2, 3]])
+    weights = draw(2, 3, 4)
     expected = functional.embedding(ids, table.weight, padding)
     expected.backward(weights)
-    of_pytorch, table.weight.grad = table.weight.grad, torch.ones(6, 4, dtype=torch.float64)
+    of_pytorch = table.weight.grad
+    table.weight.grad = torch.ones(6, 4, dtype=torch.float64)
     memory = table.weight.grad.data_ptr()
     found = _embedding(table, ids)
     _dense_gradient(table)
     found.backward(weights)
-    assert torch.equal(found, expected) and torch.allclose(
-        table.weight.grad, of_pytorch + 1, atol=1e-12
-    )
-    assert table.weight.grad.data_ptr() == memory and not table.weight.grad.is_sparse
+    assert torch.equal(found, expected)
+    assert torch.allclose(table.weight.grad, of_pytorch + 1, atol=1e-12)
+    assert table.weight.grad.data_ptr() == memory
+    assert not table.weight.grad.is_sparse
 
 
 def test_what_is_frozen_gets_no_gradient(draw):
-    x, layer = draw(2, 3), make_linear(draw(4, 3).requires_grad_())
+    x = draw(2, 3)
+    layer = make_linear(draw(4, 3).requires_grad_())
     table = torch.nn.Embedding(5, 3, dtype=torch.float64)
     table.weight.requires_grad_(False)
     _dense_gradient(table)
     _linear(layer, _embedding(table, torch.tensor([0, 1])) + x).sum().backward()
     with torch.no_grad():
         assert _linear(layer, x).grad_fn is None
-    assert layer.weight.grad.any() and table.weight.grad is None and x.grad is None
+    assert layer.weight.grad.any()
+    assert table.weight.grad is None
+    assert x.grad is None
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 2.0**-16])
 def test_dropout_drops_with_its_probability_and_keeps_the_mean(p):
-    x, module = torch.ones(1000, 1003, dtype=torch.float64, requires_grad=True), torch.nn.Dropout(p)
+    x = torch.ones(1000, 1003, dtype=torch.float64, requires_grad=True)
+    module = torch.nn.Dropout(p)
     torch.manual_seed(0)
     found = _dropout(module, x)
     steps = round(p * 2**16) / 2**16

@@ -86,8 +86,10 @@ def test_the_update_is_that_of_thinc(settings, order):
     """Weights are about 1 and move by 0.05: they agree to float32 rounding, also if one takes over
     from the other.
     """
-    alone, fused = make_adam(**settings), make_adam(**settings)
-    expected, given = train(alone, [update_one_by_one] * N_STEPS), train(fused, order)
+    alone = make_adam(**settings)
+    fused = make_adam(**settings)
+    expected = train(alone, [update_one_by_one] * N_STEPS)
+    given = train(fused, order)
     assert_alike(given, expected, atol=2e-7)
     assert_alike(fused.mom1, alone.mom1, atol=1e-8)
     assert_alike(fused.mom2, alone.mom2, atol=1e-10)
@@ -98,9 +100,8 @@ def test_the_update_is_that_of_thinc(settings, order):
     )
     start = make_parameters()
     moved = {key[1]: abs(given[key] - start[key].detach().numpy()).max() for key in given}
-    assert moved["frozen"] == 0.0 and all(
-        moved[name] > 0.01 for name in ("matrix", "bias", "sometimes")
-    )
+    assert moved["frozen"] == 0.0
+    assert all(moved[name] > 0.01 for name in ("matrix", "bias", "sometimes"))
 
 
 def test_the_first_step_by_hand():
@@ -133,7 +134,8 @@ def test_other_optimizers_and_parameters_are_left_alone():
         parameter.grad = gradient
         return can_fuse(make_adam(), {(1, "w"): parameter})
 
-    plain, turned = torch.ones(2, 3), torch.ones(3, 2).T
+    plain = torch.ones(2, 3)
+    turned = torch.ones(3, 2).T
     given = [(plain, plain), (plain.double(), plain.double()), (turned, plain), (plain, turned)]
     assert [fused(*each) for each in given] == [True, False, False, False]
 
@@ -143,7 +145,8 @@ def test_pipelines_learn_the_same(make_nlp, examples, encoder):
     found = []
     for kind in (Optimizer, OneByOne):
         nlp = make_pipeline(make_nlp, encoder, max_grad_norm=1.0)
-        optimizer, pipe = make_adam(kind, L2=0.01), nlp.get_pipe(HOLDER[encoder])
+        optimizer = make_adam(kind, L2=0.01)
+        pipe = nlp.get_pipe(HOLDER[encoder])
         before = weights(nlp, HOLDER[encoder])
         for _ in range(5):
             nlp.update(examples(nlp), sgd=False)

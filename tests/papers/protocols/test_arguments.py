@@ -60,7 +60,8 @@ def write_afs(folder, *topics):
 
 
 def cosines(first, second):
-    u, v = encode(first).astype("float64"), encode(second).astype("float64")
+    u = encode(first).astype("float64")
+    v = encode(second).astype("float64")
     return (u * v).sum(1) / numpy.sqrt((u * u).sum(1) * (v * v).sum(1))
 
 
@@ -81,9 +82,7 @@ def test_topics_pooled_and_mean_equal_scipy(aspects):
     assert result["counts"] == {"Big data": 16, "Drones": 8, "all": 24}
     assert result["predictions"]["gold"] == gold
     assert "24 examples, where the official data set has 3,595" in result["notes"][0]
-    with pytest.raises(
-        ValueError, match="24 examples with a gold value, where the official data set has 3595"
-    ):
+    with pytest.raises(ValueError, match=r"24 examples .* 3595"):
         ASPECT.run(run_of(root))
     note = ASPECT.run(run_of(root, any_count=True, trained_on=("ukp-aspect", "nli")))["notes"][2]
     assert note.startswith(
@@ -136,7 +135,8 @@ def test_a_pair_that_is_scored_is_never_trained_on():
     for split in split_folds(pairs, 3):
         kept = {frozenset(pairs[i]) for i in split.train}
         scored = {frozenset(pairs[i]) for i in split.test}
-        assert not kept & scored and kept | scored == {frozenset(pair) for pair in pairs}
+        assert not kept & scored
+        assert kept | scored == {frozenset(pair) for pair in pairs}
     with pytest.raises(ValueError, match="Cannot make 7 folds of 6 pairs: expected 2 to 6"):
         split_folds(pairs, 7)
     with pytest.raises(ValueError, match="All pairs are about x: expected two topics"):
@@ -147,9 +147,11 @@ def test_support_vectors_are_those_of_scikit_learn(monkeypatch):
     monkeypatch.setattr(arguments, "_PENALTIES", (10.0,))
     monkeypatch.setattr(arguments, "_WIDTHS", (0.3,))
     rng = numpy.random.default_rng(0)
-    x, given = rng.normal(3, 5, (60, 4)), rng.normal(3, 5, (9, 4))
+    x = rng.normal(3, 5, (60, 4))
+    given = rng.normal(3, 5, (9, 4))
     gold = 2 + 3 * numpy.sin(x[:, 0])
-    scaler, target = StandardScaler().fit(x), StandardScaler().fit(gold[:, None])
+    scaler = StandardScaler().fit(x)
+    target = StandardScaler().fit(gold[:, None])
     plain = SVR(C=10.0, gamma=0.3 / 4).fit(
         scaler.transform(x), target.transform(gold[:, None])[:, 0]
     )
@@ -166,10 +168,8 @@ def test_scores_are_of_what_is_held_out(protocol):
         else split_topics(members(pairs), pairs.subset)
     )
     result = _score_held_out(pairs, splits, run_of())
-    scores, predicted = (
-        result["variants"][0]["scores"],
-        numpy.array(result["predictions"]["predicted"]),
-    )
+    scores = result["variants"][0]["scores"]
+    predicted = numpy.array(result["predictions"]["predicted"])
     each = {
         split.name: spearmanr(predicted[[*split.test]], pairs.gold[[*split.test]])[0]
         for split in splits
@@ -181,23 +181,21 @@ def test_scores_are_of_what_is_held_out(protocol):
         pearsonr(predicted, pairs.gold)[0], abs=1e-12
     )
     assert scores["svr"]["mse"] == pytest.approx(((predicted - pairs.gold) ** 2).mean(), rel=1e-12)
-    assert (
-        set(scores) == {"svr", "learned", "cosine"}
-        and "mse" in scores["learned"]
-        and "mse" not in scores["cosine"]
-    )
+    assert set(scores) == {"svr", "learned", "cosine"}
+    assert "mse" in scores["learned"]
+    assert "mse" not in scores["cosine"]
     expected = spearmanr(cosines(pairs.first, pairs.second), pairs.gold)[0]
     assert scores["cosine"]["spearman"]["pooled"] == pytest.approx(expected, abs=1e-6)
-    assert (
-        result["primary"] == "svr.spearman.mean"
-        and result["intervals"]["svr.spearman.mean"] is not None
-    )
-    assert result["counts"]["all"] == 60 and len(result["counts"]) == len(splits) + 1
+    assert result["primary"] == "svr.spearman.mean"
+    assert result["intervals"]["svr.spearman.mean"] is not None
+    assert result["counts"]["all"] == 60
+    assert len(result["counts"]) == len(splits) + 1
 
 
 def test_nothing_is_learned_from_what_is_held_out():
     pairs = made(30)
-    splits, shown = split_topics(members(pairs), pairs.subset), []
+    splits = split_topics(members(pairs), pairs.subset)
+    shown = []
 
     def learning(texts, *, fit_on=None):
         shown.append(set(fit_on))
@@ -210,17 +208,16 @@ def test_nothing_is_learned_from_what_is_held_out():
             texts == {side[i] for side in (pairs.first, pairs.second) for i in split.train}
             for split in splits
         )
-    assert (
-        "deviation" not in result["variants"][0]
-        and result["variants"][1]["deviation"]["svr"]["mse"] > 0
-    )
+    assert "deviation" not in result["variants"][0]
+    assert result["variants"][1]["deviation"]["svr"]["mse"] > 0
     other = GradedPairs(pairs.first, pairs.second, pairs.gold.copy(), pairs.subset)
     tested = list(splits[0].test)
     # Its own scores change nothing of what is predicted of it
     other.gold[tested] = 0.0
     again = _score_held_out(other, splits, run_of(encode=learning, **settings))
     one, two = (numpy.array(found["predictions"]["predicted"]) for found in (result, again))
-    assert (one[tested] == two[tested]).all() and not (one == two).all()
+    assert (one[tested] == two[tested]).all()
+    assert not (one == two).all()
 
 
 def test_tasks_read_the_corpora(aspects):
@@ -232,6 +229,8 @@ def test_tasks_read_the_corpora(aspects):
     ]
     run = run_of(aspects[0], bootstrap=0, any_count=True)
     folds, topics = (task.run(run) for task in LEARNED[2:])
-    assert set(topics["counts"]) == {*TOPICS, "all"} and "fold 10" in folds["counts"]
+    assert set(topics["counts"]) == {*TOPICS, "all"}
+    assert "fold 10" in folds["counts"]
     assert folds["predictions"]["gold"] == ASPECT.run(run)["predictions"]["gold"]
-    assert "not zero-shot" in topics["notes"][-1] and "24 examples" in topics["notes"][0]
+    assert "not zero-shot" in topics["notes"][-1]
+    assert "24 examples" in topics["notes"][0]

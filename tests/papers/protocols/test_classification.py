@@ -96,7 +96,8 @@ def test_each_classifier_has_a_normalization_of_its_own(tmp_path):
     )
     (train, y), (dev, dev_y), (test, gold) = encoded(data, Small())
     scaler = StandardScaler().fit(train.astype("float64"))
-    on_dev, on_test = {"lr": {}, "mlp": {}}, {"lr": {}, "mlp": {}}
+    on_dev = {"lr": {}, "mlp": {}}
+    on_test = {"lr": {}, "mlp": {}}
     for name in names:
         scale = Variant(name).fit(train, 1)
         rows, others, tested = (scale(part).astype("float32") for part in (train, dev, test))
@@ -132,8 +133,7 @@ def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
     write_questions(tmp_path)
     monkeypatch.setattr(both, "_MLP_ROWS", 59)
     result = run("TREC", tmp_path, classifiers=("mlp",))
-    assert result["primary"] == "mlp.accuracy" and list(result["variants"][0]["scores"]) == ["mlp"]
-    assert (
-        result["protocol"]["mlp"].endswith("mean over the seeds 1")
-        and "deviation" not in result["variants"][0]
-    )
+    assert result["primary"] == "mlp.accuracy"
+    assert list(result["variants"][0]["scores"]) == ["mlp"]
+    assert result["protocol"]["mlp"].endswith("mean over the seeds 1")
+    assert "deviation" not in result["variants"][0]

@@ -44,7 +44,8 @@ def make_pairs(name, n, gold=None):
     sees.
     """
     first, second = (tuple(f"{name} {side} {i}" for i in range(n)) for side in "ab")
-    u, v = encode(first), encode(second)
+    u = encode(first)
+    v = encode(second)
     given = -numpy.abs(u[:, 0] - v[:, 0]).astype("float64") if gold is None else numpy.array(gold)
     return GradedPairs(first, second, given, ("all",) * n)
 
@@ -74,7 +75,9 @@ def test_ridge_is_the_least_mean_squared_error(strength, monkeypatch):
 
 
 def test_the_strength_is_tuned_on_other_data():
-    train, tune, test = random_part(8, 2), random_part(60, 3), random_part(9, 4)
+    train = random_part(8, 2)
+    tune = random_part(60, 3)
+    test = random_part(9, 4)
     errors = _squared_errors(train, tune)
     best, error = fit_ridge(train, tune, 0)
     assert error == _squared_errors(train, tune).min()
@@ -86,7 +89,8 @@ def test_the_strength_is_tuned_on_other_data():
 
 
 def test_it_finds_what_the_cosine_does_not_show():
-    train, test = make_pairs("train", 300), make_pairs("test", 80)
+    train = make_pairs("train", 300)
+    test = make_pairs("test", 80)
     result = score(train, None, test)
     scores = result["variants"][0]["scores"]
     assert scores["learned"]["spearman"] > 0.99 > 0.6 > scores["cosine"]["spearman"]
@@ -97,7 +101,8 @@ def test_it_finds_what_the_cosine_does_not_show():
     assert scores["learned"]["pearson"] == pytest.approx(
         pearsonr(predicted, test.gold)[0], abs=1e-12
     )
-    u, v = encode(test.first), encode(test.second)
+    u = encode(test.first)
+    v = encode(test.second)
     plain = (u * v).sum(1) / numpy.sqrt((u * u).sum(1) * (v * v).sum(1))
     assert scores["cosine"]["spearman"] == pytest.approx(spearmanr(plain, test.gold)[0], abs=1e-6)
     assert scores["learned"]["mse"] == pytest.approx(
@@ -113,7 +118,9 @@ def test_it_finds_what_the_cosine_does_not_show():
     ("normalization", "size"), [("none", "own"), ("zscore_unit", "pca-4"), ("none", "up-9")]
 )
 def test_nothing_is_learned_from_the_test_pairs(normalization, size):
-    train, tune, test = make_pairs("train", 50), make_pairs("tune", 20), make_pairs("test", 30)
+    train = make_pairs("train", 50)
+    tune = make_pairs("tune", 20)
+    test = make_pairs("test", 30)
     part = GradedPairs(test.first[:7], test.second[:7], -test.gold[:7], test.subset[:7])
     settings = {"normalizations": (normalization,), "sizes": (size,), "seeds": (1, 2)}
     seen = Mock(wraps=encode)
@@ -127,7 +134,8 @@ def test_nothing_is_learned_from_the_test_pairs(normalization, size):
 
 
 def test_a_constant_prediction_is_undefined():
-    train, test = make_pairs("train", 20, gold=[1.0] * 20), make_pairs("test", 10)
+    train = make_pairs("train", 20, gold=[1.0] * 20)
+    test = make_pairs("test", 10)
     result = score(train, None, test)
     error = ((1.0 - test.gold) ** 2).mean()
     expected = {"spearman": None, "pearson": None, "mse": pytest.approx(error)}
@@ -147,8 +155,10 @@ def test_the_regressor_of_distributions_is_beside_it(monkeypatch):
     whole, folds = (
         score(train, given, test)["variants"][0]["scores"]["softmax"] for given in (tune, None)
     )
-    assert whole["pearson"] > 0.9 and 0 < whole["mse"] < 0.4
-    assert folds["pearson"] > 0.85 and folds != whole
+    assert whole["pearson"] > 0.9
+    assert 0 < whole["mse"] < 0.4
+    assert folds["pearson"] > 0.85
+    assert folds != whole
 
 
 def run_task(task, root, **settings):
@@ -177,14 +187,14 @@ def test_splits_that_are_there_decide(tmp_path):
     assert len(result["predictions"]["gold"]) == 13
     assert "Learned on train, tuned on dev, scored on test" in result["notes"][-2]
     assert "trained on STSb" in result["notes"][-1]
-    with pytest.raises(
-        ValueError, match="30 examples with a gold value, where the official data set has 5749"
-    ):
+    with pytest.raises(ValueError, match=r"30 examples .* 5749"):
         run_task(STSB, tmp_path)
 
 
 def test_the_normalisation_can_be_tuned_on_what_is_tuned_on():
-    train, tune, test = make_pairs("train", 60), make_pairs("tune", 30), make_pairs("test", 30)
+    train = make_pairs("train", 60)
+    tune = make_pairs("tune", 30)
+    test = make_pairs("test", 30)
     names = ("none", "zscore", "unit")
     found = score(train, tune, test, normalizations=names)
     errors = []
@@ -217,12 +227,12 @@ def test_sick_is_scored_from_1_to_5(tmp_path):
 def test_target_distributions_by_hand():
     found = _target_distribution(numpy.array([1.0, 2.25, 4.9, 5.0]), numpy.arange(1, 6))
     expected = [[1, 0, 0, 0, 0], [0, 0.75, 0.25, 0, 0], [0, 0, 0, 0.1, 0.9], [0, 0, 0, 0, 1]]
-    assert found == pytest.approx(numpy.array(expected), abs=1e-6) and found.dtype == "float32"
+    assert found == pytest.approx(numpy.array(expected), abs=1e-6)
+    assert found.dtype == "float32"
     gold = numpy.random.default_rng(0).uniform(0, 5, 50)
     found = _target_distribution(gold, numpy.arange(6))
-    assert found.sum(1) == pytest.approx(1, abs=1e-6) and found @ numpy.arange(6) == pytest.approx(
-        gold, abs=1e-5
-    )
+    assert found.sum(1) == pytest.approx(1, abs=1e-6)
+    assert found @ numpy.arange(6) == pytest.approx(gold, abs=1e-5)
 
 
 def part(n, seed):
@@ -233,7 +243,8 @@ def part(n, seed):
 
 def test_it_is_a_linear_layer_of_pytorch(monkeypatch):
     monkeypatch.setattr(learned_similarity, "_PASSES", 3)
-    train, held = part(150, 0), part(80, 1)
+    train = part(150, 0)
+    held = part(80, 1)
     generator = torch.Generator().manual_seed(4)
     drawn = (torch.rand((7, 5), generator=generator) * 2 - 1) * 6**-0.5
     network = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Softmax(dim=1))
@@ -241,10 +252,8 @@ def test_it_is_a_linear_layer_of_pytorch(monkeypatch):
         network[0].weight.copy_(drawn[:6].T)
         network[0].bias.copy_(drawn[6])
     optimizer = torch.optim.Adam(network.parameters())
-    x, targets = (
-        torch.from_numpy(train[0].astype("float32")),
-        torch.from_numpy(_target_distribution(train[1], numpy.arange(1, 6))),
-    )
+    x = torch.from_numpy(train[0].astype("float32"))
+    targets = torch.from_numpy(_target_distribution(train[1], numpy.arange(1, 6)))
     for _ in range(3):
         for at in torch.randperm(150, generator=generator).split(64):
             optimizer.zero_grad()
@@ -258,7 +267,8 @@ def test_it_is_a_linear_layer_of_pytorch(monkeypatch):
 
 def test_the_weights_are_those_of_the_highest_correlation(monkeypatch):
     looks = iter([0.5, 0.8, None, 0.7, 0.8, 0.6, 0.9])
-    seen, at = [], []
+    seen = []
+    at = []
 
     def look(predicted, gold):
         seen.append(next(looks))

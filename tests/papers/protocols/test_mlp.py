@@ -44,7 +44,8 @@ def alone(place, grid, train, seed):
 @pytest.mark.parametrize("place", [0, 1])
 def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
     monkeypatch.setattr(mlp, "_MAX_PASSES", _PASSES)
-    train, held = noisy(300, 0), noisy(200, 1)
+    train = noisy(300, 0)
+    held = noisy(200, 1)
     # Without dropout, which is drawn
     grid = (_Setting(1e-4, 0.0), _Setting(0.5, 0.0))
     networks = [alone(number, grid, train, 3) for number in range(2)]
@@ -53,21 +54,22 @@ def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
     monkeypatch.setattr(mlp, "min", lambda *_, **__: place, raising=False)
     found = _fit_mlp(train, held, 2, 3, grid)
     scores = _forward(found.parameters, torch.from_numpy(held[0]))[0].numpy()
-    assert (
-        scores == pytest.approx(expected, abs=2e-5)
-        and found.setting == grid[place]
-        and found.passes == 4
-    )
+    assert scores == pytest.approx(expected, abs=2e-5)
+    assert found.setting == grid[place]
+    assert found.passes == 4
     log_likelihood = scipy.special.log_softmax(expected, axis=1)[range(200), held[1]]
     assert found.loss == pytest.approx(-log_likelihood.mean(), abs=1e-5)
     assert not torch.allclose(networks[0][0].weight, networks[1][0].weight, atol=1e-2)
 
 
 def test_a_network_is_as_it_was_when_it_was_best():
-    train, held = noisy(400, 0), noisy(400, 1)
+    train = noisy(400, 0)
+    held = noisy(400, 1)
     found = _fit_mlp(train, held, 2, 1)
-    assert found.setting in _GRID and found.passes % _PASSES == 0
-    assert accuracy(found, held) > 0.65 and found.loss < 0.6
+    assert found.setting in _GRID
+    assert found.passes % _PASSES == 0
+    assert accuracy(found, held) > 0.65
+    assert found.loss < 0.6
     scores = _forward(found.parameters, torch.from_numpy(held[0]))[0]
     assert float(
         torch.nn.functional.cross_entropy(scores, torch.from_numpy(held[1]))
@@ -100,23 +102,19 @@ def test_classes_unknown_in_training_choose_nothing():
     more = numpy.concatenate([rows, rows[:5]]), numpy.concatenate([gold, numpy.full(5, -1)])
     other = _fit_mlp(train, more, 2, 1)
     assert (other.passes, other.loss) == (found.passes, pytest.approx(found.loss))
-    with pytest.raises(
-        ValueError, match="5 held-out examples, of which 0 have a class of the training data"
-    ):
+    with pytest.raises(ValueError, match="5 held-out examples, of which 0"):
         _fit_mlp(train, (rows[:5], numpy.full(5, -1)), 2, 1)
 
 
 def test_dropout_keeps_the_mean_of_hidden_units():
     generator = torch.Generator().manual_seed(0)
     parameters = _drawn(2, 8, 3, generator)
-    rows, dropout = torch.ones(20_000, 8), torch.tensor([0.0, 0.5]).reshape(2, 1, 1)
-    plain, dropped = _forward(parameters, rows), _forward(parameters, rows, dropout, generator)
-    assert (
-        torch.equal(plain[0], dropped[0].detach())
-        and not plain.requires_grad
-        and dropped.requires_grad
-    )
-    assert (
-        torch.allclose(dropped[1].mean(0), plain[1][0], atol=0.02)
-        and dropped[1].std(0).min() > 0.01
-    )
+    rows = torch.ones(20_000, 8)
+    dropout = torch.tensor([0.0, 0.5]).reshape(2, 1, 1)
+    plain = _forward(parameters, rows)
+    dropped = _forward(parameters, rows, dropout, generator)
+    assert torch.equal(plain[0], dropped[0].detach())
+    assert not plain.requires_grad
+    assert dropped.requires_grad
+    assert torch.allclose(dropped[1].mean(0), plain[1][0], atol=0.02)
+    assert dropped[1].std(0).min() > 0.01

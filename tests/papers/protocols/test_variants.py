@@ -21,9 +21,8 @@ def transform(normalization="none", size="own", rows=ROWS, seed=1):
 
 def test_normalizations():
     scaled = transform("zscore")(ROWS)
-    assert numpy.allclose(scaled.mean(axis=0), 0, atol=1e-12) and numpy.allclose(
-        scaled.std(axis=0), 1, atol=1e-12
-    )
+    assert numpy.allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    assert numpy.allclose(scaled.std(axis=0), 1, atol=1e-12)
     exact = ROWS.astype("float64")
     expected = (OTHER - exact.mean(axis=0)) / exact.std(axis=0)
     assert numpy.allclose(transform("zscore")(OTHER), expected, atol=1e-12), (
@@ -45,10 +44,8 @@ def test_normalizations():
 
 
 def test_pca_is_that_of_scikit_learn_up_to_sign():
-    ours, theirs = (
-        transform(size="pca-3")(OTHER),
-        PCA(3, svd_solver="full").fit(ROWS).transform(OTHER),
-    )
+    ours = transform(size="pca-3")(OTHER)
+    theirs = PCA(3, svd_solver="full").fit(ROWS).transform(OTHER)
     assert ours.shape == (5, 3)
     assert numpy.allclose(numpy.abs(ours), numpy.abs(theirs), atol=1e-5)
 
@@ -57,24 +54,26 @@ def test_up_projection_is_uniform_seeded_and_of_the_size():
     # D x d_j
     matrix = transform(size="up-4000")(numpy.eye(8, dtype="float32")).T
     bound = 8**-0.5
-    assert matrix.shape == (4000, 8) and numpy.abs(matrix).max() <= bound
+    assert matrix.shape == (4000, 8)
+    assert numpy.abs(matrix).max() <= bound
     # Of a uniform distribution
     assert matrix.std() == pytest.approx(bound / 3**0.5, rel=0.01)
-    again, other = transform(size="up-4000"), transform(size="up-4000", seed=2)
+    again = transform(size="up-4000")
+    other = transform(size="up-4000", seed=2)
     assert numpy.array_equal(again(OTHER), transform(size="up-4000")(OTHER))
     assert not numpy.allclose(again(OTHER), other(OTHER))
 
 
-def test_sizes_that_cannot_be():
-    cannot = "'{}' cannot be made from 200 vectors of width 8"
-    for size, message in (
-        ("up-4", cannot),
-        ("pca-9", cannot),
-        ("pca", "Unknown size"),
-        ("svd-3", "Unknown size"),
-    ):
-        with pytest.raises(ValueError, match=message.format(size)):
-            transform(size=size)
+@pytest.mark.parametrize("size", ["up-4", "pca-9"])
+def test_sizes_that_cannot_be(size):
+    with pytest.raises(ValueError, match=f"'{size}' .* 200 vectors of width 8"):
+        transform(size=size)
+
+
+@pytest.mark.parametrize("size", ["pca", "svd-3"])
+def test_unknown_sizes(size):
+    with pytest.raises(ValueError, match="Unknown size"):
+        transform(size=size)
 
 
 def test_random_variants_are_means_over_seeds():
@@ -128,9 +127,7 @@ def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     found = measured(tmp_path, settings)
     assert [entry["size"] for entry in found["variants"]] == ["own", "pca-3"]
     assert found["notes"][0] == "Not measured, of 12 vectors of width 6: pca-100, up-4."
-    with pytest.raises(
-        ValueError, match="None of the sizes pca-100 can be made from 12 vectors of width 6"
-    ):
+    with pytest.raises(ValueError, match=r"pca-100 .* 12 vectors of width 6"):
         measured(tmp_path, Settings(any_count=True, sizes=("pca-100",)))
 
 
@@ -144,16 +141,20 @@ def test_plain_settings_give_what_the_package_gives(tmp_path):
             assert measured(tmp_path, settings, task.name) == plain
 
 
-def test_settings_that_cannot_be():
-    task = TASKS[0]
-    for setting, message in (
-        ({"normalizations": ("l2",)}, "are 'l2': expected some of none, zscore, unit, zscore_unit"),
-        ({"classifiers": ("svm",)}, "classifiers of the evaluation are 'svm'"),
-        ({"sizes": ("pca-0",)}, "Unknown size"),
-        ({"sizes": ("up-1000000000",)}, "Unknown size 'up-1000000000'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            task.check(Settings(**setting))
-    task.check(
-        Settings(normalizations=("unit",), sizes=("own", "pca-3"), classifiers=("mlp", "lr"))
-    )
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        pytest.param({"normalizations": ("l2",)}, "'l2': .* none, zscore", id="normalization"),
+        pytest.param({"classifiers": ("svm",)}, "classifiers .*'svm'", id="classifier"),
+        pytest.param({"sizes": ("pca-0",)}, "Unknown size", id="size 0"),
+        pytest.param({"sizes": ("up-1000000000",)}, "Unknown size 'up-1000000000'", id="huge size"),
+    ],
+)
+def test_settings_that_cannot_be(setting, message):
+    with pytest.raises(ValueError, match=message):
+        TASKS[0].check(Settings(**setting))
+
+
+def test_settings_that_can_be():
+    settings = Settings(normalizations=("unit",), sizes=("own", "pca-3"), classifiers=("mlp", "lr"))
+    TASKS[0].check(settings)

@@ -8,8 +8,9 @@ import torch
 from helpers.small_models import batch_of, largest_difference, make_model, states_alone
 from transformers import EsmConfig, EsmModel
 
-from spacy_sbert.models.engine.backends import HFBackend, run
+from spacy_sbert.models.engine.backend import encode_windows
 from spacy_sbert.models.engine.concurrency import parallel_map
+from spacy_sbert.models.engine.huggingface import HFBackend
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.packing import WIDTHS_APART
 
@@ -55,13 +56,14 @@ def wordpieces_of(windows, types=None):
 def states_of(engine, wordpieces, budget=0):
     """The states of each window; fails if one comes twice or never."""
     found = {}
-    for part in run(engine, wordpieces, budget=budget):
+    for part in encode_windows(engine, wordpieces, budget=budget):
         assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), (
             "the caller's mode is its own"
         )
         assert part.lengths.tolist() == wordpieces.lengths[part.windows].tolist()
         values = torch.from_numpy(part.values)
-        assert values.dtype == torch.float32 and len(values) == part.lengths.sum()
+        assert values.dtype == torch.float32
+        assert len(values) == part.lengths.sum()
         for window, states in zip(
             part.windows.tolist(), values.split(part.lengths.tolist()), strict=True
         ):
@@ -106,7 +108,7 @@ def test_several_threads(name, threads):
     expected = states_alone(model, windows)
     threads(3)
     assert largest_difference(states_of(engine, wordpieces_of(windows), 100), expected) < 1e-5
-    parts = run(engine, wordpieces_of(windows), budget=100)
+    parts = encode_windows(engine, wordpieces_of(windows), budget=100)
     assert len(next(parts).windows) > 0
     # Who takes some parts alone is not kept waiting
     parts.close()
@@ -124,14 +126,17 @@ def test_each_pass_of_several_runs_on_one_thread(threads):
 @pytest.mark.parametrize("name", ["packed_bert", "padded_bert"])
 def test_passes_keep_to_the_budget(name, budget):
     _, engine = make_engine(name)
-    passes = engine.passes(wordpieces_of(make_windows(LENGTHS)), numpy.arange(len(LENGTHS)), budget)
+    passes = engine.batches(
+        wordpieces_of(make_windows(LENGTHS)), numpy.arange(len(LENGTHS)), budget
+    )
     shapes = [rows.shape for rows in passes]
     assert all(n_rows * width <= budget or n_rows == 1 for n_rows, width in shapes)
     if budget == 10**6:
         apart = WIDTHS_APART if name.startswith("packed") else 1
         long = {apart * math.ceil(length / apart) for length in LENGTHS if length > 64}
         widths = {width for _, width in shapes}
-        assert max(widths) == max(long) and (len(shapes) == 1 or widths <= {64, *long})
+        assert max(widths) == max(long)
+        assert len(shapes) == 1 or widths <= {64, *long}
     if budget == 1000:
         assert max(n_rows for n_rows, _ in shapes) >= 1000 // 128 and len(shapes) < 12, (
             "the budget is used"
@@ -142,7 +147,8 @@ def test_equal_windows_are_encoded_once(monkeypatch):
     model, engine = make_engine("packed_bert")
     first, second, third = make_windows([12, 12, 30])
     windows = [first, second, first, third, first[:11], second] * 20
-    encoded, stock = [], engine.encode
+    encoded = []
+    stock = engine.encode
     monkeypatch.setattr(
         engine, "encode", lambda given, rows: encoded.extend(rows.windows) or stock(given, rows)
     )
@@ -171,7 +177,8 @@ def make_esm():
 
 
 def test_what_an_encoder_keeps_is_not_that_of_another_thread_and_can_be_trained_with(threads):
-    model, windows = make_esm(), make_windows(list(range(2, 82)))
+    model = make_esm()
+    windows = make_windows(list(range(2, 82)))
     expected = states_alone(model, windows)
     threads(4)
     for _ in range(3):
