@@ -497,7 +497,7 @@ INNER |= {"confection", "catalogue", "srsly", "contextlib", "numpy", "typer", "c
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line that called into this package or spaCy, however deep below it the warning is raised."""
+    """Warn at the line that called into this package or spaCy, however deep it is below."""
     level = 1
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 (documented, but CPython only)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:

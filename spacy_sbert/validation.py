@@ -82,7 +82,9 @@ SpansKey = Annotated[str, AfterValidator(_without_sign)]
 
 
 def validated(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function so that it raises ValueError for settings that do not match their annotations.
+    """Decorate a function so that it refuses settings that do not match their annotations.
+
+    RAISES (ValueError): naming the setting.
 
     Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these.
     Docs and arrays are not checked. Unlike with pydantic.validate_call, arguments are passed on as
@@ -285,7 +287,10 @@ NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)
 
 
 def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
-    """Return texts as a collection, and whether a single one was given, maybe in an array without a dimension."""
+    """Return texts as a collection, and whether a single one was given.
+
+    That may be in an array without a dimension.
+    """
     is_scalar = isinstance(texts, numpy.ndarray) and texts.shape == ()
     single = cast(numpy.ndarray, texts).item() if is_scalar else texts
     if isinstance(single, Text):

@@ -95,7 +95,7 @@ class TorchDistributed:
         return len(set(self.gather_objects(checksum))) == 1
 
     def _send(self, collective: Callable, values: Any, *args: object) -> Any:
-        """Call a collective if there are several ranks, and return its first argument, which it fills."""
+        """Return the first argument of a collective, which fills it if there are several ranks."""
         try:
             if self.size > 1:
                 collective(values, *args)
@@ -182,14 +182,17 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
 def torch_shims(
     models: Iterable[Model],
 ) -> Iterator[tuple[PyTorchShim, torch.nn.Module, PyTorchGradScaler]]:
-    """Yield each loaded PyTorch shim of models, its module, and the scaler of its gradients in float16."""
+    """Yield each loaded PyTorch shim, its module, and the scaler of its gradients in float16."""
     for shim in (shim for model in models for node in model.walk() for shim in node.shims):
         if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
             yield shim, shim._model, shim._grad_scaler  # noqa: SLF001 (Thinc has no public name)
 
 
 def _parameters_of(models: Sequence[Model]) -> Iterator[_Parameter]:
-    """Yield the weights, the gradient or None, and what sets the gradient, of all parameters, in order on all ranks."""
+    """Yield weights, gradient or None, and what sets the gradient, of all parameters.
+
+    They come in the same order on all ranks.
+    """
     for parameter in (
         parameter for _, module, _ in torch_shims(models) for parameter in module.parameters()
     ):

@@ -208,7 +208,7 @@ def _means(nlp: Language, texts: Sequence[str], weights: Mapping[str, float]) ->
 
 
 def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
-    """Return minimum, mean and maximum of the static vectors of the tokens of each text, float32 (n, 3 width).
+    """Return minimum, mean and maximum of the static vectors of each text, float32 (n, 3 width).
 
     The power means for p = -inf, 1, inf, number by number; 0 if no token has a vector.
     SOURCE: Rueckle et al. 2018, Concatenated Power Mean Word Embeddings as Universal Cross-Lingual
@@ -225,7 +225,7 @@ def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
 def _smooth_inverse_frequency(
     nlp: Language, weights: Mapping[str, float], texts: Sequence[str], fit_on: Sequence[str]
 ) -> numpy.ndarray:
-    """Return weighted means of static vectors without their first principal component, float32 (n, width).
+    """Return means of static vectors without their first principal component, float32 (n, width).
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u^T v(s), where u is the first
     singular vector of the v(s) of the corpus, which is not centered. Words without a count weigh 1,
@@ -262,7 +262,10 @@ def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str
 
 
 def _word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
-    """Return 1 and -1 by the bits of SHAKE-256 of seed and word, int8 (width,): the same on every machine."""
+    """Return 1 and -1 by the bits of SHAKE-256 of seed and word, int8 (width,).
+
+    They are the same on every machine.
+    """
     stream = hashlib.shake_256(f"{seed} {word}".encode("utf8", "surrogatepass")).digest(
         (width + 7) // 8
     )
@@ -273,7 +276,7 @@ def _word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
 def _tf_idf(
     nlp: Language, width: int, seed: int, texts: Sequence[str], fit_on: Sequence[str]
 ) -> numpy.ndarray:
-    """Return term frequency times inverse document frequency by TfidfVectorizer with spaCy's words, float32 (n, words).
+    """Return term frequency times inverse document frequency of spaCy's words, float32 (n, words).
 
     v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus,
     df(w) of them with w. Words that are not in the corpus do not count; 0 if none is. If the corpus

@@ -1,4 +1,4 @@
-"""Reports on the results of one model, and of several side by side, as documents: Markdown, HTML, terminal."""
+"""Reports on the results of one model, and of several side by side, as documents."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,10 @@ LEGEND = "undefined: the score is not defined. -: not measured. Numbers in brack
 
 
 class Results(Json):
-    """The results of an evaluation, see evaluate_suites: a dict that prints as one line, in a notebook as a report."""
+    """Results of an evaluation, see evaluate_suites: a dict that a notebook shows as a report.
+
+    It prints as one line.
+    """
 
     def __repr__(self) -> str:
         parts = []

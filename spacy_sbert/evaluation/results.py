@@ -1,4 +1,4 @@
-"""Results of evaluations, which are JSON: saved files, figures in them, bootstrap intervals and paired tests."""
+"""Results of evaluations, which are JSON: files, figures, bootstrap intervals and paired tests."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Tables and plots of results: laid out as those of papers, then every figure, and how it was measured."""
+"""Tables and plots of results, as those of papers and in full, and how they were measured."""
 
 import random
 from collections import Counter
@@ -15,7 +15,7 @@ _CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
 
 
 def figure_text(value: Figure, name: str = "") -> str:
-    """Return a figure as tables have it: x 100 with two decimals, or words if it is not defined or not measured.
+    """Return a figure as tables have it: x 100 with two decimals, or why there is none.
 
     name (str): of the figure; a mean squared error and what is "per_second" are not multiplied.
     """
@@ -28,7 +28,10 @@ def figure_text(value: Figure, name: str = "") -> str:
 
 
 def _cell(task: Json | None, path: Sequence[str], entry: Json | None = None) -> Cell:
-    """Return a figure of a variant, by default the first, its deviation over the seeds if any, and the task's notes."""
+    """Return a figure of a variant, by default the first, with its deviation and notes.
+
+    The deviation is over the seeds, if any.
+    """
     if task is None:
         return Cell(ABSENT)
     entry = entry or task["variants"][0]
@@ -56,12 +59,15 @@ def _count(task: Json) -> str:
 
 
 def paper_tables(models: _Models) -> list[Table]:
-    """Return Tables 1 and 5 of the Sentence-BERT paper, without rows for models that have no figures."""
+    """Return Tables 1 and 5 of the Sentence-BERT paper, without models that have no figures."""
     return [_sts_table(models), _transfer_table(models)]
 
 
 def _with_average(paths: Sequence[tuple[Json | None, Sequence[str]]]) -> list[Cell]:
-    """Return the figures at paths of tasks, None for a task that was not measured, and their average with all notes."""
+    """Return the figures at paths of tasks, and their average with all notes.
+
+    None stands for a task that was not measured.
+    """
     cells = [_cell(task, path) for task, path in paths]
     values = (
         ABSENT if task is None else figure(task["variants"][0]["scores"], path)
@@ -143,7 +149,7 @@ def model_tables(results: Json) -> tuple[list[Table], list[Table]]:
 
 
 def _figures_tables(results: Json) -> Iterator[Table]:
-    """Yield every figure of the tasks of each suite, its similarities or classifiers side by side."""
+    """Yield every figure of each suite, its similarities or classifiers side by side."""
     for suite, tasks in by_suite(results["tasks"]).items():
         heads = list(
             dict.fromkeys(head for task in tasks.values() for head in task["variants"][0]["scores"])
@@ -214,7 +220,7 @@ def _variant_tables(results: Json) -> Iterator[Table]:
 
 
 def _how_tables(results: Json) -> list[Table]:
-    """Return how classifiers were trained, the model, the settings, the versions, and the files that were read."""
+    """Return how classifiers were trained, the model, settings, versions and files."""
     model, tasks = results["model"], results["tasks"]
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in tasks.items():

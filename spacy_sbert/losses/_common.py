@@ -1,4 +1,4 @@
-"""Shared parts of losses: the base layer, its checks, cross-entropy, distances, and finite differences."""
+"""Shared parts of losses: base layer, checks, cross-entropy, distances, finite differences."""
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
@@ -69,7 +69,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         self.mini_batch_size = mini_batch_size
 
     def check_inputs(self, members: Sequence[Sized], *gold_lengths: int) -> None:
-        """Raise ValueError for a wrong number of members, or if members and gold values differ in rows."""
+        """Raise ValueError for a wrong number of members, or if members and gold differ in rows."""
         if len(members) not in self.n_members:
             expected = " or ".join(map(str, self.n_members))
             raise ValueError(
@@ -86,7 +86,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     def check_outputs(
         self, members: Sequence[Any], value: object, gradients: Sequence[Any] | None
     ) -> None:
-        """Raise ValueError if a loss is not a number, or gradients do not have the shapes of the members."""
+        """Raise ValueError if a loss is no number, or gradients have other shapes than members."""
         if not isinstance(value, int | float | numpy.floating):
             kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
             raise ValueError(
@@ -111,7 +111,10 @@ def objectives_of(loss: Model) -> dict[str, LossLayer]:
 
 
 def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:
-    """Return a loss of two members. loss (Callable): takes the layer, what was measured, and the gold; see Paired."""
+    """Return a loss of two members.
+
+    loss (Callable): takes the layer, what was measured, and the gold; see Paired.
+    """
     forward = partial(_forward_pairs, measure=measure, loss=loss)
     return LossLayer(name, forward, n_members=[2], gold="score", **settings)
 
@@ -144,7 +147,9 @@ def softmax(scores: Floats2d) -> Floats2d:
 
 
 def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d]:
-    """Return -log softmax(s_i)[t_i] of each row, (n,), and its derivative by the scores, softmax(s_i) - 1 at t_i.
+    """Return -log softmax(s_i)[t_i] of each row, (n,), and its derivative by the scores.
+
+    The derivative is softmax(s_i), less 1 at t_i.
 
     scores (float (n, k)), targets (int (n,)): t, the index of the right column of each row.
     """
@@ -170,7 +175,10 @@ def label_indices(ops: Ops, gold: Sequence[str], labels: Sequence[str], owner: s
 
 
 def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "mean") -> float:
-    """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows."""
+    """Return 1/n sum_i e_i^2, or the sum.
+
+    It is computed in the dtype of the errors, or in float64 if that overflows.
+    """
     square = get_array_module(errors).square
     # Checked below
     with numpy.errstate(over="ignore"):
@@ -187,7 +195,7 @@ normalize = normalization()
 
 
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
-    """Return cos(u_i, v_i), and du, dv: the cosine is the dot product of the rows at unit length."""
+    """Return cos(u_i, v_i), the dot product of the rows at unit length, and du, dv."""
     (unit_u, back_u), (unit_v, back_v) = normalize(u, True), normalize(v, True)
     return cosine(u, v), lambda d: [back_u(_column(d) * unit_v), back_v(_column(d) * unit_u)]
 
@@ -231,7 +239,7 @@ def check_gradient(
     step: float = 1e-6,
     tolerance: float = 1e-4,
 ) -> None:
-    """Compare the gradients that the backprop of a loss returns with central finite differences, in float64.
+    """Compare the gradients of a loss with central finite differences, in float64.
 
     (L(x + h) - L(x - h)) / 2h for each number x of the members, and of the parameters of the loss.
 

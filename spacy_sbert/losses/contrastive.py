@@ -49,7 +49,7 @@ def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.
 def OnlineContrastiveLoss(
     distance: Distance = "cosine", margin: NonNegativeFloat = 0.5
 ) -> LossLayer:
-    """ContrastiveLoss of the pairs that are hard to tell, summed rather than averaged, and without its 1/2.
+    """ContrastiveLoss of the pairs that are hard to tell, summed, and without its 1/2.
 
     loss = sum_{i alike, d_i > min d of the unlike} d_i^2
          + sum_{i unlike, d_i < max d of the alike} max(margin - d_i, 0)^2,   d_i = d(u_i, v_i)
@@ -94,7 +94,10 @@ def _contrastive(
 
 
 def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:
-    """Return the extreme distance of the other kind, or the mean of this kind if the other has fewer than two."""
+    """Return the extreme distance of the other kind.
+
+    If that has fewer than two, the mean of this kind.
+    """
     # They are counted on the device, for which the host does not wait
     xp = get_array_module(distance)
     mean = xp.where(kind, distance, 0).sum() / xp.maximum(xp.sum(kind), 1).astype(distance.dtype)
@@ -136,7 +139,7 @@ def _triplet_hinge(
     measure: PairedFunction,
     margin: float,
 ) -> tuple[float, Backprop]:
-    """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
+    """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0), and its backprop."""
     near, back_from_near = measure(anchor, positive)
     far, back_from_far = measure(anchor, negative)
     # (n,)
@@ -212,7 +215,9 @@ def hinge_of_rows(
 
 
 def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:
-    """Return the anchors that have a positive and a negative, the farthest positive and the nearest negative of each.
+    """Return anchors, the farthest positive and the nearest negative of each.
+
+    Only rows that have a positive and a negative are anchors.
 
     distances: (n, n). labels: on the host, so that anchors are known at once.
     """

@@ -1,4 +1,4 @@
-"""In-batch ranking objectives: an anchor should find its positive among those of the whole batch."""
+"""In-batch ranking: an anchor should find its positive among those of the whole batch."""
 
 from functools import partial
 from typing import Any, Literal
@@ -21,7 +21,9 @@ _Similarity = Literal["cosine", "dot"]
 def MultipleNegativesRankingLoss(
     scale: PositiveFloat = 20.0, similarity: _Similarity = "cosine", symmetric: bool = False
 ) -> LossLayer:
-    """Cross-entropy of choosing each anchor's positive among all positives and hard negatives of the batch.
+    """Cross-entropy of choosing each anchor's positive among all candidates of the batch.
+
+    Candidates are all positives and hard negatives.
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
@@ -53,7 +55,9 @@ def CachedMultipleNegativesRankingLoss(
     similarity: _Similarity = "cosine",
     symmetric: bool = False,
 ) -> LossLayer:
-    """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
+    """MultipleNegativesRankingLoss with memory for mini_batch_size rows instead of all.
+
+    Value and gradient are the same.
 
     The scores are computed block by block. The `sbert` pipe runs the encoder on mini_batch_size
     rows at once, too, and again when their gradient is known.
@@ -123,7 +127,9 @@ def _check_pairs(model: LossLayer, members: Members, texts: list[list[str]]) -> 
 def _in_batch_cross_entropy(
     queries: Floats2d, answers: list[Floats2d], ids: Ints2d, *, scale: float, block_size: int
 ) -> tuple[FloatsXd, list[Floats2d]]:
-    """Return the mean cross-entropy of the scores of each query, and its derivatives by queries and each answer.
+    """Return the mean cross-entropy of the queries' scores, and its derivatives.
+
+    These are by the queries, and by each of the answers.
 
     queries, answers (each float (n, width)): the right answer has the same row; there may be hard
         negatives, too.
@@ -148,7 +154,9 @@ def _in_batch_cross_entropy(
 
 
 def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
-    """Return which answers to leave out of the scores of the queries in some rows, bool (rows, n (members - 1)).
+    """Return which answers to leave out of the scores of some queries.
+
+    RETURNS (bool (rows, n (members - 1))).
 
     These are answers in other rows with the text of the query or of its own answer, or to a query
     of the same text, and hard negatives in any row for the first two reasons. ids (int (members,
@@ -169,7 +177,7 @@ def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
 @registry.layers("spacy-sbert.MegaBatchMarginLoss.v1")
 @validated
 def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
-    """Penalize the most similar wrong positive of the batch if it is not a margin less similar than the right one.
+    """Penalize the most similar wrong positive if it is not a margin less similar than the right.
 
     loss = 1/n sum_i max(margin - cos(a_i, p_i) + cos(a_i, p_(t_i)), 0), t_i = argmax_(j wrong for
     i) cos(a_i, p_j)
@@ -206,7 +214,9 @@ def _mega_batch(
 def _hardest_negatives(
     anchors: Floats2d, positives: Floats2d, ids: Ints2d
 ) -> tuple[Ints1d, Ints1d]:
-    """Return the rows of the anchors that have a wrong positive, and of the most similar of these, int (m,) each.
+    """Return the rows of anchors that have a wrong positive, and of the most similar of these.
+
+    RETURNS (two of int (m,)).
 
     ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known at
         once.

@@ -65,7 +65,10 @@ def SoftmaxLoss(
 def _init(
     model: LossLayer, X: _Inputs | None = None, Y: None = None, *, parts: Sequence[str]
 ) -> None:
-    """Draw W and b, for the labels and the width of the examples, from the uniform distribution of torch.nn.Linear."""
+    """Draw W and b from the uniform distribution of torch.nn.Linear.
+
+    Their shapes follow from the labels and the width of the examples.
+    """
     if X is None:
         return
     members, gold = X
@@ -119,7 +122,9 @@ def _forward(
 
 
 def label_probabilities(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
-    """Return the probabilities of the labels of pairs, float (n, nO), in the order of model.attrs["labels"].
+    """Return the probabilities of the labels of pairs, float (n, nO).
+
+    They are in the order of model.attrs["labels"].
 
     model (Model): a SoftmaxLoss. u, v (float (n, width)): the vectors of the pairs.
     RAISES (ValueError): if the layer is no initialized SoftmaxLoss, or for another width.

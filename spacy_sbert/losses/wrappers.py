@@ -1,4 +1,4 @@
-"""Losses that are made of other losses: at several widths, of several objectives, or looked up by name."""
+"""Losses made of others: at several widths, of several objectives, or looked up by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -42,7 +42,7 @@ def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
 def MatryoshkaLoss(
     loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None
 ) -> LossLayer:
-    """Weighted sum of a loss over vectors cut to several widths, so that cut vectors are useful, too.
+    """Weighted sum of a loss over vectors cut to several widths, so that these are useful, too.
 
     loss = sum_k w_k loss_k(x[:, :d_k])
 
@@ -206,7 +206,7 @@ def LossByName(
     settings: dict[str, object] | None = None,
     n_layers: Annotated[int, Field(ge=1, le=_MAX_LAYERS)] = 1,
 ) -> Model:
-    """Return the loss of a registered function, or, if none has this name, a layer that cannot be trained.
+    """Return the loss of a registered function, or a layer that cannot be trained if there is none.
 
     A pipeline is saved with this in place of a loss of the user's own, so that it can be used
     without the loss's code.
@@ -229,7 +229,7 @@ def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> 
 
 
 def saved_by_name(block: Any, interpolated: Any) -> Any:
-    """Return the block of a loss with LossByName in place of each function that no installed package provides.
+    """Return the block of a loss with LossByName in place of functions of the user's own.
 
     Losses with parameters stay: they could not be loaded without code. interpolated: the block
     without variables.

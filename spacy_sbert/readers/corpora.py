@@ -172,7 +172,10 @@ class PairCorpus:
 
 
 def _shuffled(items: Iterable[_ItemT], size: int, random: Random) -> Iterator[_ItemT]:
-    """Shuffle a stream through a buffer of so many items: each moves forward by the buffer at most."""
+    """Shuffle a stream through a buffer of so many items.
+
+    An item moves forward by the buffer at most.
+    """
     if not size:
         yield from items
         return

@@ -131,7 +131,7 @@ class GoldCells:
 
 
 def describe_gold(cells: GoldCells, n_texts: int, given: GoldColumn) -> GoldColumn:
-    """Find out whether gold is a score or a label, which records have none, and the range of scores.
+    """Find out whether gold is a score or a label, what marks a blank, and the range of scores.
 
     n_texts (int): of an example. given: what options say.
     RAISES (ValueError): for scores that are no numbers, or far from all others.

@@ -1,4 +1,4 @@
-"""Classification on top of sentence embeddings, as SentEval does it: training, tuning, scores over folds."""
+"""Classification on top of sentence embeddings as SentEval does it: training, tuning, folds."""
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -130,7 +130,10 @@ def example_vectors(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
 
 
 def features_of(members: Sequence[numpy.ndarray]) -> numpy.ndarray:
-    """Compute float (n, width), of one member or two -> float32 (n, features): half the memory and time of float64."""
+    """Return the features of one member or two, each float (n, width), as float32 (n, features).
+
+    They take half the memory and time of float64.
+    """
     return (members[0] if len(members) == 1 else concatenated(*members, parts=SYMMETRIC)).astype(
         "float32"
     )
@@ -139,7 +142,10 @@ def features_of(members: Sequence[numpy.ndarray]) -> numpy.ndarray:
 def classification_scores(
     predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None
 ) -> Json:
-    """Return accuracy = right / n, and F1 = 2 tp / (2 tp + fp + fn): None if nothing has or gets the label."""
+    """Return accuracy = right / n, and F1 = 2 tp / (2 tp + fp + fn).
+
+    F1 is None if nothing has or gets the label.
+    """
     scores: Json = {"accuracy": float((predicted == gold).mean())}
     if positive is not None:
         is_gold, is_predicted = gold == positive, predicted == positive
@@ -179,7 +185,10 @@ def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task:
 
 
 def stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) -> Halves:
-    """Return what to train on and what to test in each fold, indices among `at`, the labels spread evenly."""
+    """Return what to train on and to test in each fold, the labels spread evenly.
+
+    These are indices among `at`.
+    """
     selection = sklearn_module("sklearn.model_selection", "A classifier")
     splitter = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
     return tuple((at[train], at[test]) for train, test in splitter.split(at, labels[at]))

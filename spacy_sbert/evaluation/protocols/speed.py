@@ -157,7 +157,7 @@ def _count_wordpieces(nlp: Language, texts: Sequence[str]) -> int:
 
 
 def machine() -> dict[str, str | int | None]:
-    """Return what a speed depends on beside the pipeline: device, processor, and threads of PyTorch."""
+    """Return what a speed depends on besides the pipeline: device, processor, PyTorch's threads."""
     on_gpu = isinstance(get_current_ops(), CupyOps)
     # Python alone does not know the model of the processor on Linux
     file = Path("/proc/cpuinfo")

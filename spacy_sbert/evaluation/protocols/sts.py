@@ -124,7 +124,7 @@ class GradedPairs:
     def intervals(
         self, predicted: numpy.ndarray, settings: Settings, similarity: str
     ) -> dict[str, list[float] | None]:
-        """Return 95 % intervals of the Spearman correlations of a similarity, by their paths in scores.
+        """Return 95 % intervals of Spearman correlations of a similarity, by their paths in scores.
 
         Sub-sets are resampled each by itself, also for their means.
         """
@@ -153,7 +153,7 @@ class GradedPairs:
 
 
 class PairsTask(Task):
-    """Correlation of similarities with the gold scores of pairs, by similarity and correlation: see GradedPairs."""
+    """Correlation of similarities with the gold scores of pairs, see GradedPairs."""
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
         """Return the pairs, and notes on them."""
@@ -274,7 +274,7 @@ class _YearTask(PairsTask):
         return [file for subset in self._subsets(root) for file in subset[2:]]
 
     def _subsets(self, root: Path) -> list[tuple[str, int, Path, Path]]:
-        """Return name, official number of pairs, file of sentences and file of scores of each sub-set."""
+        """Return name, official number of pairs, and both files of each sub-set."""
         place = DataFile((f"STS{self.year}-en-test", _UNPACKED[self.year - 12]), _SOURCE)
         folder = place.find(root)
         found = []
@@ -316,7 +316,10 @@ class _YearTask(PairsTask):
 
 
 def _read_subset(sentences_file: Path, gold: Path) -> list[tuple[str, str, float]]:
-    """Read the pairs of a sub-set that have a gold score: two sentences a line with a tab between, a score a line."""
+    """Read the pairs of a sub-set that have a gold score.
+
+    The files have two sentences a line with a tab between, and a score a line.
+    """
     sentences, scores = list(read_lines(sentences_file)), list(read_lines(gold))
     if len(sentences) != len(scores):
         raise ValueError(
@@ -360,7 +363,7 @@ SICK = {
 
 
 class _TripletTask(Task):
-    """Accuracy: how often the anchor is nearer to the sentence of its section than to that of another.
+    """Accuracy: how often the anchor is nearer to the sentence of its own section.
 
     Triplets with two equal sentences are left out: they ask nothing, or what has no answer.
     """
