@@ -20,7 +20,6 @@ from ..files.atomic import atomic_write, check_output
 from ..files.checksum import digest_of_bytes, digest_of_parts, file_digest
 from ..files.serialization import device, read_arrays, versions
 from ..files.text_lines import read_counts
-from ..models.fingerprint import pipeline_digest
 from ..models.word_layers import (
     SMOOTHING,
     first_component,
@@ -28,6 +27,7 @@ from ..models.word_layers import (
     static_vectors,
     weighted_mean,
 )
+from ..pipeline.digest import pipeline_digest
 from ..validation import NonNegative, Width, check
 
 # Items and what is done, to the items behind a bar

@@ -150,7 +150,7 @@ def test_what_ranks_cannot_train(make_nlp, tiny_bert):
         assert pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers)) is None
     assert nlp.get_pipe("sbert").peers is None
     nlp.config["training"]["frozen_components"] = ["tagger", "sbert", "transformer"]
-    with pytest.raises(ValueError, match=r"cannot train nothing together: .* transformer, sbert"):
+    with pytest.raises(ValueError, match=r"together: .* transformer, sbert"):
         JointTraining(nlp, Pair())
     nlp.config["training"].update(frozen_components=["tagger"], accumulate_gradient=2)
     with pytest.raises(ValueError, match=r"training.accumulate_gradient is 2"):

@@ -105,9 +105,7 @@ def test_saved_objectives():
     assert values == {**expected, "nli": 2 * expected["nli"]}
     other = MultiTaskLoss({"sts": CosineSimilarityLoss(), "snli": SoftmaxLoss()})
     other.from_bytes(build().to_bytes())
-    with pytest.raises(
-        ValueError, match="saved with the objectives nli, sts, but the config names snli, sts"
-    ):
+    with pytest.raises(ValueError, match=r"objectives nli, sts, .* snli, sts"):
         other({"sts": STS}, True)
 
 

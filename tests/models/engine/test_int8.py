@@ -19,9 +19,9 @@ from spacy_sbert.models.engine.backends import BackendCache, resolve_precision
 from spacy_sbert.models.engine.bert_families import LINEARS, layers_of
 from spacy_sbert.models.engine.int8 import MIN_COSINE, calibrate, int8_bert, read_calibration
 from spacy_sbert.models.engine.packed_bert import PackedBert
-from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.private_attributes import has_int8_product
 from spacy_sbert.models.shim import CALIBRATION_FILE
+from spacy_sbert.pipeline.digest import pipeline_digest
 
 needs_int8 = pytest.mark.skipif(
     not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI"
