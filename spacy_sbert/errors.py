@@ -501,7 +501,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     level = 1
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 (documented, but CPython only)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:
-        level, frame = level + 1, frame.f_back
+        level = level + 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -533,6 +534,7 @@ class WarnOnce:
         try:
             yield
         finally:
-            cuts, self.cuts = self.cuts, self._new_cuts()
+            cuts = self.cuts
+            self.cuts = self._new_cuts()
             if cuts.count:
                 warn(cuts.message)

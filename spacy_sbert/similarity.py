@@ -95,7 +95,8 @@ def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
 
     RAISES: see as_rows.
     """
-    left, right = _floats(u, "u"), _floats(v, "v")
+    left = _floats(u, "u")
+    right = _floats(v, "v")
     are_rows = left.ndim == right.ndim == 2 and left.shape[1] == right.shape[1]
     # One is compared with all
     if not are_rows or (len(left) != len(right) and 1 not in (len(left), len(right))):
@@ -203,7 +204,8 @@ def _converted(given: numpy.ndarray, dtype: str) -> tuple[numpy.ndarray, numpy.n
     rows = numpy.ascontiguousarray(given, dtype=dtype)
     fits = numpy.isfinite(rows)
     if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
-        number, largest = numpy.finfo(dtype), abs(given).max(axis=1, keepdims=True)
+        number = numpy.finfo(dtype)
+        largest = abs(given).max(axis=1, keepdims=True)
         # Smaller ones lose digits, or become 0
         fits &= (largest == 0) | (largest >= number.tiny / number.eps)
     return rows, fits
@@ -244,7 +246,8 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:
             array = array.astype("float64")
         reason = f"its dtype is {array.dtype}"
     except (TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
-        array, reason = None, str(error).partition("\n")[0].rstrip(".")
+        array = None
+        reason = str(error).partition("\n")[0].rstrip(".")
     if array is None or array.dtype.kind not in "biuf":
         are_texts = array is None or array.dtype.kind in "OSU"
         docs = (
@@ -427,7 +430,8 @@ def varies(values: Numbers) -> bool:
         are. Whole numbers are exact.
     """
     numbers = _float64(values, "values")
-    low, high = float(numbers.min()), float(numbers.max())
+    low = float(numbers.min())
+    high = float(numbers.max())
     largest = max(-low, high)
     # Cosines of 384 products
     if high - low > 1e-6 * largest:

@@ -189,7 +189,8 @@ def check_text(text: str, what: str) -> None:
 
 def _is_setting(annotation: object) -> bool:
     """Return whether values of a type are short and can be checked: no texts, arrays or Docs."""
-    origin, args = get_origin(annotation) or annotation, get_args(annotation)
+    origin = get_origin(annotation) or annotation
+    args = get_args(annotation)
     if origin in _CONTAINERS:
         return all(_is_setting(arg) for arg in args if arg is not Ellipsis)
     if origin in (Annotated, Literal, Callable) or origin in _SIMPLE:
@@ -358,7 +359,8 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
             f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a "
             "list of str. Put a single text into a list; of a dict give list(texts.values())."
         )
-    names, shape = dataframe_columns(texts), getattr(texts, "shape", None)
+    names = dataframe_columns(texts)
+    shape = getattr(texts, "shape", None)
     if names is not None:
         if len(names) != 1:
             raise TypeError(

@@ -26,7 +26,8 @@ DIR_CHECKPOINT = "checkpoint"
 _MOMENTS = ("mom1", "mom2", "averages")
 # With a dot what a process that was killed has left
 _NAME = re.compile(r"\.?step-(\d+)(-\w+)*")
-_STATE, _PIPELINE = "state.pt", "pipeline"
+_STATE = "state.pt"
+_PIPELINE = "pipeline"
 # Of a config, which determine the steps
 _SECTIONS = (
     "nlp",
@@ -257,7 +258,8 @@ def _optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
 
 
 def _load_optimizer_state(nlp: Language, optimizer: Optimizer, state: dict[str, Any]) -> None:
-    keys, ops = _keys(nlp), get_current_ops()
+    keys = _keys(nlp)
+    ops = get_current_ops()
     for kind in _MOMENTS:
         for place, values in state[kind].items():
             getattr(optimizer, kind)[keys[place]] = ops.asarray(values.numpy())

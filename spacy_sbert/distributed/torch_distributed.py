@@ -43,7 +43,8 @@ class TorchDistributed:
         self.rank, self.size = (
             (distributed.get_rank(), distributed.get_world_size()) if joined else (0, 1)
         )
-        self.gpu_id, self.is_first = gpu_id, self.rank == 0
+        self.gpu_id = gpu_id
+        self.is_first = self.rank == 0
         self.device = (
             torch.device("cuda", gpu_id) if joined and gpu_id >= 0 else torch.device("cpu")
         )
@@ -115,10 +116,8 @@ class TorchDistributed:
         A parameter that has a gradient on some rank gets one on all; if the gradient of one
         overflowed in float16, none takes a step.
         """
-        parameters, scalers = (
-            list(_parameters_of(models)),
-            [scaler for _, _, scaler in torch_shims(models)],
-        )
+        parameters = list(_parameters_of(models))
+        scalers = [scaler for _, _, scaler in torch_shims(models)]
         flags = [gradient is not None for _, gradient, _ in parameters] + [
             scaler.found_inf for scaler in scalers
         ]

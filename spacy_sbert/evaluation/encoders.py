@@ -107,7 +107,8 @@ class VectorStore:
     def __init__(self, source: Source, folder: Path | None, progress: Progress):
         """Keep the vectors of a source in a folder (Path), None to keep them only in memory."""
         made_by = digest_of_parts(source.digest, versions(), device())
-        self.source, self.progress = source, progress
+        self.source = source
+        self.progress = progress
         self.folder = None if folder is None else folder / f"vectors-{made_by[:_KEY]}"
         # Of the vectors, once it is known
         self.width: int | None = None
@@ -143,10 +144,8 @@ class VectorStore:
         )
         for start in self.progress(range(0, len(new), _CHUNK), "encoding") if new else []:
             chunk = new[start : start + _CHUNK]
-            keys, vectors = (
-                list(map(_key, chunk)),
-                self.source.encode(chunk, ()).astype("float32", copy=False),
-            )
+            keys = list(map(_key, chunk))
+            vectors = self.source.encode(chunk, ()).astype("float32", copy=False)
             self.encoded += len(keys)
             self._add(keys, vectors)
             if self.folder is not None:
@@ -189,7 +188,9 @@ class _Baseline(Source):
     """
 
     def __init__(self, name: str, encode: _Encode, *parts: object, learns: bool = False):
-        self.name, self._encode, self.learns = name, encode, learns
+        self.name = name
+        self._encode = encode
+        self.learns = learns
         self.digest = digest_of_parts(name, *parts)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
@@ -335,7 +336,8 @@ def make_baseline(
         return _static_baseline(name, nlp, counts)
     if name.startswith("untuned"):
         # The paper's
-        encoder, nlp = encoder or "google-bert/bert-base-uncased", spacy.blank("en")
+        encoder = encoder or "google-bert/bert-base-uncased"
+        nlp = spacy.blank("en")
         model = {"name": encoder, "pooling": name.removeprefix("untuned-"), "normalize": False}
         nlp.add_pipe("sbert", config={"model": model, "token_vectors": False})
         source = PipelineSource(nlp, name=f"{name} ({encoder})")
@@ -365,7 +367,8 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
             f"The pipeline {pipeline} has no static vectors. Use one that has them, such as "
             "en_core_web_md, or make one with 'python -m spacy init vectors'."
         )
-    title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
+    title = f"{name} ({pipeline})"
+    digest = pipeline_digest(nlp)
     if name == "static":
         return _Baseline(
             title, lambda texts, _: _means(nlp, texts, {}).astype("float32", copy=False), digest

@@ -39,7 +39,9 @@ def evaluation_report(results: Json) -> Document:
     RETURNS (Document): the same for the same results. Scores are x 100; one that is not defined is
         "undefined".
     """
-    name, settings, tasks = results["model"]["name"], results["settings"], results["tasks"]
+    name = results["model"]["name"]
+    settings = results["settings"]
+    tasks = results["tasks"]
     reused = sum(bool(task.get("reused")) for task in tasks.values())
     counts = {
         "of them earlier": reused,
@@ -92,7 +94,8 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
     digests = [model["digest"] for model in comparison["models"]]
     rows = list(zip(names, trained, digests, strict=True))
     models = Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
-    title, filled = f"Comparison of {', '.join(names)}", [table for table in tables if table.rows]
+    title = f"Comparison of {', '.join(names)}"
+    filled = [table for table in tables if table.rows]
     return Document(
         title, paragraphs, filled, [LEGEND], [models], list(_differences(names, comparison))
     )

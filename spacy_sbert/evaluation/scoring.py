@@ -142,7 +142,8 @@ def _unknown_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | N
     unknown = [label for label in gold.pair_labels if label not in known]
     if not known or not unknown:
         return None
-    given, expected = listed_labels(unknown), listed_labels(sorted(known))
+    given = listed_labels(unknown)
+    expected = listed_labels(sorted(known))
     if len(unknown) == len(gold.pair_labels):
         return f"the labels of the pairs are {given}, and the pipeline has none of them: {expected}"
     count = sum(gold.pair_labels[label] for label in unknown)

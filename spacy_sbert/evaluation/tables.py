@@ -221,7 +221,8 @@ def _variant_tables(results: Json) -> Iterator[Table]:
 
 def _how_tables(results: Json) -> list[Table]:
     """Return how classifiers were trained, the model, settings, versions and files."""
-    model, tasks = results["model"], results["tasks"]
+    model = results["model"]
+    tasks = results["tasks"]
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in tasks.items():
         protocols.setdefault(tuple(task.get("protocol", {}).items()), []).append(name)
@@ -289,13 +290,12 @@ def plots(results: Json) -> Iterator[Plot]:
 
 
 def _scatter(name: str, task: Json) -> Plot:
-    gold, predicted = task["predictions"]["gold"], task["predictions"]["predicted"]
+    gold = task["predictions"]["gold"]
+    predicted = task["predictions"]["predicted"]
     chosen = sorted(random.Random(_SEED).sample(range(len(gold)), min(_POINTS, len(gold))))
     path = task["primary"].split(".")
-    similarity, value = (
-        f"{path[0]} similarity",
-        figure_text(figure(task["variants"][0]["scores"], path)),
-    )
+    similarity = f"{path[0]} similarity"
+    value = figure_text(figure(task["variants"][0]["scores"], path))
     title = f"{name}: {similarity} against gold score, Spearman x 100: {value}"
     drawn = f", drawn at random with seed {_SEED}" if len(chosen) < len(gold) else ""
     description = f"{len(chosen)} of {len(gold)} pairs{drawn}"

@@ -154,7 +154,8 @@ def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d
     scores (float (n, k)), targets (int (n,)): t, the index of the right column of each row.
     """
     xp = get_array_module(scores)
-    rows, norm = xp.arange(len(scores)), log_sum_exp(scores)
+    rows = xp.arange(len(scores))
+    norm = log_sum_exp(scores)
     d_scores = xp.exp(scores - norm)
     d_scores[rows, targets] -= 1
     return norm[:, 0] - xp.asarray(scores)[rows, targets], d_scores
@@ -196,7 +197,8 @@ normalize = normalization()
 
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return cos(u_i, v_i), the dot product of the rows at unit length, and du, dv."""
-    (unit_u, back_u), (unit_v, back_v) = normalize(u, True), normalize(v, True)
+    (unit_u, back_u) = normalize(u, True)
+    (unit_v, back_v) = normalize(v, True)
     return cosine(u, v), lambda d: [back_u(_column(d) * unit_v), back_v(_column(d) * unit_u)]
 
 

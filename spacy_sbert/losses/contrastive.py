@@ -60,10 +60,8 @@ def OnlineContrastiveLoss(
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of
         sentence-transformers.
     """
-    loss, kind = (
-        partial(_contrastive, margin=margin, is_online=True),
-        {"whole_batch": True, "is_sum": True},
-    )
+    loss = partial(_contrastive, margin=margin, is_online=True)
+    kind = {"whole_batch": True, "is_sum": True}
     return pair_loss(
         "OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind
     )
@@ -72,7 +70,8 @@ def OnlineContrastiveLoss(
 def _contrastive(
     model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float, is_online: bool
 ) -> tuple[float, Callable[[float], Floats1d]]:
-    xp, alike = get_array_module(distance), gold == 1
+    xp = get_array_module(distance)
+    alike = gold == 1
     # (n,)
     errors = xp.where(
         alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan)

@@ -78,7 +78,8 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None) -> None:
     if X is None:
         return
     members, teacher = X
-    nO, nI = teacher.shape[1], members[0].shape[1]
+    nO = teacher.shape[1]
+    nI = members[0].shape[1]
     model.set_dim("nO", nO)
     model.set_dim("nI", nI)
     if not model.has_param("W"):

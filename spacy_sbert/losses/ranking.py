@@ -67,7 +67,8 @@ def CachedMultipleNegativesRankingLoss(
     SOURCE: Gao et al. 2021, section 3.
     """
     loss = MultipleNegativesRankingLoss(scale, similarity, symmetric)
-    loss.name, loss.mini_batch_size = "CachedMultipleNegativesRankingLoss", mini_batch_size
+    loss.name = "CachedMultipleNegativesRankingLoss"
+    loss.mini_batch_size = mini_batch_size
     return loss
 
 
@@ -138,8 +139,10 @@ def _in_batch_cross_entropy(
     block_size (int): how many rows of the scores, (n, n len(answers)), are held at once.
     """
     xp = get_array_module(queries)
-    n, candidates = len(queries), xp.concatenate(answers)
-    d_queries, d_candidates = xp.zeros_like(queries), xp.zeros_like(candidates)
+    n = len(queries)
+    candidates = xp.concatenate(answers)
+    d_queries = xp.zeros_like(queries)
+    d_candidates = xp.zeros_like(candidates)
     total = xp.zeros((), dtype=queries.dtype)
     for start in range(0, n, block_size):
         rows = xp.arange(start, min(start + block_size, n))
@@ -200,7 +203,8 @@ def _mega_batch(
 ) -> tuple[float, Backprop]:
     members, texts = inputs
     _check_pairs(model, members, texts)
-    n, xp = len(members[0]), get_array_module(members[0])
+    n = len(members[0])
+    xp = get_array_module(members[0])
     rows, hardest = _hardest_negatives(members[0], members[1], label_encode(texts))
     triplets = [rows, n + rows, n + hardest]
     value, backprop = hinge_of_rows(

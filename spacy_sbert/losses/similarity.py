@@ -77,7 +77,8 @@ def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
 def _rank_pairs(model: LossLayer, similarity: Floats1d, gold: Floats1d, *, scale: float) -> Paired:
     """Return log(1 + sum_{i, j: y_i > y_j} exp(scale (s_j - s_i))), and its derivative by s."""
     xp = get_array_module(similarity)
-    s, y = xp.asarray(similarity)[None, :], xp.asarray(gold)[None, :]
+    s = xp.asarray(similarity)[None, :]
+    y = xp.asarray(gold)[None, :]
     # (n, n), of j over i
     excess = xp.where(y < y.T, scale * (s - s.T), -xp.inf)
     # e^0 is the 1

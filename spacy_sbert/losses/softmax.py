@@ -72,7 +72,8 @@ def _init(
     if X is None:
         return
     members, gold = X
-    labels, known = sorted(set(gold)), model.attrs["labels"]
+    labels = sorted(set(gold))
+    known = model.attrs["labels"]
     given = ", ".join(labels) or "none"
     if known and labels != known:
         raise ValueError(
@@ -84,7 +85,8 @@ def _init(
             f"The loss '{model.name}' needs at least two labels, got {given}. Name more to "
             "initialize it."
         )
-    nO, nI = len(labels), len(parts) * members[0].shape[1]
+    nO = len(labels)
+    nI = len(parts) * members[0].shape[1]
     if model.has_dim("nI"):
         _check_width(model, nI)
     model.attrs["labels"], model.attrs["concatenation"] = labels, parts
@@ -185,8 +187,10 @@ def _backprop_concatenated(
         "abs_diff": (sign, -sign),
         "product": (v, u),
     }
-    du, dv = xp.zeros_like(u), xp.zeros_like(v)
+    du = xp.zeros_like(u)
+    dv = xp.zeros_like(v)
     for part, d in zip(parts, xp.split(d_features, len(parts), axis=1), strict=True):
         by_u, by_v = slopes[part]
-        du, dv = du + d * by_u, dv + d * by_v
+        du = du + d * by_u
+        dv = dv + d * by_v
     return [du, dv]

@@ -66,10 +66,8 @@ def MatryoshkaLoss(
         raise ValueError(
             f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers."
         )
-    forward, init = (
-        partial(_forward_widths, dims=dims, weights=factors),
-        partial(_init_widths, dims=dims),
-    )
+    forward = partial(_forward_widths, dims=dims, weights=factors)
+    init = partial(_init_widths, dims=dims)
     layers = [inner.copy() for _ in dims]
     layer: LossLayer = LossLayer(
         name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold
@@ -139,7 +137,8 @@ def MultiTaskLoss(
         one.
     SOURCE: Caruana 1997.
     """
-    name, names = "MultiTaskLoss", sorted(objectives)
+    name = "MultiTaskLoss"
+    names = sorted(objectives)
     if not objectives:
         raise ValueError(
             f"The loss '{name}' has no objectives: expected at least one in its config."
@@ -237,7 +236,8 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:
     if not isinstance(block, Mapping):
         return block
     replaced = {key: saved_by_name(value, interpolated[key]) for key, value in block.items()}
-    name, layers = block.get("@layers"), cast(Any, registry.layers)
+    name = block.get("@layers")
+    layers = cast(Any, registry.layers)
     if name is None or "*" in block or layers.get_entry_point(name) is not None:
         return replaced
     nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())

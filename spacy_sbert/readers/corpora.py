@@ -242,7 +242,8 @@ class MultiCorpus:
                 f'Weights are of no use with sampling = "{sampling}": set "proportional".'
             )
         if weights is not None and weights.keys() != corpora.keys():
-            given, expected = ", ".join(weights) or "none", ", ".join(corpora)
+            given = ", ".join(weights) or "none"
+            expected = ", ".join(corpora)
             raise ValueError(
                 f"Weights were given for {given}, expected one for each of the corpora: {expected}."
             )

@@ -13,7 +13,10 @@ from ..encoders import sklearn_module
 from ..results import Json, intervals_of, mean_of
 from ..task import Run, Settings, as_they_are, indices_by_name
 
-ALL, TRAIN, DEV, TEST = "all", "train", "dev", "test"
+ALL = "all"
+TRAIN = "train"
+DEV = "dev"
+TEST = "test"
 # Of tasks without a test split
 _OUTER_FOLDS = 10
 # Of training data without a dev split, to choose C
@@ -87,14 +90,17 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     """
     sklearn_module("sklearn", task)
     folds = make_folds(examples.places, examples.labels, task)
-    labels, chosen = numpy.empty_like(examples.labels), []
+    labels = numpy.empty_like(examples.labels)
+    chosen = []
     for fold in run.progress(folds, task):
         rows = features_of(list(example_vectors(examples, fold, run)))
         labels[fold.test], _, c = predict_lr(rows, examples.labels, fold)
         chosen.append(c)
     tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
-    labels, gold = labels[tested], examples.labels[tested]
-    right, settings = labels == gold, run.settings
+    labels = labels[tested]
+    gold = examples.labels[tested]
+    right = labels == gold
+    settings = run.settings
     return {
         "counts": examples.counts,
         "primary": "lr.accuracy",
@@ -148,7 +154,8 @@ def classification_scores(
     """
     scores: Json = {"accuracy": float((predicted == gold).mean())}
     if positive is not None:
-        is_gold, is_predicted = gold == positive, predicted == positive
+        is_gold = gold == positive
+        is_predicted = predicted == positive
         both = int(is_gold.sum() + is_predicted.sum())
         scores["f1"] = 2 * int((is_gold & is_predicted).sum()) / both if both else None
     return scores
@@ -196,7 +203,8 @@ def stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) 
 
 def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
     names, counts = numpy.unique(labels, return_counts=True)
-    needed, (fewest, rarest) = max(folds, 2), min(zip(counts, names, strict=True))
+    needed = max(folds, 2)
+    (fewest, rarest) = min(zip(counts, names, strict=True))
     if len(names) < 2 or fewest < needed:
         raise ValueError(
             f"{task}: the training examples have {len(names)} labels, the rarest, '{rarest}', "

@@ -22,7 +22,9 @@ from .sts import BENCHMARK
 
 # sentence-transformers' default, and of the batches of precision = "reference"
 _BATCH_SIZE = 32
-_NAIVE, _SMART, _OWN = "naive", "smart", "own"
+_NAIVE = "naive"
+_SMART = "smart"
+_OWN = "own"
 _WAYS = (
     "naive: padded batches in the order of the files, float32; smart: sorted by length, too; own: "
     "as it encodes."

@@ -130,7 +130,8 @@ class GradedPairs:
         """
         if not settings.bootstrap:
             return {}
-        resamples, seed = settings.bootstrap, settings.seeds[0]
+        resamples = settings.bootstrap
+        seed = settings.seeds[0]
         drawn = {
             "pooled": resample(spearman_of(predicted, self.gold), len(predicted), resamples, seed)
         }
@@ -320,7 +321,8 @@ def _read_subset(sentences_file: Path, gold: Path) -> list[tuple[str, str, float
 
     The files have two sentences a line with a tab between, and a score a line.
     """
-    sentences, scores = list(read_lines(sentences_file)), list(read_lines(gold))
+    sentences = list(read_lines(sentences_file))
+    scores = list(read_lines(gold))
     if len(sentences) != len(scores):
         raise ValueError(
             f"{sentences_file} has {len(sentences)} lines, {gold} has {len(scores)}: expected one "
@@ -390,7 +392,8 @@ class _TripletTask(Task):
             for line, texts in wikisection_records(path)
         ]
         triplets = [texts for texts in read if len(set(texts)) == len(texts)]
-        n, equal = len(triplets), len(read) - len(triplets)
+        n = len(triplets)
+        equal = len(read) - len(triplets)
         check_official_count(n, path)
         rows = run.encode([text for member in zip(*triplets, strict=True) for text in member])
         anchor, positive, negative = rows.reshape(3, n, -1)
@@ -446,9 +449,11 @@ class _LabelTask(Task):
                 "The pipeline has no trained classification head: to label pairs, train an 'sbert' "
                 "pipe with spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
             )
-        path, settings = self.place.find(run.root), run.settings
+        path = self.place.find(run.root)
+        settings = run.settings
         scores = evaluate(nlp, path, format=self.format)
-        n, accuracy = scores["pairs"], scores["nli_acc"]
+        n = scores["pairs"]
+        accuracy = scores["nli_acc"]
         notes = check_official_count(n, path, self.official, any_count=settings.any_count)
         if accuracy is None:
             raise MissingData(f"The pipeline's head knows none of the labels of {path.name}.")
