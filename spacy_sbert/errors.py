@@ -477,7 +477,9 @@ def missing_packages() -> Iterator[None]:
         yield
     except ValueError as error:
         text = re.split("Available (?:factories|names)", str(error))[0]
-        for names, package, extra in _PROVIDED if re.match(r"\[E002\]|\[E893\]", text) else ():
+        if not re.match(r"\[E002\]|\[E893\]", text):
+            raise
+        for names, package, extra in _PROVIDED:
             if found := names.search(text):
                 message = Errors.MISSING_PACKAGE.format(name=found[1], package=package, extra=extra)
                 raise ImportError(message) from error
@@ -501,7 +503,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     level = 1
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 (documented, but CPython only)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:
-        level = level + 1
+        level += 1
         frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -151,7 +151,9 @@ def invalid_value_message(name: str, given: object, expected: str) -> str:
 def short_repr(value: object) -> str:
     """Return a value as messages show it: short, and printable whatever it is."""
     short = Repr()
-    short.maxstring = short.maxother = short.maxlong = 80
+    short.maxstring = 80
+    short.maxother = 80
+    short.maxlong = 80
     try:
         return short.repr(value)
     except Exception:

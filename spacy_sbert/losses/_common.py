@@ -105,9 +105,9 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
 
 def objectives_of(loss: Model) -> dict[str, LossLayer]:
     """Return the objectives of a loss layer by name; the name of a single one is empty."""
-    names = loss.attrs.get("objectives")
-    layers = {"": loss} if names is None else dict(zip(names, loss.layers, strict=True))
-    return cast(dict[str, LossLayer], layers)
+    names = loss.attrs.get("objectives", [""])
+    layers = loss.layers if "objectives" in loss.attrs else [loss]
+    return cast(dict[str, LossLayer], dict(zip(names, layers, strict=True)))
 
 
 def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:
@@ -181,14 +181,11 @@ def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "m
     It is computed in the dtype of the errors, or in float64 if that overflows.
     """
     square = get_array_module(errors).square
-    # Checked below
     with numpy.errstate(over="ignore"):
         value = float(getattr(square(errors), reduce)())
-    return (
-        value
-        if numpy.isfinite(value)
-        else float(getattr(square(errors.astype("float64")), reduce)())
-    )
+    if not numpy.isfinite(value):
+        value = float(getattr(square(errors.astype("float64")), reduce)())
+    return value
 
 
 # Has neither parameters nor state
@@ -197,9 +194,14 @@ normalize = normalization()
 
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return cos(u_i, v_i), the dot product of the rows at unit length, and du, dv."""
-    (unit_u, back_u) = normalize(u, True)
-    (unit_v, back_v) = normalize(v, True)
-    return cosine(u, v), lambda d: [back_u(_column(d) * unit_v), back_v(_column(d) * unit_u)]
+    unit_u, back_u = normalize(u, True)
+    unit_v, back_v = normalize(v, True)
+
+    def backprop(d_similarity: Floats1d) -> Members:
+        d = _column(d_similarity)
+        return [back_u(d * unit_v), back_v(d * unit_u)]
+
+    return cosine(u, v), backprop
 
 
 def _cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
@@ -210,12 +212,22 @@ def _cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
 
 def _euclidean_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return ||u_i - v_i||, and du = (u - v) / ||u - v|| = -dv."""
-    return euclidean(u, v), lambda d: _opposite(_column(d) * normalize(u - v, True)[0])
+
+    def backprop(d_distance: Floats1d) -> Members:
+        directions, _ = normalize(u - v, True)
+        return _opposite(_column(d_distance) * directions)
+
+    return euclidean(u, v), backprop
 
 
 def _manhattan_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return sum_k |u_ik - v_ik|, and du = sign(u - v) = -dv."""
-    return manhattan(u, v), lambda d: _opposite(_column(d) * get_array_module(u).sign(u - v))
+
+    def backprop(d_distance: Floats1d) -> Members:
+        signs = get_array_module(u).sign(u - v)
+        return _opposite(_column(d_distance) * signs)
+
+    return manhattan(u, v), backprop
 
 
 def _column(d: Floats1d) -> Floats2d:

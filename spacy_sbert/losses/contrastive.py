@@ -60,10 +60,13 @@ def OnlineContrastiveLoss(
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of
         sentence-transformers.
     """
-    loss = partial(_contrastive, margin=margin, is_online=True)
-    kind = {"whole_batch": True, "is_sum": True}
     return pair_loss(
-        "OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind
+        "OnlineContrastiveLoss",
+        DISTANCES[distance],
+        partial(_contrastive, margin=margin, is_online=True),
+        score_range=SCORE_RANGE,
+        whole_batch=True,
+        is_sum=True,
     )
 
 
@@ -72,24 +75,28 @@ def _contrastive(
 ) -> tuple[float, Callable[[float], Floats1d]]:
     xp = get_array_module(distance)
     alike = gold == 1
-    # (n,)
-    errors = xp.where(
-        alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan)
-    )
+    # Minus the shortfall of unlike pairs; nan if the gold is neither 0 nor 1. All are (n,)
+    short = xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan)
+    errors = xp.where(alike, distance, short)
     if is_online:
-        far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
-        near = ~alike & (
-            distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max())
-        )
-        errors = errors * (far | near).astype(distance.dtype)
+        nearest_unlike = xp.where(alike, xp.inf, distance).min()
+        farthest_alike = xp.where(alike, distance, -xp.inf).max()
+        is_far = alike & (distance > _bound(distance, alike, nearest_unlike))
+        is_near = ~alike & (distance < _bound(distance, ~alike, farthest_alike))
+        errors = errors * (is_far | is_near).astype(distance.dtype)
     value = mean_square(errors, "sum") if is_online else mean_square(errors) / 2
-    # the gold is only looked at if the loss is not a number: the host would wait for the device
+    # The gold is only looked at if the loss is not a number: the host would wait for the device
     if math.isnan(value):
         for score in gold[(gold != 0) & (gold != 1)].tolist():
             raise ValueError(
                 f"The loss '{model.name}' expects gold scores of 0 or 1 (alike), got {score}."
             )
-    return value, lambda d_loss: 2 * errors * (d_loss if is_online else d_loss / (2 * len(gold)))
+
+    def derivative(d_loss: float) -> Floats1d:
+        factor = d_loss if is_online else d_loss / (2 * len(gold))
+        return 2 * errors * factor
+
+    return value, derivative
 
 
 def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:

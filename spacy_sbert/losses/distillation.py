@@ -43,7 +43,11 @@ def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Bac
     Each of them is float (n, width), as the teacher.
     """
     errors = get_array_module(teacher).stack(members) - teacher
-    return mean_square(errors), lambda d_loss=1.0: list(errors * (2 * d_loss / errors.size))
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        return list(errors * (2 * d_loss / errors.size))
+
+    return mean_square(errors), backprop
 
 
 @registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")

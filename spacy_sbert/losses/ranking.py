@@ -85,13 +85,14 @@ def _rank(
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
     ids = xp.asarray(label_encode(texts))
-    # the similarity matrix is a product of matrices: the rows that are multiplied, and their
-    # backprop
-    compared: list[Any] = [
-        normalize(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members
-    ]
-    # each has the numbers of the query and of its answers
-    searches = [list(range(len(members))), *([[1, 0]] if symmetric else [])]
+    # The similarity matrix is a product: the rows that are multiplied, and their backprop
+    compared: list[Any] = [(member, lambda d: d) for member in members]
+    if similarity == "cosine":
+        compared = [normalize(member, True) for member in members]
+    # The numbers of the query and of its answers
+    searches = [[*range(len(members))]]
+    if symmetric:
+        searches.append([1, 0])
     gradients = [xp.zeros_like(member) for member in members]
     value = xp.zeros((), dtype=members[0].dtype)
     for query, *answers in searches:
@@ -210,9 +211,12 @@ def _mega_batch(
     value, backprop = hinge_of_rows(
         xp.concatenate(members), triplets, measure=DISTANCES["cosine"], margin=margin
     )
-    return value * len(rows) / n, lambda d_loss=1.0: xp.split(
-        backprop(d_loss * len(rows) / n)[0], 2
-    )
+
+    def backprop_to_members(d_loss: float = 1.0) -> Members:
+        (d_both,) = backprop(d_loss * len(rows) / n)
+        return xp.split(d_both, 2)
+
+    return value * len(rows) / n, backprop_to_members
 
 
 def _hardest_negatives(
@@ -228,8 +232,7 @@ def _hardest_negatives(
     xp = get_array_module(anchors)
     all_rows: Any = numpy.arange(len(anchors))
     right = _false_negatives(ids, all_rows) | numpy.eye(len(anchors), dtype=bool)
-    similar = xp.where(
-        xp.asarray(right), -xp.inf, normalize(anchors, True)[0] @ normalize(positives, True)[0].T
-    )
+    cosines = normalize(anchors, True)[0] @ normalize(positives, True)[0].T
+    similar = xp.where(xp.asarray(right), -xp.inf, cosines)
     rows = xp.asarray(numpy.flatnonzero(~right.all(axis=1)))
     return rows, similar[rows].argmax(axis=1)

@@ -156,12 +156,11 @@ def _check_width(model: Model, n_features: int) -> None:
 
 
 def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
-    """Concatenate parts of paired rows, such as [u_i.
-
-    v_i; |u_i - v_i|], to float (n, len(parts) * width).
+    """Concatenate parts of paired rows, such as [u_i; v_i; |u_i - v_i|].
 
     u, v (float (n, width), NumPy or CuPy): the vectors of the pairs.
     parts (Sequence[str]): some of "u", "v", "abs_diff", which is |u - v|, and "product", u * v.
+    RETURNS (float (n, len(parts) * width)).
     SOURCE: Reimers and Gurevych 2019, Table 6; Tai et al. 2015, Improved Semantic Representations
         From Tree-Structured LSTM Networks, section 4.2, for the symmetric ones.
     """

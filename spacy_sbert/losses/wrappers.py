@@ -87,10 +87,9 @@ def _init_widths(
 def _forward_widths(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
 ) -> tuple[float, Backprop]:
-    losses = [
-        layer(_cut(model, inputs, dim), is_train)
-        for layer, dim in zip(model.layers, dims, strict=True)
-    ]
+    losses = []
+    for layer, dim in zip(model.layers, dims, strict=True):
+        losses.append(layer(_cut(model, inputs, dim), is_train))
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_members = [get_array_module(member).zeros_like(member) for member in inputs[0]]
@@ -99,7 +98,8 @@ def _forward_widths(
                 d_member[:, :dim] += d_cut
         return d_members
 
-    return sum(weight * value for weight, (value, _) in zip(weights, losses, strict=True)), backprop
+    total = sum(weight * value for weight, (value, _) in zip(weights, losses, strict=True))
+    return total, backprop
 
 
 def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
@@ -111,9 +111,9 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
             f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} "
             "wide. Lower dims."
         )
-    return [member[:, :dim] for member in members], cast(Floats2d, gold)[
-        :, :dim
-    ] if model.gold == "vector" else gold
+    if model.gold == "vector":
+        gold = cast(Floats2d, gold)[:, :dim]
+    return [member[:, :dim] for member in members], gold
 
 
 @registry.layers("spacy-sbert.MultiTaskLoss.v1")

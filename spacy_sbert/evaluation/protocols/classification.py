@@ -122,9 +122,9 @@ def trained_on(task: str, settings: Settings) -> list[str]:
     names = ", ".join(
         name for name in settings.trained_on if name.lower().partition("-")[0] == kind
     )
-    return (
-        [f"The encoder was trained on {names}, which holds sentences of this set."] if names else []
-    )
+    if not names:
+        return []
+    return [f"The encoder was trained on {names}, which holds sentences of this set."]
 
 
 def example_vectors(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
@@ -140,9 +140,10 @@ def features_of(members: Sequence[numpy.ndarray]) -> numpy.ndarray:
 
     They take half the memory and time of float64.
     """
-    return (members[0] if len(members) == 1 else concatenated(*members, parts=SYMMETRIC)).astype(
-        "float32"
-    )
+    features = members[0]
+    if len(members) == 2:
+        features = concatenated(*members, parts=SYMMETRIC)
+    return features.astype("float32")
 
 
 def classification_scores(
