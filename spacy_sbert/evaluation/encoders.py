@@ -118,12 +118,14 @@ class VectorStore:
         if self.folder is not None:
             check_output(self.folder, is_folder=True)
             for path in sorted(self.folder.glob("*.npz")):
-                arrays = read_arrays(
-                    path, {"keys": ("uint8", 2), "vectors": ("float32", 2)}, message=_BAD_CACHE
-                )
-                if arrays["keys"].shape != (len(arrays["vectors"]), _KEY):
-                    raise ValueError(_BAD_CACHE.format(path=path, reason="arrays of another shape"))
-                self._add(map(numpy.ndarray.tobytes, arrays["keys"]), arrays["vectors"])
+                self._load(path)
+
+    def _load(self, path: Path) -> None:
+        expected = {"keys": ("uint8", 2), "vectors": ("float32", 2)}
+        arrays = read_arrays(path, expected, message=_BAD_CACHE)
+        if arrays["keys"].shape != (len(arrays["vectors"]), _KEY):
+            raise ValueError(_BAD_CACHE.format(path=path, reason="arrays of another shape"))
+        self._add((key.tobytes() for key in arrays["keys"]), arrays["vectors"])
 
     def __call__(
         self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None
@@ -131,34 +133,34 @@ class VectorStore:
         """Return the vectors of n texts, float32 (n, width); fit_on: see Run."""
         distinct = list(dict.fromkeys(texts))
         if self.source.learns:
+            corpus = list(dict.fromkeys(texts if fit_on is None else fit_on))
+            rows = self.source.encode(distinct, corpus)
             self.encoded += len(distinct)
-            rows = self.source.encode(
-                distinct, list(dict.fromkeys(texts if fit_on is None else fit_on))
-            )
             self.width = rows.shape[1]
             number = {text: i for i, text in enumerate(distinct)}
             return rows[[number[text] for text in texts]]
-        # by length: batches of texts of like length waste no work on padding
-        new = sorted(
-            (text for text in distinct if _key(text) not in self.rows), key=len, reverse=True
-        )
-        for start in self.progress(range(0, len(new), _CHUNK), "encoding") if new else []:
-            chunk = new[start : start + _CHUNK]
-            keys = list(map(_key, chunk))
-            vectors = self.source.encode(chunk, ()).astype("float32", copy=False)
-            self.encoded += len(keys)
-            self._add(keys, vectors)
-            if self.folder is not None:
-                # Names the file, so that processes may share the folder
-                joined = b"".join(keys)
-                path = self.folder / f"{digest_of_bytes(joined)[:_KEY]}.npz"
-                with atomic_write(path) as file:
-                    numpy.savez(
-                        file,
-                        keys=numpy.frombuffer(joined, "uint8").reshape(-1, _KEY),
-                        vectors=vectors,
-                    )
+        new = [text for text in distinct if _key(text) not in self.rows]
+        # By length: batches of texts of like length waste no work on padding
+        new.sort(key=len, reverse=True)
+        if new:
+            for start in self.progress(range(0, len(new), _CHUNK), "encoding"):
+                self._encode(new[start : start + _CHUNK])
         return numpy.stack([self.rows[_key(text)] for text in texts])
+
+    def _encode(self, texts: Sequence[str]) -> None:
+        """Encode texts, and save their vectors."""
+        vectors = self.source.encode(texts, ()).astype("float32", copy=False)
+        keys = [_key(text) for text in texts]
+        self.encoded += len(keys)
+        self._add(keys, vectors)
+        if self.folder is None:
+            return
+        joined = b"".join(keys)
+        # A name of its own, so that processes may share the folder
+        path = self.folder / f"{digest_of_bytes(joined)[:_KEY]}.npz"
+        with atomic_write(path) as file:
+            keys_of_rows = numpy.frombuffer(joined, "uint8").reshape(-1, _KEY)
+            numpy.savez(file, keys=keys_of_rows, vectors=vectors)
 
     def _add(self, keys: Iterable[bytes], vectors: numpy.ndarray) -> None:
         self.width = self.width or vectors.shape[1]

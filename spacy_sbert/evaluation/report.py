@@ -104,11 +104,12 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
 def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:
     """Yield a plot for each model but the first, of its differences from the first."""
     for place, name in enumerate(names[1:]):
-        tests = ((task, compared["tests"][place]) for task, compared in comparison["tasks"].items())
-        tested = ((task, test) for task, test in tests if "difference" in test)
-        if rows := [
-            Bar(task, test["difference"], (test["low"], test["high"])) for task, test in tested
-        ]:
+        rows = []
+        for task, compared in comparison["tasks"].items():
+            test = compared["tests"][place]
+            if "difference" in test:
+                rows.append(Bar(task, test["difference"], (test["low"], test["high"])))
+        if rows:
             description = (
                 "Difference of the figure that stands for each task, x 100, with 95 % intervals"
             )
@@ -125,9 +126,8 @@ def _primary_tables(
             cells = []
             for name, task in tasks.items():
                 text = figure_text(task["figures"][place], task["primary"].split(".")[-1])
-                cells.append(
-                    Cell(text, results[place]["tasks"][name]["notes"] if text != ABSENT else ())
-                )
+                notes = () if text == ABSENT else results[place]["tasks"][name]["notes"]
+                cells.append(Cell(text, notes))
             rows.append((model, *cells))
         caption = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
         yield Table(f"Shared tasks: {suite}", ("Model", *tasks), rows, f"{caption}.")

@@ -74,24 +74,27 @@ def _with_average(paths: Sequence[tuple[Json | None, Sequence[str]]]) -> list[Ce
         for task, path in paths
     )
     text = figure_text(mean(values))
-    notes = (
-        [] if text == ABSENT else list(dict.fromkeys(note for cell in cells for note in cell.notes))
-    )
-    return [*cells, Cell(text, notes)]
+    if text == ABSENT:
+        return [*cells, Cell(text)]
+    notes = dict.fromkeys(note for cell in cells for note in cell.notes)
+    return [*cells, Cell(text, list(notes))]
 
 
 def _sts_table(models: _Models) -> Table:
     """Table 1: STS without training for it, once for each way to put sub-sets together."""
-    names = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {
-        "STSb": "STSb-test",
-        "SICK-R": "SICK-R-test",
+    names = {f"STS{year}": f"STS{year}" for year in range(12, 17)}
+    names |= {"STSb": "STSb-test", "SICK-R": "SICK-R-test"}
+    ways = {
+        "pooled": "all pairs pooled",
+        "mean": "mean of the sub-sets",
+        "weighted_mean": "size-weighted mean of the sub-sets",
     }
-    ways = {"pooled": "all pairs pooled", "mean": "mean of the sub-sets"}
-    ways["weighted_mean"] = "size-weighted mean of the sub-sets"
     rows: list[Row] = []
     for label, results in models:
         tasks = [results["tasks"].get(name) for name in names.values()]
-        for way, words in ways.items() if any(tasks) else ():
+        if not any(tasks):
+            continue
+        for way, words in ways.items():
             paths: list[tuple[Json | None, Sequence[str]]] = []
             for task in tasks:
                 path = ("cosine", "spearman", way)
@@ -185,6 +188,17 @@ def _leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
         yield from _leaves(inner, (*path, key))
 
 
+def _tuning(name: str, tuned: Json) -> str:
+    """Return which normalization was chosen in how many folds, for a caption."""
+    caption = ""
+    for key, chosen in tuned.get("by_classifier", {"": tuned["normalization"]}).items():
+        counts = ", ".join(f"{each} {n}" for each, n in sorted(Counter(chosen).items()))
+        classifier = _CLASSIFIERS.get(key)
+        what = f"{name}, {classifier}" if classifier else name
+        caption += f" tuned in each fold for {what}: {counts}."
+    return caption
+
+
 def _variant_tables(results: Json) -> Iterator[Table]:
     """Yield the primary figures of the tasks of each suite by variant, where they are several."""
     several = {name: task for name, task in results["tasks"].items() if len(task["variants"]) > 1}
@@ -193,23 +207,21 @@ def _variant_tables(results: Json) -> Iterator[Table]:
         primary = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
         caption = f"x 100. {primary}."
         for name, task in tasks.items():
-            entries[name] = {
-                (entry["normalization"], entry["size"]): entry for entry in task["variants"]
-            }
-            if tuned := task.get("tuned"):
+            entries[name] = {}
+            for entry in task["variants"]:
+                entries[name][entry["normalization"], entry["size"]] = entry
+            tuned = task.get("tuned")
+            if tuned:
                 entries[name]["tuned in each fold", task["variants"][0]["size"]] = tuned
-                for key, chosen in tuned.get("by_classifier", {"": tuned["normalization"]}).items():
-                    counts = ", ".join(f"{each} {n}" for each, n in sorted(Counter(chosen).items()))
-                    what = ", ".join(filter(None, (name, _CLASSIFIERS.get(key))))
-                    caption += f" tuned in each fold for {what}: {counts}."
+                caption += _tuning(name, tuned)
         rows: list[Row] = []
         for variant in dict.fromkeys(chain(*entries.values())):
-            each = ((task, entries[name].get(variant)) for name, task in tasks.items())
-            found = (
-                _cell(task, task["primary"].split("."), entry) if entry else ABSENT
-                for task, entry in each
-            )
-            rows.append((*variant, *found))
+            row: list[Cell | str] = [*variant]
+            for name, task in tasks.items():
+                entry = entries[name].get(variant)
+                cell = _cell(task, task["primary"].split("."), entry) if entry else ABSENT
+                row.append(cell)
+            rows.append(tuple(row))
         yield Table(
             f"Variants of the input: {suite}",
             ("Normalisation", "Size", *tasks),
