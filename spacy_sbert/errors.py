@@ -101,6 +101,11 @@ class Errors:
         "in the batches "
         'of sentence-transformers. Leave max_batch_items out, or set precision = "float32".'
     )
+    BACKEND_IN_USE_ONLY = (
+        "backend = '{backend}' encodes and cannot be trained. Set backend = 'torch' in the model of "
+        "this component, train, and set it back for use; or freeze the component "
+        "(frozen_components)."
+    )
     NOT_ROWS = (
         "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a "
         "vector a row, such as numpy.stack([doc.vector for doc in docs])."

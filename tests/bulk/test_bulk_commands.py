@@ -15,7 +15,7 @@ from helpers.invoking import said as run
 from spacy_sbert.bulk import file_encoding as module
 from spacy_sbert.bulk import load_pipe
 from spacy_sbert.bulk.loading import find_pipe
-from spacy_sbert.models.engine.backends import resolve_precision
+from spacy_sbert.models.engine.torch_backend import resolve_precision
 from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import ivfpq
 

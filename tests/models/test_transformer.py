@@ -12,8 +12,9 @@ import srsly
 from helpers.pipelines import SHARING, TRANSFORMERS, one_pipe
 from transformers import BertTokenizer
 
+from spacy_sbert.models.encoder_state import SETTINGS_FILE
 from spacy_sbert.models.sbert_config import TransformerConfig
-from spacy_sbert.models.shim import SETTINGS_FILE, TransformerShim
+from spacy_sbert.models.shim import TransformerShim
 from spacy_sbert.models.transformer import SpanTransformer, encoder_of
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
