@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 # How many texts an example has
-SINGLE, PAIR, TRIPLET = 1, 2, 3
+SINGLE = 1
+PAIR = 2
+TRIPLET = 3
 
 
 class UnclearColumns(ValueError):

@@ -133,7 +133,7 @@ class GoldCells:
 
 
 def describe_gold(cells: GoldCells, n_texts: int, given: GoldColumn) -> GoldColumn:
-    """Find out whether gold is a score or a label, which records have none, and the range of scores.
+    """Find out whether gold is a score or a label, what marks a blank, and the range of scores.
 
     n_texts (int): of an example. given: what options say.
     RAISES (ValueError): for scores that are no numbers, or far from all others.
@@ -145,7 +145,8 @@ def describe_gold(cells: GoldCells, n_texts: int, given: GoldColumn) -> GoldColu
     missing = gold.missing
     if gold.label == cells.name or is_label_name(cells.name):
         missing = tuple(dict.fromkeys((*missing, *cells.missing)))
-    low, high = gold.min_score, gold.max_score
+    low = gold.min_score
+    high = gold.max_score
     if gold.score == cells.name:
         low, high = _score_range(cells, missing, low, high)
     return replace(
@@ -204,7 +205,8 @@ def _not_a_number(cells: GoldCells, line: int, text: str) -> ValueError:
 
 def _usual_range(scores: numpy.ndarray) -> tuple[float, float]:
     """Return the first of the usual ranges that holds sorted scores, or the lowest and highest."""
-    lowest, highest = float(scores[0]), float(scores[-1])
+    lowest = float(scores[0])
+    highest = float(scores[-1])
     for low, high in _RANGES:
         if low <= lowest and highest <= high:
             return low, high
