@@ -32,7 +32,7 @@ from ..models.encoded_docs import (
 )
 from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in, install_extensions
+from ..pipeline._common import ExtensionNames, InPipeline, find_in
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_examples
@@ -107,7 +107,8 @@ class SentenceMeta(Pipe):
         self._static = StaticVectorsWatch()
         # The fingerprint with which _check_members was called
         self._checked_members = ""
-        install_extensions(name)
+        self._extensions = ExtensionNames()
+        self._extensions.install(name)
 
     def __repr__(self) -> str:
         members = ", ".join(member.name for member in self.members)
@@ -155,7 +156,7 @@ class SentenceMeta(Pipe):
                 width = self._combine(docs[:1]).shape[1]
             vectors = numpy.zeros((0, width), dtype="float32")
         # The pipe may have got another name since it was made
-        install_extensions(self.name)
+        self._extensions.install(self.name)
         self._look_at_static_vectors(docs)
         end = 0
         for doc, (places, has_text, truncated) in zip(docs, rows, strict=True):

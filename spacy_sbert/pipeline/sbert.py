@@ -54,7 +54,13 @@ from ..validation import (
     validated,
 )
 from . import doc_vectors, listeners
-from ._common import InPipeline, PredictOptions, find_in, install_extensions, whole_update
+from ._common import (
+    ExtensionNames,
+    InPipeline,
+    PredictOptions,
+    find_in,
+    whole_update,
+)
 from .records import make_records
 
 if TYPE_CHECKING:
@@ -145,7 +151,8 @@ class SentenceBert(ChecksummedPipe):
         # Layers of losses that got a gradient since the last update
         self._learned: set[int] = set()
         self._fingerprint = Fingerprint()
-        install_extensions(name)
+        self._extensions = ExtensionNames()
+        self._extensions.install(name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}': {self.model.describe()})"
@@ -237,7 +244,7 @@ class SentenceBert(ChecksummedPipe):
         docs, nlp = list(docs), self._in_pipeline.nlp
         self.model.check_surroundings(self.name)
         # The pipe may have been renamed
-        install_extensions(self.name)
+        self._extensions.install(self.name)
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:

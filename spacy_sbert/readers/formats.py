@@ -54,6 +54,12 @@ class Columns:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        twice = [name for name in self.members if self.names.count(name) > 1]
+        if twice:
+            raise ValueError(
+                f"The column '{twice[0]}' is named twice: {', '.join(self.names)}. Name other "
+                "columns as texts (members), score and label."
+            )
         # Also refuses nan
         if not self.min_score < self.max_score:
             raise ValueError(
