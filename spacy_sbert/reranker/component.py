@@ -28,10 +28,11 @@ from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in, whole_update
+from ..pipeline._common import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
 from ..training.examples import attribute, labels_of, scores_of
+from ..training.step import members_on_reference, whole_update
 from ..validation import (
     NOT_SEVERAL,
     SCORE_RANGE,
@@ -478,12 +479,7 @@ class SentenceReranker(ChecksummedPipe):
         self.examples_seen += len(examples)
         learning = self._pairs_among(examples)
         if not learning:
-            on_reference = any(members(example.reference, self.spans_key) for example in examples)
-            where = (
-                " (example.reference has them: make the predicted Doc by reference.copy())"
-                if on_reference
-                else ""
-            )
+            where = members_on_reference(examples, self.spans_key)
             message = Warnings.RERANKER_NOTHING_TO_LEARN
             self._notices.once(message.format(name=self.name, key=self.spans_key, found=where))
             return losses
