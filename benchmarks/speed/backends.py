@@ -25,12 +25,12 @@ from transformers import AutoModel
 from variants import direct, own
 
 from spacy_sbert.architectures import DEFAULT_NAME
-from spacy_sbert.models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
+from spacy_sbert.models.engine.huggingface import padded_inputs
+from spacy_sbert.models.engine.packing import CPU_BUDGET, padded_batches
 from spacy_sbert.models.resolve import resolve
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 States = Callable[[dict[str, torch.Tensor]], torch.Tensor]
-CPU = torch.device("cpu")
 
 
 def in_batches(states: States) -> Encode:
@@ -44,7 +44,7 @@ def in_batches(states: States) -> Encode:
         wordpieces = encoder.tokenize(texts)
         vectors = torch.empty(len(texts), model.config.hidden_size)
         for rows in padded_batches(wordpieces.lengths, numpy.arange(len(texts)), CPU_BUDGET):
-            inputs = padded_inputs(model, wordpieces, CPU, rows)
+            inputs = padded_inputs(model, wordpieces, rows)
             inputs.setdefault("token_type_ids", torch.zeros_like(inputs["input_ids"]))
             mask = inputs["attention_mask"].unsqueeze(-1).float()
             pooled = (states(inputs).float() * mask).sum(1) / mask.sum(1)

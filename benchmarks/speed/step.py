@@ -20,7 +20,7 @@ from spacy_sbert.models.tokenization import BatchTokenizer
 WARM_UP = 20
 PARTS = {
     "forward": (TransformerShim, "begin_update"),
-    "backward": (TransformerShim, "_backward_scaled"),
+    "backward": (TransformerShim, "_end_step"),
     "update": (TransformerShim, "finish_update"),
     "tokenising": (BatchTokenizer, "__call__"),
 }

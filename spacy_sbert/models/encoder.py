@@ -48,6 +48,7 @@ class Encoder:
         @registry.architectures("my.Lengths.v1")
         def lengths():
             return SentenceEncoder(Lengths("lengths", forward), SentencePooling("mean", None))
+
     """
 
     # For messages: "The encoder of the 'sbert' pipe is {kind}"; "" if that is not known

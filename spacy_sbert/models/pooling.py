@@ -11,7 +11,7 @@ from thinc.util import to_numpy
 from ..errors import Errors
 from ..validation import ConfiguredModel, WidthOrOff, check
 from .encoded_docs import DEFAULT_SETTINGS, EncodeSettings
-from .heads import truncation, unit_length
+from .heads import normalization, truncation
 from .poolings import make_pooling, pooling_of_text
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings
@@ -43,7 +43,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         truncate_dim: int = 0,
     ):
         check("truncate_dim", truncate_dim, WidthOrOff)
-        layers: list[Model] = [make_pooling(pooling), unit_length()]
+        layers: list[Model] = [make_pooling(pooling), normalization()]
         if dense is not None:
             layers.append(dense)
         super().__init__(

@@ -60,6 +60,7 @@ def register_pooling(
             starts = numpy.cumsum(n) - n
             ...
             return y, backprop
+
     """
     if name in POOLING or "+" in name:
         raise ValueError(f"Cannot register the pooling '{name}': choose another name, without '+'.")

@@ -66,6 +66,10 @@ class TransformerConfig:
         calibrate), on CPUs that are quicker with it (AVX-512 VNNI, no AMX), and is "auto" elsewhere
         and in training. "reference" is float32 through the Hugging Face model in the batches of
         sentence-transformers, where other precisions pack and sort rows.
+    backend (str): what computes, as in sentence-transformers: "torch", or another one of
+        engine.backend.BACKENDS. "onnx" is ONNX Runtime, on CPUs and in use only, in float32 or
+        "int8".
+    backend_config (dict): keyword arguments of the backend: for "onnx" see ONNXBackendCache.
 
     Only training reads these:
 
@@ -87,6 +91,8 @@ class TransformerConfig:
     trust_remote_code: bool = False
     overflow: Overflow = "truncate"
     precision: Precision = "float32"
+    backend: str = "torch"
+    backend_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
     gradient_checkpointing: bool = False
     mini_batch_size: NonNegative = 0
     frozen: Sequence[str] = ()

@@ -1,18 +1,15 @@
-"""The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
+"""The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, forward, backward and updates."""
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-import srsly
 import torch
-from safetensors import SafetensorError
 from thinc.api import Optimizer, PyTorchGradScaler, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
@@ -20,15 +17,16 @@ from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
 from ..errors import DivergedError, Errors, Warnings, warn
-from ..files.checksum import digest_of_bytes
 from . import loading
-from .engine.backends import Backend, BackendCache, HFBackend, resolve_precision, warn_of_slow
-from .engine.bert_families import BertParameters, is_packable, load_parameters
+from .encoder_state import SETTINGS_FILE, read_state, write_state, writing_to
+from .engine.backend import Backend, backend_cache
+from .engine.bert_families import BertParameters
 from .engine.concurrency import LOADING, EncoderUse
-from .engine.packed_bert import PackedBert
+from .engine.torch_backend import resolve_precision
 from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
-from .loading import Network, Tokenizer, takes_token_types
+from .load_encoder import EncoderLoader, load_weights
+from .loading import Network, Tokenizer
 from .resolve import resolve
 from .sbert_config import (
     INT8,
@@ -36,7 +34,6 @@ from .sbert_config import (
     REFERENCE,
     SentenceTransformersConfig,
     TransformerConfig,
-    read_file,
     read_settings,
     transformer_folder,
 )
@@ -46,103 +43,6 @@ from .tokenization import TokenizedBatch
 
 if TYPE_CHECKING:
     from .engine.int8 import Calibration
-
-SETTINGS_FILE = "spacy_sbert.json"
-CALIBRATION_FILE = "int8_calibration.safetensors"
-
-
-def _read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
-    """Write the files in the bytes of a shim to an empty folder, and return the settings among them."""
-    try:
-        state = srsly.msgpack_loads(data)
-    except Exception as error:
-        # Whatever the bytes lead the parser to
-        raise _damaged(
-            f"it ends early, or is not a saved encoder ({error or type(error).__name__})"
-        ) from error
-    files = state.get("files") if isinstance(state, dict) else None
-    if not isinstance(files, dict) or SETTINGS_FILE not in files:
-        raise _damaged(f"{SETTINGS_FILE} is missing")
-    for name, content in files.items():
-        if (
-            not isinstance(name, str)
-            or name in ("", ".", "..")
-            or Path(name).name != name
-            or "\0" in name
-        ):
-            raise _damaged(f"it names the file '{name}'")
-        if not isinstance(content, bytes):
-            raise _damaged(f"the file '{name}' holds no bytes")
-    if state.get("sha256") != _digests(files):
-        raise _damaged("the SHA-256 of a file is not the one that was written with it")
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return read_file(folder / SETTINGS_FILE, SentenceTransformersConfig)
-
-
-def _digests(files: dict[str, bytes]) -> dict[str, str]:
-    return {name: digest_of_bytes(content) for name, content in files.items()}
-
-
-def _damaged(reason: str) -> ValueError:
-    return ValueError(Errors.BAD_STATE.format(reason=reason))
-
-
-@contextmanager
-def _writing_to(folder: Path) -> Iterator[None]:
-    """Raise an OSError for every failure to write to a folder, whatever a library makes of it."""
-    try:
-        yield
-    except Exception as error:
-        # Of a full disk; tokenizers know no other kind
-        names_no_file = isinstance(error, OSError) and error.filename is None
-        if names_no_file or isinstance(error, SafetensorError) or type(error) is Exception:
-            raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
-        raise
-
-
-def _states(
-    weights: Network | BertParameters, inference: BackendCache, inputs: Mapping[str, torch.Tensor]
-) -> torch.Tensor:
-    """Return the states of a row (1, wordpieces); the logits of a classifier."""
-    if not isinstance(weights, BertParameters):
-        taken = {
-            key: value
-            for key, value in inputs.items()
-            if key != "token_type_ids" or takes_token_types(weights)
-        }
-        mask = loading.attention_mask(
-            weights, taken.pop("attention_mask", torch.ones_like(taken["input_ids"]))
-        )
-        output = weights(**taken, **mask)
-        is_classifier = "logits" in output
-        return output.logits if is_classifier else output.last_hidden_state
-    # Kept for use
-    engine = cast(PackedBert, inference.engine_of(weights, "float32"))
-    ids, types = inputs["input_ids"], inputs.get("token_type_ids")
-    return engine(ids, torch.arange(ids.shape[1])[None], types, torch.zeros_like(ids))
-
-
-@torch.no_grad()
-def _counts_padding(
-    weights: Network | BertParameters, tokenizer: Tokenizer, texts: tuple[str, ...]
-) -> bool:
-    """Return whether the states of a text are others where padding comes before it, as of absolute positions."""
-    if isinstance(weights, BertParameters):
-        return getattr(weights.embeddings, "padding_idx", None) is None
-    if tokenizer.pad_token_id is None:
-        return False
-    alone = tokenizer(*texts, return_tensors="pt")
-    length = alone["input_ids"].shape[1]
-    padded = tokenizer(*texts, return_tensors="pt", padding="max_length", max_length=length + 2)
-    states, behind = (
-        weights(input_ids=each["input_ids"], attention_mask=each["attention_mask"])[0]
-        for each in (alone, padded)
-    )
-    # Else logits
-    if states.dim() == 3:
-        behind = behind[:, -length:]
-    return not torch.allclose(states, behind, atol=1e-4)
 
 
 class TransformerShim(PyTorchShim):
@@ -166,16 +66,20 @@ class TransformerShim(PyTorchShim):
     def __init__(self, name: str, options: TransformerConfig, *, max_batch_items: int = 0):
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
-        self.name, self.options = name, options
-        self.max_batch_items, self.mini_batch_size = max_batch_items, options.mini_batch_size
-        on_device = resolve_precision(options.precision, get_torch_default_device().type)
-        self.precision = (
-            "float16" if options.mixed_precision and torch.cuda.is_available() else on_device
-        )
+        self.name = name
+        self.options = options
+        self.max_batch_items = max_batch_items
+        self.mini_batch_size = options.mini_batch_size
+        self.backends = backend_cache(options)
+        device = get_torch_default_device().type
+        self.precision = self.backends.resolve_precision(options.precision, device)
+        if options.mixed_precision and torch.cuda.is_available():
+            self.precision = "float16"
         self.settings: SentenceTransformersConfig | None = None
-        self._inference, self.use = BackendCache(), EncoderUse()
+        self.use = EncoderUse()
+        # Optimizers whose update waits for the gradient
         self._deferred: list[Optimizer] = []
-        self._is_packable = self._is_saved = False
+        self._is_saved = False
         self.tokenizer: Tokenizer = None
         # Which slow tokenizers copy when they are saved
         self._vocab_file: bytes | None = None
@@ -193,11 +97,12 @@ class TransformerShim(PyTorchShim):
         if isinstance(self.weights, BertParameters):
             with LOADING, undisturbed():
                 if isinstance(self.weights, BertParameters):
-                    calibration, device = self.calibration, self.device
+                    found = self.backends.found(self.weights)
+                    device = self.device
                     network = loading.build_network(self.config, self.weights.state_dict())
                     check_data(network, f"the encoder '{self.name}'")
                     self.weights = network.to(device)
-                    self._inference.drop(calibration)
+                    self.backends.drop(found)
         return self.weights
 
     @property
@@ -255,20 +160,26 @@ class TransformerShim(PyTorchShim):
 
         Meanwhile the weights stay.
         """
-        # Hugging Face's modules may keep things of a pass, which another thread would change.
-        with self.use.encoding(alone=self.precision == REFERENCE or not self._is_packable):
-            engine = self.inference_engine(wordpieces)
-            if isinstance(engine, HFBackend):
-                engine.model.eval()
-            yield engine
+        with self.use.encoding(alone=self.encodes_alone):
+            yield self.backend(wordpieces)
 
-    def inference_engine(self, wordpieces: TokenizedBatch | None = None) -> Backend:
+    def backend(self, wordpieces: TokenizedBatch | None = None) -> Backend:
         """Return what encodes with the weights as they are; see BackendCache."""
-        precision = (
-            self.precision if self.precision in (REFERENCE, INT8) else self._inference_precision
-        )
-        weights = self.network if precision == REFERENCE else self.weights
-        return self._inference.engine_of(weights, precision, wordpieces)
+        precision = self._inference_precision
+        weights = self.network if self.backends.needs_network(precision) else self.weights
+        return self.backends.backend_of(weights, precision, wordpieces)
+
+    @property
+    def encodes_alone(self) -> bool:
+        """Whether no two threads may encode at the same time; the encoder is loaded."""
+        return self.backends.encodes_alone(self.weights, self.precision)
+
+    def set_precision(self, precision: str, device: str) -> None:
+        """Encode in another precision from now on, on a device, "cpu" or "cuda"."""
+        resolved = self.backends.resolve_precision(precision, device)
+        if resolved != self.precision:
+            self.backends.warn_of_slow(resolved, device)
+        self.precision = resolved
 
     def calibrate(self, wordpieces: TokenizedBatch) -> None:
         """Find the ranges by which "int8" rounds; the next change of the weights drops them.
@@ -277,12 +188,12 @@ class TransformerShim(PyTorchShim):
         """
         self.load()
         with self.use.encoding():
-            self._inference.calibrate(self.weights, wordpieces)
+            self.backends.calibrate(self.weights, wordpieces)
 
     @property
     def calibration(self) -> "Calibration | None":
         """These ranges, None until they are found; the encoder is loaded."""
-        return self._inference.calibration(self.weights)
+        return self.backends.calibration(self.weights)
 
     def generation(self, *, refresh: bool = False) -> object:
         """Return an object that is replaced when the weights change.
@@ -290,23 +201,30 @@ class TransformerShim(PyTorchShim):
         refresh: whether to look at them now.
         """
         if refresh:
-            self.inference_engine()
-        return self._inference.generation(self.weights)
+            self.backend()
+        return self.backends.generation(self.weights)
 
     @property
     def arithmetic(self) -> str:
         """The precision of training: "float32", "bfloat16" or "float16"."""
-        known = {REFERENCE: "float32", INT8: resolve_precision("auto", self.device.type)}
-        return known.get(self.precision, self.precision)
+        if self.precision == REFERENCE:
+            return "float32"
+        if self.precision == INT8:
+            return resolve_precision("auto", self.device.type)
+        return self.precision
 
     @property
     def _inference_precision(self) -> str:
-        """The same in use: float16 runs on a CPU in float32."""
-        return (
-            "float32"
-            if self.precision == "float16" and self.device.type == "cpu"
-            else self.arithmetic
-        )
+        """The precision of use: float16 runs on a CPU in float32."""
+        if self.precision == "float16" and self.device.type == "cpu":
+            return "float32"
+        return self.precision
+
+    @property
+    def _autocast_precision(self) -> str:
+        """The same for Hugging Face's model, which is autocast."""
+        precision = self._inference_precision
+        return self.arithmetic if precision in (REFERENCE, INT8) else precision
 
     def whole_output(self, inputs: dict[str, torch.Tensor]) -> ModelOutput:
         """Return all that the Hugging Face model makes of a padded batch, input_ids and the like, in float32."""
@@ -315,7 +233,7 @@ class TransformerShim(PyTorchShim):
         with (
             self._using() as model,
             torch.no_grad(),
-            autocast(self.device, self._inference_precision),
+            autocast(self.device, self._autocast_precision),
         ):
             output = model(**inputs)
         for key, value in list(output.items()):
@@ -338,6 +256,7 @@ class TransformerShim(PyTorchShim):
         """
         from .engine.training import cached_forward, plain_forward  # noqa: PLC0415 (only training needs it)
 
+        self._check_trainable()
         size, network, precision = self.mini_batch_size, self.network, self.arithmetic
         with self._begin_step() as step:
             if 0 < size < len(wordpieces.lengths):
@@ -354,6 +273,10 @@ class TransformerShim(PyTorchShim):
             )
 
         return states, backprop
+
+    def _check_trainable(self) -> None:
+        if not self.backends.trains:
+            raise ValueError(Errors.BACKEND_IN_USE_ONLY.format(backend=self.options.backend))
 
     @contextmanager
     def _begin_step(self) -> Iterator[object]:
@@ -424,7 +347,7 @@ class TransformerShim(PyTorchShim):
             self._model.zero_grad(set_to_none=False)
             self._grad_scaler.update()
         finally:
-            self._inference.drop()
+            self.backends.drop()
 
     @contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
@@ -461,16 +384,16 @@ class TransformerShim(PyTorchShim):
             with self.use.changing():
                 unshare(self._model)
                 self._model.load_state_dict(weights, strict=False)
-                self._inference.drop()
+                self.backends.drop()
 
     # Loading, saving, copying
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
             with self.use.changing():
-                calibration = self.calibration
+                found = self.backends.found(self.weights)
                 super().to_device(device_type, device_id)
-                self._inference.drop(calibration)
+                self.backends.drop(found)
 
     def copy(self) -> "TransformerShim":
         """Return a copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
@@ -490,19 +413,18 @@ class TransformerShim(PyTorchShim):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             self.save_pretrained(folder)
-            if self.calibration is not None:
-                (folder / CALIBRATION_FILE).write_bytes(self.calibration.to_bytes())
-            (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
             files = {
                 file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()
             }
-        return srsly.msgpack_dumps({"files": files, "sha256": _digests(files)})
+        files |= self.backends.files(self.weights)
+        files[SETTINGS_FILE] = json.dumps(asdict(settings)).encode("utf8")
+        return write_state(dict(sorted(files.items())))
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._make_updates()
-        with _writing_to(folder), self.use.encoding(), loading.without_bars():
+        with writing_to(folder), self.use.encoding(), loading.without_bars():
             self.network.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
             # The file itself may be gone
             if self._vocab_file is not None:
@@ -520,10 +442,9 @@ class TransformerShim(PyTorchShim):
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
+                settings = read_state(bytes_data, Path(folder))
                 with self.use.changing(), LOADING:
-                    self._load_folder(
-                        Path(folder), _read_state(bytes_data, Path(folder)), is_saved=True
-                    )
+                    self._load_folder(Path(folder), settings, is_saved=True)
             except DivergedError:
                 raise
             except ValueError as error:
@@ -545,90 +466,27 @@ class TransformerShim(PyTorchShim):
             modules.json lists its parts.
         """
         source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
-        # Which version 5 reads with the tokenizer, too
-        config = loading.load_config(source)
-        tokenizer = loading.load_tokenizer(source)
-        if "attention_mask" not in tokenizer.model_input_names:
-            self._warn_of_padding(
-                settings.name, f"model_input_names = {tokenizer.model_input_names}"
-            )
-        if is_plain and tokenizer.chat_template:
-            raise ValueError(Errors.CHAT_TEMPLATE.format(folder=folder))
-        weights = self._load_transformer(source, config)
-        check_data(weights, f"the encoder '{self.name}'")
-        if is_saved and (name := tensors_not_finite(weights.state_dict().items())):
-            raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
-        calibration = None
-        if is_saved and (folder / CALIBRATION_FILE).is_file():
-            from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
-
-            calibration = read_calibration(folder / CALIBRATION_FILE, weights)
-        inference = BackendCache(calibration)
-        encode = partial(_states, weights, inference)
-        limit = loading.check_encoder(
-            source, tokenizer, weights, encode, self._trial, settings.max_length
+        loader = EncoderLoader(
+            source,
+            settings,
+            precision=self.precision,
+            model_type=self._model_type,
+            texts=self._trial,
         )
-        self._is_packable = is_packable(weights)
-        if not self._is_packable:
-            inference.pads = self._may_pad(settings.name, tokenizer, weights, limit)
-        pads_left = tokenizer.padding_side == "left" and self.precision != REFERENCE
-        if pads_left and _counts_padding(weights, tokenizer, self._trial):
-            self._warn_of_padding(settings.name, "padding_side = left", has_reference=True)
-        in_half = loading.half_precision(config)
-        if in_half and not is_saved:
-            warn(Warnings.HALF_PRECISION.format(name=settings.name, dtype=in_half))
-        weights.config.name_or_path = tokenizer.name_or_path = settings.name
-        file = getattr(tokenizer, "vocab_file", None)
-        self._vocab_file = Path(file).read_bytes() if file and Path(file).is_file() else None
-        self.tokenizer, self.weights, self._inference = (
-            tokenizer,
-            weights.to(get_torch_default_device()),
-            inference,
-        )
+        encoder = loader.load(self._load_weights_of, self.backends.anew(), is_plain=is_plain)
+        self.tokenizer = encoder.tokenizer
+        self.weights = encoder.weights.to(get_torch_default_device())
+        self.backends = encoder.backends
+        self._vocab_file = encoder.vocab_file
         self._is_saved = is_saved
         self._deferred = []
         loading.prepare_training(self.weights, self.options)
-        warn_of_slow(self.precision, self.device.type)
-        # last: now it is loaded
-        self.settings = replace(settings, max_length=limit)
+        self.backends.warn_of_slow(self.precision, self.device.type)
+        # Last: now it is loaded
+        self.settings = encoder.settings
 
-    def _may_pad(
-        self, name: str, tokenizer: Tokenizer, network: Network, limit: int | None
-    ) -> bool:
-        """Return whether rows may be padded.
-
-        warn if not: sentence-transformers pads them, and vectors differ.
-        """
-        has_mask, kind = "attention_mask" in tokenizer.model_input_names, network.config.model_type
-        if getattr(network.config, "attention_type", None) == loading.SPARSE:
-            warn(Warnings.SPARSE_ATTENTION.format(name=name))
-            return self.precision == REFERENCE and has_mask
-        if (self.precision == REFERENCE and has_mask) or loading.ignores_padding(
-            network, tokenizer, limit
-        ):
-            return True
-        # Else there is a warning already
-        if has_mask:
-            self._warn_of_padding(name, kind, has_reference=True)
-        return False
-
-    def _warn_of_padding(self, name: str, cause: str, *, has_reference: bool = False) -> None:
-        """Warn that the padding of a batch changes the vectors of sentence-transformers.
-
-        has_reference (bool): whether precision = "reference" gives the same.
-        """
-        has_reference = has_reference and self._model_type == SENTENCE_TRANSFORMER
-        remedy = '; for its batches set precision = "reference"' if has_reference else ""
-        warn(Warnings.PADDING.format(name=name, cause=cause, remedy=remedy))
-
-    def _load_transformer(
+    def _load_weights_of(
         self, source: loading.Source, config: PretrainedConfig
     ) -> Network | BertParameters:
-        """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""
-        needs_network = (
-            self.options.frozen
-            or self.options.gradient_checkpointing
-            or self.precision == REFERENCE
-        )
-        parameters = None if needs_network else load_parameters(source, config)
-        return parameters or loading.load_weights(source, "AutoModel", config)[0]
+        needs_network = self.backends.needs_network(self.precision)
+        return load_weights(source, config, self.options, needs_network=needs_network)

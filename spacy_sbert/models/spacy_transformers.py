@@ -86,7 +86,7 @@ def _forward(
     tokenizer = encoder.wordpiece_tokenizer
     wordpieces, batch = encode_spans(tokenizer, spans, prompt=encoder.prompt(), with_pieces=True)
     padded = _pad_wordpieces(tokenizer, wordpieces, batch)
-    if is_train or is_packable(shim.network):
+    if is_train or not shim.backends.trains or is_packable(shim.network):
         with encoder.states(wordpieces, is_train) as (states, backprop_states):
             hidden, backprop_padded = _pad_states(
                 wordpieces, states, encoder.get_dim("nO"), shim.device

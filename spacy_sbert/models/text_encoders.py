@@ -29,14 +29,13 @@ from .encoded_docs import (
     ProgressCallback,
     TruncationCounter,
 )
-from .engine.backends import GPU_BUDGET, resolve_precision, warn_of_slow
-from .engine.bert_families import is_packable
+from .engine.backend import GPU_BUDGET
 from .engine.concurrency import map_ahead
 from .engine.packing import CPU_BUDGET
 from .fingerprint import encoder_digest
 from .pooling import SentencePooling
 from .private_attributes import is_curated
-from .sbert_config import INT8, REFERENCE, SentenceTransformersConfig
+from .sbert_config import REFERENCE, SentenceTransformersConfig
 from .shim import TransformerShim
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
 from .surroundings import undisturbed
@@ -181,7 +180,7 @@ class TransformerTextEncoder(TextEncoder):
 
     def check_calibrated(self) -> None:
         shim = self.shim
-        if shim.precision == INT8 and shim.calibration is None and is_packable(shim.weights):
+        if shim.backends.needs_calibration(shim.weights, shim.precision):
             raise ValueError(
                 "precision = 'int8' rounds by ranges that were not found yet, and vectors would "
                 "depend on "
@@ -191,11 +190,7 @@ class TransformerTextEncoder(TextEncoder):
 
     def set_precision(self, precision: str, gpu_ids: Sequence[int]) -> None:
         shim = self.shim
-        device = "cuda" if gpu_ids else shim.device.type
-        resolved = resolve_precision(precision, device)
-        if resolved != shim.precision:
-            warn_of_slow(resolved, device)
-        shim.precision = resolved
+        shim.set_precision(precision, "cuda" if gpu_ids else shim.device.type)
 
     def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
         shim = self.shim

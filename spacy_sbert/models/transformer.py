@@ -12,14 +12,13 @@ from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
 from .encoded_docs import EncodeSettings
 from .encoder import Encoder, FindUpstream, InPipe
-from .engine.backends import run
-from .engine.bert_families import is_packable
+from .engine.backend import encode_windows
 from .engine.concurrency import LOADING, prepare_forks
 from .loading import Tokenizer, embedding_rows
 from .pooling import SentencePooling
 from .private_attributes import is_a
 from .resolve import check_name
-from .sbert_config import REFERENCE, SentenceTransformersConfig, TransformerConfig
+from .sbert_config import SentenceTransformersConfig, TransformerConfig
 from .shim import TransformerShim
 from .span_batch import Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter
@@ -38,7 +37,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     name (str): a folder or a name, see resolve. get_spans (Callable): from Docs to the Spans that
         are its rows.
     options (TransformerConfig): how it is loaded, encodes and is trained.
-    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits
+    max_batch_items (int): the most wordpieces in a forward pass in use, see encode_windows; 0 for what suits
         the device.
     prompts (Prompts): what may be put before texts; None where other components read the states,
         too.
@@ -136,10 +135,9 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
 
     @property
     def in_parallel(self) -> bool:
-        """True if it is loaded, and several threads may encode with it on the CPU at a time: on packed rows."""
+        """True if it is loaded, and several threads may encode with it on the CPU at a time."""
         shim = self.shim
-        on_cpu = shim.is_loaded and shim.device.type == "cpu"
-        return on_cpu and shim.precision != REFERENCE and is_packable(shim.weights)
+        return shim.is_loaded and shim.device.type == "cpu" and not shim.encodes_alone
 
     @property
     def wordpiece_tokenizer(self) -> BatchTokenizer:
@@ -187,8 +185,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         if is_train:
             yield shim.begin_update(wordpieces)
             return
-        with shim.encoding(wordpieces) as engine:
-            yield run(engine, wordpieces, budget=shim.max_batch_items), no_gradient
+        with shim.encoding(wordpieces) as backend:
+            yield encode_windows(backend, wordpieces, budget=shim.max_batch_items), no_gradient
 
     @contextmanager
     def read(

@@ -22,6 +22,7 @@ def pipeline_digest(nlp: Language) -> str:
 
     Example:
         assert pipeline_digest(nlp) == pipeline_digest(spacy.load(folder))
+
     """
     return digest_of_stream(_pipeline_parts(nlp))
 

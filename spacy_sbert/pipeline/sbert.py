@@ -511,13 +511,13 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
 
         Under the pipe's name if another pipe answers `doc.vector`.
         """
-        from ..training.batch_loss import score_pairs  # noqa: PLC0415 (not needed for a first vector)
+        from ..training.batch_loss import score_examples  # noqa: PLC0415 (not needed for a first vector)
 
         examples = list(examples)
         records = (
             record.name for example in examples for record in doc_vectors.find(example.predicted)
         )
-        return score_pairs(
+        return score_examples(
             self, examples, is_default=next(records, self.name) == self.name, **kwargs
         )
 

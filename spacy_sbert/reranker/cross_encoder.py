@@ -16,9 +16,11 @@ from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from ..files.serialization import ChecksummedModel
 from ..losses._common import softmax
-from ..models.engine.backends import GPU_BUDGET
+from ..models.encoder_state import SETTINGS_FILE
+from ..models.engine.backend import GPU_BUDGET
 from ..models.engine.concurrency import LOADING, prepare_forks
-from ..models.engine.packing import CPU_BUDGET, padded_batches, padded_inputs
+from ..models.engine.huggingface import call
+from ..models.engine.packing import CPU_BUDGET, padded_batches
 from ..models.engine.training import autocast
 from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
 from ..models.heads import sigmoid
@@ -40,7 +42,7 @@ from ..models.sbert_config import (
     read_object,
     unexpected,
 )
-from ..models.shim import SETTINGS_FILE, TransformerShim
+from ..models.shim import TransformerShim
 from ..models.surroundings import check_data, check_draws, undisturbed
 from ..models.tokenization import (
     PROBED_LENGTH,
@@ -272,7 +274,7 @@ class _ClassifierShim(TransformerShim):
         self.load()
         with self.use.changing():
             self.weights = _with_new_head(self.network, n_outputs, labels, seed).to(self.device)
-            self._inference.drop()
+            self.backends.drop()
             prepare_training(self._model, self.options)
 
     def logits(self, wordpieces: TokenizedBatch) -> torch.Tensor:
@@ -281,7 +283,7 @@ class _ClassifierShim(TransformerShim):
         with (
             self._using() as model,
             torch.no_grad(),
-            autocast(self.device, self._inference_precision),
+            autocast(self.device, self._autocast_precision),
         ):
             return self._gathered(wordpieces, self._passes(model, wordpieces, budget))
 
@@ -308,12 +310,13 @@ class _ClassifierShim(TransformerShim):
         self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int
     ) -> list[_Pass]:
         batches = padded_batches(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
-        indices = [torch.from_numpy(rows.windows).to(self.device) for rows in batches]
-        logits = [
-            model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
-            for rows in batches
+        return [
+            (
+                torch.from_numpy(batch.windows).to(self.device),
+                call(model, wordpieces, batch).logits.float(),
+            )
+            for batch in batches
         ]
-        return list(zip(indices, logits, strict=True))
 
     def _gathered(self, wordpieces: TokenizedBatch, parts: list[_Pass]) -> torch.Tensor:
         """Return the logits in the order of the pairs."""
@@ -326,7 +329,7 @@ class _ClassifierShim(TransformerShim):
         super()._update(optimizer)
         self.config.has_new_head = False
 
-    def _load_transformer(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
+    def _load_weights_of(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
         folder = source.folder
         has_head = any(
             str(name).endswith("ForSequenceClassification") for name in config.architectures or ()

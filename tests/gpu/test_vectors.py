@@ -78,13 +78,13 @@ def test_packed_rows_are_those_of_the_cpu(use_gpu, gpu_id, kind, precision):
     """Of each family, by the very passes that are rehearsed on meta tensors."""
     from gpu_rehearsal.test_meta_encoder import TRAINED, N, make_wordpieces
 
-    from spacy_sbert.models.engine.backends import run
+    from spacy_sbert.models.engine.backend import encode_windows
     from spacy_sbert.models.engine.packed_bert import PackedBert
 
     def states(device, precision):
         engine = PackedBert(model.to(device), getattr(torch, precision))
         found = numpy.zeros((N, 16), dtype="float32")
-        for part in run(engine, wordpieces):
+        for part in encode_windows(engine, wordpieces):
             places = numpy.concatenate(
                 [numpy.arange(N)[starts[i] :][: wordpieces.lengths[i]] for i in part.windows]
             )

@@ -13,7 +13,7 @@ from helpers.small_models import TRAINED, batch_of
 from thinc.api import Adam
 from transformers import BertConfig
 
-from spacy_sbert.models.engine import backends, training
+from spacy_sbert.models.engine import backend, training
 from spacy_sbert.models.engine.bert_families import is_packable
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
@@ -44,7 +44,7 @@ def as_on_a_gpu(monkeypatch):
     """Arrays stay what they are, where CuPy would share their memory; autocast is that of
     StrictCalls.
     """
-    for module in (training, backends):
+    for module in (training, backend):
         monkeypatch.setattr(module, "torch2xp", lambda tensor: tensor)
     if is_installed():
         monkeypatch.setattr(spacy_transformers, "torch2xp", lambda tensor: tensor)
@@ -77,7 +77,7 @@ def make_wordpieces(with_types=False):
 def test_a_pass(kind, precision, with_types):
     engine = PackedBert(make_model(kind), DTYPES[precision])
     wordpieces = make_wordpieces(with_types)
-    (rows,) = engine.passes(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
+    (rows,) = engine.batches(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
     with strict_gpu() as gpu:
         states = engine.encode(wordpieces, rows)
     assert states.shape == (rows.shape[0] * rows.shape[1], 16)
@@ -94,13 +94,13 @@ def test_a_run(kind, monkeypatch):
     engine = PackedBert(make_model(kind), torch.float16)
     wordpieces = make_wordpieces()
     budgets = []
-    stock = engine.passes
-    engine.passes = lambda *given: budgets.append(given[2]) or stock(*given)
+    stock = engine.batches
+    engine.batches = lambda *given: budgets.append(given[2]) or stock(*given)
     # Would be noticed
-    monkeypatch.setattr(backends, "parallel_map", None)
+    monkeypatch.setattr(backend, "parallel_map", None)
     with strict_gpu() as gpu:
-        found = list(backends.run(engine, wordpieces))
-    assert budgets == [backends.GPU_BUDGET]
+        found = list(backend.encode_windows(engine, wordpieces))
+    assert budgets == [backend.GPU_BUDGET]
     assert sorted(window for part in found for window in part.windows) == list(range(len(LENGTHS)))
     for part in found:
         assert part.values.shape == (part.lengths.sum(), 16)
@@ -168,6 +168,8 @@ def test_padded_states():
 
 
 class MetaHead(torch.nn.Linear):
+    device = META
+
     def get_input_embeddings(self):
         raise NotImplementedError
 

@@ -10,7 +10,7 @@ from thinc.api import Model, NumpyOps, Ragged, chain
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.models.encoded_docs import EncodeSettings
-from spacy_sbert.models.heads import Dense, truncation, unit_length
+from spacy_sbert.models.heads import Dense, normalization, truncation
 from spacy_sbert.models.pooling import (
     SentencePooling,
     _row_vectors,
@@ -123,7 +123,7 @@ WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
     return _row_vectors(
-        OPS, [unit_length()] if normalize else [], windows, row_of, weights, is_train=is_train
+        OPS, [normalization()] if normalize else [], windows, row_of, weights, is_train=is_train
     )
 
 

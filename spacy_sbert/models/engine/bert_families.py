@@ -1,9 +1,9 @@
 """BERT and architectures like it: where their parts are, and their parameters without Hugging Face's classes."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from operator import attrgetter
-from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from safetensors import SafetensorError
@@ -17,163 +17,193 @@ from ..sbert_config import read_object
 
 # A part of a model
 Module: TypeAlias = Any
-# The products of a layer; the heads' queries, keys and values are one
-LINEARS = (
-    "heads",
-    "mix",
-    "widen",
-    "narrow",
-)
+# A layer: its parts by BERT's names in Hugging Face's class, such as "attention.self.query"
+Layer: TypeAlias = Mapping[str, Any]
+# The matrix products of a layer; those of queries, keys and values are one
+ATTENTION, ATTENTION_OUTPUT = "attention.self", "attention.output.dense"
+INTERMEDIATE, OUTPUT = "intermediate.dense", "output.dense"
+LINEARS = (ATTENTION, ATTENTION_OUTPUT, INTERMEDIATE, OUTPUT)
 # Those that read what layer norm gives, whose channels differ most
-SMOOTHED = ("heads", "widen")
-BERT = {
-    "n_heads": "attention.self.num_attention_heads",
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "drop_scores": "attention.self.dropout",
-    "mix": "attention.output.dense",
-    "drop_mixed": "attention.output.dropout",
-    "norm_mixed": "attention.output.LayerNorm",
-    "widen": "intermediate.dense",
-    "activate": "intermediate.intermediate_act_fn",
-    "narrow": "output.dense",
-    "drop_output": "output.dropout",
-    "norm_output": "output.LayerNorm",
-}
-MPNET = {
-    **BERT,
-    "n_heads": "attention.attn.num_attention_heads",
-    "query": "attention.attn.q",
-    "key": "attention.attn.k",
-    "value": "attention.attn.v",
-    "drop_scores": "attention.attn.dropout",
-    "mix": "attention.attn.o",
-    "drop_mixed": "attention.dropout",
-    "norm_mixed": "attention.LayerNorm",
-}
-DISTILBERT = {
-    "n_heads": "attention.n_heads",
-    "query": "attention.q_lin",
-    "key": "attention.k_lin",
-    "value": "attention.v_lin",
-    "drop_scores": "attention.dropout",
-    # Without dropout behind it
-    "mix": "attention.out_lin",
-    "norm_mixed": "sa_layer_norm",
-    "widen": "ffn.lin1",
-    "activate": "ffn.activation",
-    "narrow": "ffn.lin2",
-    "drop_output": "ffn.dropout",
-    "norm_output": "output_layer_norm",
-}
+SMOOTHED = (ATTENTION, INTERMEDIATE)
+QUERY_KEY_VALUE = ("attention.self.query", "attention.self.key", "attention.self.value")
+N_HEADS = "attention.self.num_attention_heads"
+NORMS = ("attention.output.LayerNorm", "output.LayerNorm")
+_LINEAR_MODULES = (*QUERY_KEY_VALUE, ATTENTION_OUTPUT, INTERMEDIATE, OUTPUT)
+_OTHERS = (
+    "attention.self.dropout",
+    "attention.output.dropout",
+    "intermediate.intermediate_act_fn",
+    "output.dropout",
+)
+_PARTS = (N_HEADS, *_LINEAR_MODULES, *NORMS, *_OTHERS)
 
 
-class _Family(NamedTuple):
-    """Where the layers of a class are, the parts in each, and what else tells it from BERT."""
+@dataclass(frozen=True)
+class Family:
+    """Where an architecture has the parts of BERT, and what else tells it from BERT.
 
-    layers: str
-    parts: dict[str, str]
-    # Whether positions begin behind padding_idx
-    counts_padding: bool = False
+    layers (str): the path of the layers.
+    names (dict): the paths in a layer, by BERT's, of the parts that are elsewhere than in BERT; ""
+        for a dropout that is missing.
+    activation, inner_size (str): the keys of the config for the activation in the feed-forward part
+        and for the width there.
+    layer_norm_eps (float): the eps of all layer norms, None for that of the config.
+    has_token_types, has_pooler (bool): whether there are parameters of these.
+    counts_padding (bool): whether positions begin behind padding_idx, as in RoBERTa.
+    padding_idx (int): that wordpiece, None for the pad_token_id of the config.
+    relative_bias (str): the path of what is added to attention scores by distance, an embedding of
+        (buckets of distances, heads); "" for none.
+    """
+
+    layers: str = "encoder.layer"
+    names: Mapping[str, str] = field(default_factory=dict)
+    activation: str = "hidden_act"
+    inner_size: str = "intermediate_size"
+    layer_norm_eps: float | None = None
+    has_token_types: bool = True
     has_pooler: bool = True
+    counts_padding: bool = False
+    padding_idx: int | None = None
+    relative_bias: str = ""
+
+    def path(self, part: str) -> str:
+        """Return the path of a part in a layer; "" if it is missing."""
+        return self.names.get(part, part)
+
+    def padding_of(self, config: PretrainedConfig) -> int | None:
+        """Return the wordpiece that is padding, from which positions are counted."""
+        return config.pad_token_id if self.padding_idx is None else self.padding_idx
 
 
-# By name: an encoder's own module alone is to be imported.
+_ROBERTA = Family(counts_padding=True)
+# By name: an encoder's own module alone is to be imported. This is the one place of registration.
 FAMILIES = {
-    "bert.modeling_bert.BertModel": _Family("encoder.layer", BERT),
-    "camembert.modeling_camembert.CamembertModel": _Family(
-        "encoder.layer", BERT, counts_padding=True
+    "bert.modeling_bert.BertModel": Family(),
+    "camembert.modeling_camembert.CamembertModel": _ROBERTA,
+    "distilbert.modeling_distilbert.DistilBertModel": Family(
+        layers="transformer.layer",
+        names={
+            N_HEADS: "attention.n_heads",
+            "attention.self.query": "attention.q_lin",
+            "attention.self.key": "attention.k_lin",
+            "attention.self.value": "attention.v_lin",
+            "attention.self.dropout": "attention.dropout",
+            "attention.output.dense": "attention.out_lin",
+            "attention.output.dropout": "",
+            "attention.output.LayerNorm": "sa_layer_norm",
+            "intermediate.dense": "ffn.lin1",
+            "intermediate.intermediate_act_fn": "ffn.activation",
+            "output.dense": "ffn.lin2",
+            "output.dropout": "ffn.dropout",
+            "output.LayerNorm": "output_layer_norm",
+        },
+        activation="activation",
+        inner_size="hidden_dim",
+        layer_norm_eps=1e-12,
+        has_token_types=False,
+        has_pooler=False,
     ),
-    "distilbert.modeling_distilbert.DistilBertModel": _Family(
-        "transformer.layer", DISTILBERT, has_pooler=False
+    "electra.modeling_electra.ElectraModel": Family(has_pooler=False),
+    "mpnet.modeling_mpnet.MPNetModel": Family(
+        names={
+            N_HEADS: "attention.attn.num_attention_heads",
+            "attention.self.query": "attention.attn.q",
+            "attention.self.key": "attention.attn.k",
+            "attention.self.value": "attention.attn.v",
+            "attention.self.dropout": "attention.attn.dropout",
+            "attention.output.dense": "attention.attn.o",
+            "attention.output.dropout": "attention.dropout",
+            "attention.output.LayerNorm": "attention.LayerNorm",
+        },
+        has_token_types=False,
+        counts_padding=True,
+        padding_idx=1,
+        relative_bias="encoder.relative_attention_bias",
     ),
-    "electra.modeling_electra.ElectraModel": _Family("encoder.layer", BERT, has_pooler=False),
-    "mpnet.modeling_mpnet.MPNetModel": _Family("encoder.layer", MPNET, counts_padding=True),
-    "roberta.modeling_roberta.RobertaModel": _Family("encoder.layer", BERT, counts_padding=True),
-    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": _Family(
-        "encoder.layer", BERT, counts_padding=True
-    ),
+    "roberta.modeling_roberta.RobertaModel": _ROBERTA,
+    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": _ROBERTA,
 }
 
 
-def layers_of(model: Network) -> list[SimpleNamespace]:
-    """Return the modules of each layer of a model of FAMILIES, by the names in BERT, and the `linear` ones in order."""
-    path, names, *_ = FAMILIES[_class_of(model)]
-    layers = []
-    for layer in attrgetter(path)(model).children():
-        parts = {part: attrgetter(name)(layer) for part, name in names.items()}
-        linear = [parts[name] for name in ("query", "key", "value", "mix", "widen", "narrow")]
-        layers.append(SimpleNamespace(**{"drop_mixed": Identity(), **parts}, linear=linear))
-    return layers
+def family_of(model: Network) -> Family | None:
+    """Return the family of a Hugging Face model or BertParameters; None for other architectures."""
+    if isinstance(model, BertParameters):
+        return FAMILIES[model.family]
+    kind = type(model)
+    name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("transformers.models.")
+    return FAMILIES.get(name)
+
+
+def _known_family(model: Network) -> Family:
+    family = family_of(model)
+    assert family is not None, "of a model that is packable"
+    return family
+
+
+def layers_of(model: Network) -> list[Layer]:
+    """Return the layers of a model of FAMILIES."""
+    family = _known_family(model)
+    return [
+        {part: _part_of(layer, family.path(part)) for part in _PARTS}
+        for layer in attrgetter(family.layers)(model).children()
+    ]
+
+
+def _part_of(layer: Module, path: str) -> Any:
+    return attrgetter(path)(layer) if path else Identity()
 
 
 def activation_of(model: Network) -> str:
     """Return the name of the activation between the linear layers of the feed-forward part."""
-    return (
-        model.config.activation
-        if FAMILIES[_class_of(model)].parts is DISTILBERT
-        else model.config.hidden_act
-    )
+    return getattr(model.config, _known_family(model).activation)
 
 
-def distance_bias(model: Network) -> torch.Tensor | None:
+def relative_bias_of(model: Network) -> torch.Tensor | None:
     """Return what MPNet adds to the attention scores, float (buckets of distances, heads).
 
     None for the others.
     """
-    return (
-        model.encoder.relative_attention_bias.weight
-        if FAMILIES[_class_of(model)].parts is MPNET
-        else None
-    )
+    path = _known_family(model).relative_bias
+    return attrgetter(path)(model).weight if path else None
 
 
-def weights_of(parts: SimpleNamespace) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+def weights_of(layer: Layer) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     """Return weight (out, in) and bias (out,) for each of LINEARS."""
-    heads = (parts.query, parts.key, parts.value)
-    others = {
-        name: (part.weight, part.bias)
-        for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)
+    projections = [layer[name] for name in QUERY_KEY_VALUE]
+    weights = {
+        ATTENTION: (
+            torch.cat([projection.weight for projection in projections]),
+            torch.cat([projection.bias for projection in projections]),
+        )
     }
-    return {
-        "heads": (
-            torch.cat([part.weight for part in heads]),
-            torch.cat([part.bias for part in heads]),
-        ),
-        **others,
-    }
-
-
-def _class_of(model: Network) -> str:
-    if isinstance(model, BertParameters):
-        return model.family
-    kind = type(model)
-    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("transformers.models.")
+    for name in (ATTENTION_OUTPUT, INTERMEDIATE, OUTPUT):
+        weights[name] = (layer[name].weight, layer[name].bias)
+    return weights
 
 
 def is_packable(model: Network) -> bool:
     """Return whether PackedBert computes the same as a model: of a class of FAMILIES itself, without extras."""
-    if _class_of(model) not in FAMILIES:
+    if family_of(model) is None:
         return False
-    config, layers = model.config, layers_of(model)
+    config = model.config
+    if getattr(config, "position_embedding_type", "absolute") != "absolute":
+        return False
+    if activation_of(model) not in ACTIVATIONS:
+        return False
+    # Version 5 of transformers gives these two to families alone that can be decoders.
+    if getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
+        return False
+    if config.output_hidden_states or config.output_attentions:
+        return False
+    layers = layers_of(model)
+    if any(layer[N_HEADS] != config.num_attention_heads for layer in layers):
+        return False
     # Adapters (LoRA) put modules of their own in the place of linear layers.
-    expected = torch.nn.Module if isinstance(model, BertParameters) else torch.nn.Linear
-    modules = [
-        getattr(model, "embeddings_project", None),
-        *(module for parts in layers for module in parts.linear),
-    ]
-    return (
-        getattr(config, "position_embedding_type", "absolute") == "absolute"
-        and activation_of(model) in ACTIVATIONS
-        # Version 5 of transformers gives these two to families alone that can be decoders.
-        and not (
-            getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False)
-        )
-        and not (config.output_hidden_states or config.output_attentions)
-        and all(module is None or type(module) is expected for module in modules)
-        and all(parts.n_heads == config.num_attention_heads for parts in layers)
-    )
+    plain = torch.nn.Module if isinstance(model, BertParameters) else torch.nn.Linear
+    modules = [layer[name] for layer in layers for name in _LINEAR_MODULES]
+    if hasattr(model, "embeddings_project"):
+        modules.append(model.embeddings_project)
+    return all(type(module) is plain for module in modules)
 
 
 class BertParameters(torch.nn.Module):
@@ -190,20 +220,27 @@ class BertParameters(torch.nn.Module):
         for name, weight in weights.items():
             path, _, last = name.rpartition(".")
             _module_at(self, path).register_parameter(last, torch.nn.Parameter(weight))
-        layers, names, counts_padding, _ = FAMILIES[family]
-        positions, norms = self.embeddings.position_embeddings, [self.embeddings.LayerNorm]
-        positions.num_embeddings, positions.padding_idx = config.max_position_embeddings, None
-        if counts_padding:
-            self.embeddings.padding_idx = positions.padding_idx = _padding_idx(names, config)
-        for layer in _module_at(self, layers).children():
-            parts = {
-                part: _module_at(layer, name) for part, name in names.items() if part != "n_heads"
-            }
-            norms += [parts["norm_mixed"], parts["norm_output"]]
-            holder, _, name = names["n_heads"].rpartition(".")
-            setattr(_module_at(layer, holder), name, config.num_attention_heads)
+        self._set_constants(FAMILIES[family], config)
+
+    def _set_constants(self, family: Family, config: PretrainedConfig) -> None:
+        """Set the attributes of modules that are no parameters: paddings, heads and eps."""
+        positions = self.embeddings.position_embeddings
+        positions.num_embeddings = config.max_position_embeddings
+        positions.padding_idx = None
+        if family.counts_padding:
+            self.embeddings.padding_idx = positions.padding_idx = family.padding_of(config)
+        norms = [self.embeddings.LayerNorm]
+        holder_of_heads, _, heads = family.path(N_HEADS).rpartition(".")
+        for layer in _module_at(self, family.layers).children():
+            setattr(_module_at(layer, holder_of_heads), heads, config.num_attention_heads)
+            norms += [_module_at(layer, family.path(part)) for part in NORMS]
+            for part in _OTHERS:
+                # Without parameters: it is made, so that the layer has all of its parts
+                if family.path(part):
+                    _module_at(layer, family.path(part))
+        eps = family.layer_norm_eps
         for norm in norms:
-            norm.eps = 1e-12 if names is DISTILBERT else config.layer_norm_eps
+            norm.eps = config.layer_norm_eps if eps is None else eps
 
     @property
     def device(self) -> torch.device:
@@ -222,86 +259,79 @@ def _module_at(root: Module, path: str) -> Module:
     return root
 
 
-def _padding_idx(parts: dict[str, str], config: PretrainedConfig) -> int | None:
-    return 1 if parts is MPNET else config.pad_token_id
-
-
 def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters | None:
     """Return the weights of an encoder of FAMILIES, if its folder holds just those that its config describes.
 
     RETURNS: None for any other folder, or with settings: loading.load_weights reads it, or says
         what is wrong with it.
     """
-    kind, file = (
-        type(config).__name__.replace("Config", "Model"),
-        source.folder / "model.safetensors",
-    )
-    family = next((family for family in FAMILIES if family.endswith(f".{kind}")), None)
-    is_plain = not (
-        source.trust or source.transformer_config or hasattr(config, "quantization_config")
-    )
-    names = config.architectures or []
-    is_plain &= isinstance(names, list) and all(
-        str(name).startswith(kind.removesuffix("Model")) for name in names
-    )
-    # In which version 5 reads weights
-    is_plain &= getattr(config, "dtype", None) in (
-        None,
-        torch.float32,
-    )
-    # The class says what is wrong
-    is_plain &= not any(odd_types(read_object(source.folder / "config.json"), config))
-    if family is None or not is_plain or not file.is_file():
+    kind = type(config).__name__.replace("Config", "Model")
+    name = next((name for name in FAMILIES if name.endswith(f".{kind}")), None)
+    file = source.folder / "model.safetensors"
+    if name is None or not file.is_file() or not _is_plain(source, config, kind):
         return None
-    padding, n_heads = _padding_idx(FAMILIES[family].parts, config), config.num_attention_heads
+    padding, n_heads = FAMILIES[name].padding_of(config), config.num_attention_heads
     if padding not in range(config.vocab_size) or n_heads < 1 or config.hidden_size % n_heads:
         return None
     try:
-        weights = {
-            name: weight for name, weight in load_file(file).items() if not name.endswith(BUFFERS)
-        }
+        weights = load_file(file)
     except (OSError, SafetensorError):
         return None
-    shapes = dict(_shapes(family, config, has_pooler="pooler.dense.weight" in weights))
-    found = {
-        name: weight.shape for name, weight in weights.items() if weight.dtype == torch.float32
-    }
-    if len(found) < len(weights) or found != shapes:
+    weights = {key: weight for key, weight in weights.items() if not key.endswith(BUFFERS)}
+    if any(weight.dtype != torch.float32 for weight in weights.values()):
         return None
-    parameters = BertParameters(family, config, {name: weights[name] for name in shapes})
+    shapes = dict(_shapes(FAMILIES[name], config, has_pooler="pooler.dense.weight" in weights))
+    if {key: weight.shape for key, weight in weights.items()} != shapes:
+        return None
+    parameters = BertParameters(name, config, {key: weights[key] for key in shapes})
     return parameters if is_packable(parameters) else None
 
 
+def _is_plain(source: Source, config: PretrainedConfig, kind: str) -> bool:
+    """Return whether a folder holds nothing beyond float32 weights of a class, as its config says."""
+    if source.trust or source.transformer_config or hasattr(config, "quantization_config"):
+        return False
+    architectures = config.architectures or []
+    prefix = kind.removesuffix("Model")
+    if not isinstance(architectures, list):
+        return False
+    if not all(str(name).startswith(prefix) for name in architectures):
+        return False
+    # In which version 5 reads weights
+    if getattr(config, "dtype", None) not in (None, torch.float32):
+        return False
+    # For settings of odd types the class says what is wrong
+    return not any(odd_types(read_object(source.folder / "config.json"), config))
+
+
 def _shapes(
-    family: str, config: PretrainedConfig, *, has_pooler: bool
+    family: Family, config: PretrainedConfig, *, has_pooler: bool
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield name and shape of each parameter of an encoder of FAMILIES, layer after layer."""
-    layers, names, _, may_have_pooler = FAMILIES[family]
-    hidden, width = config.hidden_size, getattr(config, "embedding_size", config.hidden_size)
-    inner = config.hidden_dim if names is DISTILBERT else config.intermediate_size
+    hidden = config.hidden_size
+    width = getattr(config, "embedding_size", hidden)
+    inner = getattr(config, family.inner_size)
     yield "embeddings.word_embeddings.weight", (config.vocab_size, width)
     yield "embeddings.position_embeddings.weight", (config.max_position_embeddings, width)
-    if names is BERT:
+    if family.has_token_types:
         yield "embeddings.token_type_embeddings.weight", (config.type_vocab_size, width)
-    if names is MPNET:
+    if family.relative_bias:
         n_buckets = config.relative_attention_num_buckets
-        yield "encoder.relative_attention_bias.weight", (n_buckets, config.num_attention_heads)
+        yield f"{family.relative_bias}.weight", (n_buckets, config.num_attention_heads)
     modules: dict[str, tuple[int, ...]] = {"embeddings.LayerNorm": (width,)}
     if width != hidden:
-        modules["embeddings_project"] = hidden, width
-    of_layer = {
-        **dict.fromkeys(("query", "key", "value", "mix"), (hidden, hidden)),
-        **{
-            "widen": (inner, hidden),
-            "narrow": (hidden, inner),
-            "norm_mixed": (hidden,),
-            "norm_output": (hidden,),
-        },
+        modules["embeddings_project"] = (hidden, width)
+    of_layer: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys((*QUERY_KEY_VALUE, ATTENTION_OUTPUT), (hidden, hidden)),
+        INTERMEDIATE: (inner, hidden),
+        OUTPUT: (hidden, inner),
+        **dict.fromkeys(NORMS, (hidden,)),
     }
     for i in range(config.num_hidden_layers):
-        modules |= {f"{layers}.{i}.{names[part]}": shape for part, shape in of_layer.items()}
-    if has_pooler and may_have_pooler:
-        modules["pooler.dense"] = hidden, hidden
+        for part, shape in of_layer.items():
+            modules[f"{family.layers}.{i}.{family.path(part)}"] = shape
+    if has_pooler and family.has_pooler:
+        modules["pooler.dense"] = (hidden, hidden)
     for name, shape in modules.items():
         yield f"{name}.weight", shape
         yield f"{name}.bias", shape[:1]

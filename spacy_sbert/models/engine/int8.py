@@ -16,35 +16,54 @@ from ...files.checksum import digest_of_bytes
 from ..loading import Network
 from ..private_attributes import Int8Product, Linear, int8_product, linear
 from ..tokenization import TokenizedBatch
-from .bert_families import LINEARS, SMOOTHED, activation_of, is_packable, layers_of, weights_of
+from .bert_families import (
+    ATTENTION,
+    ATTENTION_OUTPUT,
+    INTERMEDIATE,
+    LINEARS,
+    OUTPUT,
+    SMOOTHED,
+    activation_of,
+    is_packable,
+    layers_of,
+    weights_of,
+)
 from .packed_bert import PackedBert
 from .packing import CPU_BUDGET, ragged_arange
 
+# The names in a file of ranges, of which those of LINEARS are older than Hugging Face's here
 _COUNT, _ROUNDED, _COSINE = "n_wordpieces", "is_rounded", "lowest_cosine"
+_NAMES_IN_FILE = {
+    ATTENTION: "heads",
+    ATTENTION_OUTPUT: "mix",
+    INTERMEDIATE: "widen",
+    OUTPUT: "narrow",
+}
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The least and the greatest number of each channel, over some texts, and which products bear 8 bits."""
+    """The least and the greatest number of each channel, over some texts, and which products bear 8 bits.
 
-    # Of the texts, special ones included
+    n_wordpieces: of the texts, special ones included.
+    ranges: for each of LINEARS float32 (layers, 2, width of its input), least and greatest.
+    is_rounded: bool (layers, products as LINEARS), which are in 8 bits.
+    lowest_cosine: of the mean states of one of the texts, with these products in 8 bits and
+        without.
+    """
+
     n_wordpieces: int
-    # For each of LINEARS float32 (layers, 2, width of its input), least and greatest
     ranges: dict[str, torch.Tensor]
-    # Bool (layers, products as LINEARS), which are in 8 bits
     is_rounded: torch.Tensor
-    lowest_cosine: (
-        # Of the mean states of one of the texts, with these products in 8 bits and without
-        float
-    )
+    lowest_cosine: float
 
     def to_bytes(self) -> bytes:
         """As safetensors."""
-        numbers = {
-            _COUNT: torch.tensor(self.n_wordpieces),
-            _COSINE: torch.tensor(self.lowest_cosine),
-        }
-        return save({**self.ranges, _ROUNDED: self.is_rounded, **numbers})
+        tensors = {_NAMES_IN_FILE[name]: ranges for name, ranges in self.ranges.items()}
+        tensors[_ROUNDED] = self.is_rounded
+        tensors[_COUNT] = torch.tensor(self.n_wordpieces)
+        tensors[_COSINE] = torch.tensor(self.lowest_cosine)
+        return save(tensors)
 
     def digest(self) -> str:
         """Return the SHA-256 of it."""
@@ -57,37 +76,40 @@ def read_calibration(path: Path, model: Network) -> Calibration:
     RAISES (ValueError): if the file is damaged, or of another model.
     """
     try:
-        found = load_file(path)
+        tensors = load_file(path)
     except SafetensorError as error:
         raise ValueError(Errors.BAD_STATE.format(reason=f"{path.name}: {error}")) from error
-    expected: dict[str, tuple[int, ...]] = {}
-    if is_packable(model):
-        layers = layers_of(model)
-        inputs = zip(
-            LINEARS,
-            (layers[0].query, layers[0].mix, layers[0].widen, layers[0].narrow),
-            strict=True,
-        )
-        expected = {name: (len(layers), 2, part.weight.shape[1]) for name, part in inputs}
-        expected |= {_ROUNDED: (len(layers), len(LINEARS)), _COUNT: (), _COSINE: ()}
-    given = {name: tuple(value.shape) for name, value in found.items()}
-    if given != expected or not all(value.isfinite().all() for value in found.values()):
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    is_finite = all(tensor.isfinite().all() for tensor in tensors.values())
+    if shapes != _shapes_in_file(model) or not is_finite:
         raise ValueError(Errors.BAD_STATE.format(reason=f"{path.name} is not of this encoder"))
-    n_wordpieces, cosine = int(found.pop(_COUNT)), float(found.pop(_COSINE))
-    is_rounded = found.pop(_ROUNDED).bool()
     return Calibration(
-        n_wordpieces, {name: value.float() for name, value in found.items()}, is_rounded, cosine
+        n_wordpieces=int(tensors[_COUNT]),
+        ranges={name: tensors[_NAMES_IN_FILE[name]].float() for name in LINEARS},
+        is_rounded=tensors[_ROUNDED].bool(),
+        lowest_cosine=float(tensors[_COSINE]),
     )
+
+
+def _shapes_in_file(model: Network) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors in a file of ranges; none for a model that is not rounded."""
+    if not is_packable(model):
+        return {}
+    layers = layers_of(model)
+    shapes: dict[str, tuple[int, ...]] = {
+        _NAMES_IN_FILE[name]: (len(layers), 2, weight.shape[1])
+        for name, (weight, _) in weights_of(layers[0]).items()
+    }
+    shapes |= {_ROUNDED: (len(layers), len(LINEARS)), _COUNT: (), _COSINE: ()}
+    return shapes
 
 
 _SMOOTHING = 0.5
 # Of channels that are zero on all texts
 _SMALLEST = 1e-5
-_MAX_NOISE = (
-    # What is noisier (a ratio of signal to noise of 13 dB) is left out without a trial
-    0.05
-)
-# Of a window's mean state with 8 bits to that without
+# A product that is noisier, by a ratio of signal to noise of 13 dB, is left out without a trial
+_MAX_NOISE = 0.05
+# The lowest cosine of a window's mean state with 8 bits and that without
 MIN_COSINE = 0.99
 
 
@@ -203,8 +225,48 @@ def _smoothed(
 
 # A layer, and one of LINEARS
 _Place = tuple[int, str]
-# Of the input (n, in) and output (n, out)
+# Of the input (n, in) and output (n, out) of a product
 _Measure = Callable[[_Place, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class _Trial:
+    """An encoder in float32 on some windows, whose products are replaced and measured.
+
+    wordpieces (TokenizedBatch), windows (int64 (k,)): what is encoded.
+    """
+
+    def __init__(self, model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray):
+        self.backend = PackedBert(model, torch.float32)
+        self.wordpieces = wordpieces
+        self.windows = windows
+        self.exact: dict[_Place, Linear] = {
+            (i, name): product
+            for i, layer in enumerate(self.backend.layers)
+            for name, product in layer.linears.items()
+        }
+
+    def encode(
+        self, products: Mapping[_Place, Linear], measure: _Measure | None = None
+    ) -> tuple[torch.Tensor, dict[_Place, torch.Tensor]]:
+        """Return the sum of each window's states, float32 (k, hidden), and what `measure` gives for each batch."""
+        backend, wordpieces = self.backend, self.wordpieces
+        measured = defaultdict(list)
+
+        def observed(place: _Place, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+            output = products[place](states)
+            if measure is not None:
+                measured[place].append(measure(place, states[of_text], output[of_text]))
+            return output
+
+        sums = backend.words.new_zeros(len(self.windows), backend.hidden_size)
+        for batch in backend.batches(wordpieces, self.windows, CPU_BUDGET):
+            lengths = wordpieces.lengths[batch.windows]
+            places = torch.from_numpy(ragged_arange(batch.starts, lengths)).to(backend.device)
+            for i, layer in enumerate(backend.layers):
+                layer.linears = {name: partial(observed, (i, name), places) for name in LINEARS}
+            owners = torch.from_numpy(numpy.repeat(batch.windows, lengths)).to(backend.device)
+            sums.index_add_(0, owners, backend.encode(wordpieces, batch)[places])
+        return sums, {place: torch.stack(each) for place, each in measured.items()}
 
 
 @torch.no_grad()
@@ -218,52 +280,14 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
     SOURCE: Dettmers et al. 2022, LLM.int8(): 8-bit Matrix Multiplication for Transformers at Scale,
         section 4.
     """
-    engine, ends = PackedBert(model, torch.float32), numpy.cumsum(wordpieces.lengths)
+    ends = numpy.cumsum(wordpieces.lengths)
     windows = numpy.arange(1 + numpy.searchsorted(ends[:-1], enough or ends[-1]))
-    encode = partial(_state_sums, engine, wordpieces, windows)
-    exact = {
-        (i, name): product
-        for i, layer in enumerate(engine.layers)
-        for name, product in layer.linears.items()
-    }
-    expected, seen = encode(
-        exact, lambda place, given, made: torch.stack([given.amin(0), given.amax(0)])
-    )
-    ranges = {
-        place: torch.stack([each[:, 0].amin(0), each[:, 1].amax(0)]) for place, each in seen.items()
-    }
-    weights, activations = (
-        [weights_of(parts) for parts in layers_of(model)],
-        {"widen": activation_of(model)},
-    )
-    rounded = {
-        (i, name): _fake_quantized(
-            *weights[i][name], own, activations.get(name), smooth=name in SMOOTHED
-        )
-        for (i, name), own in ranges.items()
-    }
-
-    def squares(place: _Place, given: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
-        """float64 (2, out): sums of the squares of the error and of the product."""
-        return torch.stack(
-            [each.square().sum(0).double() for each in (rounded[place](given) - made, made)]
-        )
-
-    _, measured = encode(exact, squares)
-    noises = {place: _noise(*each.sum(0)) for place, each in measured.items()}
-    noisiest = sorted(exact, key=lambda place: noises[place], reverse=True)
-    n_too_noisy = sum(noise > _MAX_NOISE for noise in noises.values())
-    # At the last all of them
-    for n_more in (
-        0,
-        *(2**k for k in range(1 + len(exact).bit_length())),
-    ):
-        left_out = noisiest[: n_too_noisy + n_more]
-        found, _ = encode({**rounded, **{place: exact[place] for place in left_out}})
-        lowest = float(torch.cosine_similarity(found, expected).min())
-        if lowest >= MIN_COSINE:
-            break
-    layers = range(len(weights))
+    trial = _Trial(model, wordpieces, windows)
+    ranges, expected = _observe_ranges(trial)
+    rounded = _rounded_products(model, ranges)
+    noises = _measure_noise(trial, rounded)
+    left_out, lowest = _exclude_noisiest(trial, rounded, noises, expected)
+    layers = range(len(trial.backend.layers))
     return Calibration(
         n_wordpieces=int(ends[windows[-1]]),
         ranges={name: torch.stack([ranges[i, name] for i in layers]).cpu() for name in LINEARS},
@@ -272,36 +296,76 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
     )
 
 
-def _noise(error: torch.Tensor, signal: torch.Tensor) -> float:
-    """Return the median over output channels of sum (y' - y)^2 / sum y^2, the noise-to-signal ratio."""
-    return float((error / signal.clamp(min=torch.finfo(signal.dtype).tiny)).median())
+def _observe_ranges(trial: _Trial) -> tuple[dict[_Place, torch.Tensor], torch.Tensor]:
+    """Return the least and greatest inputs of each product, float32 (2, in), and the sums of states without rounding."""
+
+    def extremes(place: _Place, inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        return torch.stack([inputs.amin(0), inputs.amax(0)])
+
+    expected, of_batches = trial.encode(trial.exact, extremes)
+    ranges = {
+        place: torch.stack([each[:, 0].amin(0), each[:, 1].amax(0)])
+        for place, each in of_batches.items()
+    }
+    return ranges, expected
 
 
-def _state_sums(
-    engine: PackedBert,
-    wordpieces: TokenizedBatch,
-    windows: numpy.ndarray,
-    products: Mapping[_Place, Linear],
-    measure: _Measure | None = None,
-) -> tuple[torch.Tensor, dict[_Place, torch.Tensor]]:
-    """Return the sum of each window's states, float32 (n, hidden), and what `measure` gives for products of passes."""
-    measured = defaultdict(list)
+def _rounded_products(
+    model: Network, ranges: Mapping[_Place, torch.Tensor]
+) -> dict[_Place, Linear]:
+    """Return all products with inputs and weights in 8 bits."""
+    weights = [weights_of(layer) for layer in layers_of(model)]
+    activations = {INTERMEDIATE: activation_of(model)}
+    return {
+        (i, name): _fake_quantized(
+            *weights[i][name], own, activations.get(name), smooth=name in SMOOTHED
+        )
+        for (i, name), own in ranges.items()
+    }
 
-    def observed(place: _Place, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        made = products[place](states)
-        if measure is not None:
-            measured[place].append(measure(place, states[of_text], made[of_text]))
-        return made
 
-    sums = engine.words.new_zeros(len(windows), len(engine.layers[0].norm_output.weight))
-    for rows in engine.passes(wordpieces, windows, CPU_BUDGET):
-        lengths = wordpieces.lengths[rows.windows]
-        places = torch.from_numpy(ragged_arange(rows.starts, lengths)).to(engine.device)
-        for i, layer in enumerate(engine.layers):
-            layer.linears = {name: partial(observed, (i, name), places) for name in LINEARS}
-        owners = torch.from_numpy(numpy.repeat(rows.windows, lengths)).to(engine.device)
-        sums.index_add_(0, owners, engine.encode(wordpieces, rows)[places])
-    return sums, {place: torch.stack(each) for place, each in measured.items()}
+def _measure_noise(trial: _Trial, rounded: Mapping[_Place, Linear]) -> dict[_Place, float]:
+    """Return the noise-to-signal ratio that rounding adds to each product.
+
+    The median over output channels of sum (y' - y)^2 / sum y^2.
+    """
+
+    def squares(place: _Place, inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        """float64 (2, out): sums of the squares of the error and of the product."""
+        error = rounded[place](inputs) - output
+        return torch.stack([each.square().sum(0).double() for each in (error, output)])
+
+    _, of_batches = trial.encode(trial.exact, squares)
+    noises = {}
+    for place, each in of_batches.items():
+        error, signal = each.sum(0)
+        smallest = torch.finfo(signal.dtype).tiny
+        noises[place] = float((error / signal.clamp(min=smallest)).median())
+    return noises
+
+
+def _exclude_noisiest(
+    trial: _Trial,
+    rounded: Mapping[_Place, Linear],
+    noises: Mapping[_Place, float],
+    expected: torch.Tensor,
+) -> tuple[list[_Place], float]:
+    """Return the products to leave out, and the lowest cosine of a window's mean state without them.
+
+    Those above _MAX_NOISE, then by powers of two more of them, at the last all, until no window's
+    cosine is below MIN_COSINE.
+    """
+    noisiest = sorted(trial.exact, key=lambda place: noises[place], reverse=True)
+    n_too_noisy = sum(noise > _MAX_NOISE for noise in noises.values())
+    more = [0, *(2**k for k in range(1 + len(noisiest).bit_length()))]
+    for n_more in more:
+        left_out = noisiest[: n_too_noisy + n_more]
+        exact = {place: trial.exact[place] for place in left_out}
+        sums, _ = trial.encode({**rounded, **exact})
+        lowest = float(torch.cosine_similarity(sums, expected).min())
+        if lowest >= MIN_COSINE:
+            break
+    return left_out, lowest
 
 
 def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> PackedBert:
@@ -309,24 +373,39 @@ def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> P
 
     dtype: of the others.
     """
+    activation = activation_of(model)
     products = []
-    for i, parts in enumerate(layers_of(model)):
-        weights = weights_of(parts)
-        found: dict[str, Linear] = {}
-        for name, is_rounded in reversed(
-            list(zip(LINEARS, calibration.is_rounded[i], strict=True))
-        ):
-            activation = activation_of(model) if name == "widen" else None
-            if not is_rounded:
-                found[name] = linear(*weights[name], dtype, activation)
-                continue
-            # The widening product writes 8 bits for the narrowing one, so that activations are
-            # never rounded twice.
-            narrow = found.get("narrow") if name == "widen" else None
-            then = narrow.rounding if isinstance(narrow, _Int8Linear) else None
-            ranges, smooth = calibration.ranges[name][i], name in SMOOTHED
-            found[name] = _Int8Linear(
-                *weights[name], ranges, activation, smooth=smooth, dtype=dtype, then=then
-            )
-        products.append(found)
+    for i, layer in enumerate(layers_of(model)):
+        ranges = {name: calibration.ranges[name][i] for name in LINEARS}
+        is_rounded = dict(zip(LINEARS, calibration.is_rounded[i].tolist(), strict=True))
+        products.append(_int8_products(weights_of(layer), ranges, is_rounded, dtype, activation))
     return PackedBert(model, dtype, products)
+
+
+def _int8_products(
+    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]],
+    ranges: Mapping[str, torch.Tensor],
+    is_rounded: Mapping[str, bool],
+    dtype: torch.dtype,
+    activation: str,
+) -> dict[str, Linear]:
+    """Return the products of a layer."""
+    products: dict[str, Linear] = {}
+    # The last comes first, since the one before it writes what it reads
+    for name in reversed(LINEARS):
+        own_activation = activation if name == INTERMEDIATE else None
+        if not is_rounded[name]:
+            products[name] = linear(*weights[name], dtype, own_activation)
+            continue
+        # The widening product writes 8 bits for the narrowing one, so that activations are
+        # never rounded twice.
+        reader = products.get(OUTPUT) if name == INTERMEDIATE else None
+        products[name] = _Int8Linear(
+            *weights[name],
+            ranges[name],
+            own_activation,
+            smooth=name in SMOOTHED,
+            dtype=dtype,
+            then=reader.rounding if isinstance(reader, _Int8Linear) else None,
+        )
+    return products

@@ -1,7 +1,8 @@
-"""BERT and architectures like it on packed batches; see bert_families."""
+"""The forward pass of BERT and architectures like it on packed rows, and that pass in use; see bert_families."""
 
 import math
-from types import SimpleNamespace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 import numpy
 import torch
@@ -10,7 +11,20 @@ from torch.nn import functional
 from ..loading import Network
 from ..private_attributes import Linear, linear, uses_amx
 from ..tokenization import TokenizedBatch
-from .bert_families import Module, activation_of, distance_bias, layers_of, weights_of
+from .bert_families import (
+    ATTENTION,
+    ATTENTION_OUTPUT,
+    INTERMEDIATE,
+    N_HEADS,
+    NORMS,
+    OUTPUT,
+    Layer,
+    Module,
+    activation_of,
+    layers_of,
+    relative_bias_of,
+    weights_of,
+)
 from .packing import PLACES_APART, Batch, lay_out, packed_batches, with_places
 
 
@@ -34,7 +48,7 @@ def attention_bias(
 ) -> torch.Tensor:
     """Return what is added to the attention scores: minus infinity between windows, and within them by distance.
 
-    windows: int64 (rows, width), see PackedBert; by_distance: see distance_bias.
+    windows: int64 (rows, width), see BertForward; by_distance: see relative_bias_of.
     RETURNS (dtype (rows, heads or 1, width, width)).
     SOURCE: Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 2.1; in MPNet:
         Song et al. 2020.
@@ -47,11 +61,11 @@ def attention_bias(
         return mask
     # In the row: windows are in one piece, distances in them are the same
     places = torch.arange(windows.shape[1])
-    buckets = _distance_buckets(places - places[:, None]).to(windows.device)
+    buckets = distance_buckets(places - places[:, None]).to(windows.device)
     return mask + functional.embedding(buckets, by_distance).permute(2, 0, 1).contiguous().to(dtype)
 
 
-def _distance_buckets(distances: torch.Tensor) -> torch.Tensor:
+def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
     """Return the bucket of each distance, of 32: half of them to the right, the nearest 8 by themselves, to 128 by log.
 
     SOURCE: Raffel et al. 2020, section 2.1.
@@ -61,7 +75,87 @@ def _distance_buckets(distances: torch.Tensor) -> torch.Tensor:
     return (distances > 0) * 16 + torch.where(away < 8, away, by_log.clamp(max=15))
 
 
-class PackedBert:
+class BertLayer(ABC):
+    """A layer of a BERT-like encoder; subclasses say how its steps are computed in use and in training.
+
+    States are (places, hidden): those of the rows, one after another, and maybe more. added_scores:
+    see attention_bias.
+    SOURCE: Devlin et al. 2019, BERT; Vaswani et al. 2017, Attention Is All You Need, section 3.
+    """
+
+    attention_norm: Linear
+    output_norm: Linear
+
+    def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+        attended = self.attend(states, added_scores)
+        mixed = self.attention_norm(self.attention_output(attended, states))
+        return self.output_norm(self.output(self.intermediate(mixed), mixed))
+
+    @abstractmethod
+    def attend(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+        """Return the values of all heads that each place attends to, (places, hidden)."""
+
+    @abstractmethod
+    def attention_output(self, attended: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        """Return the linear layer behind the heads, and the states added to it."""
+
+    @abstractmethod
+    def intermediate(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the widening linear layer and its activation, (places, inner size)."""
+
+    @abstractmethod
+    def output(self, widened: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        """Return the narrowing linear layer, and the states added to it."""
+
+
+class BertForward(ABC):
+    """The forward pass of a BERT-like encoder; subclasses say how its steps are computed."""
+
+    layers: Sequence[BertLayer]
+    # See relative_bias_of
+    relative_bias: torch.Tensor | None
+
+    @abstractmethod
+    def embed(
+        self,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        types: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """Return the normalized sums of embeddings, (rows, width, their width)."""
+
+    @abstractmethod
+    def project(self, states: torch.Tensor) -> torch.Tensor:
+        """Return embeddings in the width of the layers, which is another one in some ELECTRAs."""
+
+    def forward(
+        self,
+        ids: torch.Tensor,
+        columns: torch.Tensor,
+        types: torch.Tensor | None,
+        windows: torch.Tensor,
+        *,
+        padding: int | None,
+        n_places: int,
+    ) -> torch.Tensor:
+        """Encode rows.
+
+        ids: int64 (rows, width), wordpieces. columns: the place of each in its window, from 0.
+            types: token types, None for 0. windows: the number of the window that a place belongs
+            to, -1 for padding; all of the same shape.
+        padding (int): see position_ids. n_places (int): how many places layers compute, those
+            behind the rows, and in use those behind the last window, being zeros or left out.
+        RETURNS ((n_places, hidden)): the states; those of padding mean nothing.
+        """
+        embedded = self.embed(ids, position_ids(padding, ids, columns, windows), types)
+        states = self.project(with_places(embedded.flatten(0, 1), n_places))
+        added_scores = attention_bias(windows, self.relative_bias, states.dtype)
+        for layer in self.layers:
+            states = layer(states, added_scores)
+        return states
+
+
+class PackedBert(BertForward):
     """The last hidden states of a BERT-like encoder, from the weights of a model as they are now.
 
     See is_packable.
@@ -71,51 +165,51 @@ class PackedBert:
         the model.
     """
 
-    merges_equal = in_parallel = True
+    merges_equal = True
+    in_parallel = True
 
     def __init__(
-        self, model: Network, dtype: torch.dtype, products: list[dict[str, Linear]] | None = None
+        self,
+        model: Network,
+        dtype: torch.dtype,
+        products: Sequence[dict[str, Linear]] | None = None,
     ):
-        embeddings, project = model.embeddings, getattr(model, "embeddings_project", None)
-        types, by_distance = (
-            getattr(embeddings, "token_type_embeddings", None),
-            distance_bias(model),
-        )
-        modules = layers_of(model)
         self.dtype = dtype
+        self.hidden_size: int = model.config.hidden_size
+        embeddings = model.embeddings
         self.padding = getattr(embeddings, "padding_idx", None)
         self.words = embeddings.word_embeddings.weight.detach()
         self.positions = embeddings.position_embeddings.weight.detach()
-        self.types = types and types.weight.detach()
+        types = getattr(embeddings, "token_type_embeddings", None)
+        self.types = None if types is None else types.weight.detach()
         self.norm = _LayerNorm(embeddings.LayerNorm)
-        self.project = project and linear(project.weight, project.bias, dtype)
-        self.by_distance = None if by_distance is None else by_distance.detach()
+        projection = getattr(model, "embeddings_project", None)
+        self.projection = projection and linear(projection.weight, projection.bias, dtype)
+        bias = relative_bias_of(model)
+        self.relative_bias = None if bias is None else bias.detach()
+        layers = layers_of(model)
         if products is None:
-            activations = {"widen": activation_of(model)}
-            products = [
-                {
-                    name: linear(*both, dtype, activations.get(name))
-                    for name, both in weights_of(parts).items()
-                }
-                for parts in modules
-            ]
-        self.layers = [_Layer(parts, own) for parts, own in zip(modules, products, strict=True)]
+            activation = activation_of(model)
+            products = [_products(weights_of(layer), dtype, activation) for layer in layers]
+        self.layers: list[_PackedLayer] = [
+            _PackedLayer(layer, own) for layer, own in zip(layers, products, strict=True)
+        ]
 
     @property
     def device(self) -> torch.device:
         return self.words.device
 
-    def passes(
+    def batches(
         self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
     ) -> list[Batch]:
         n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         return packed_batches(wordpieces.lengths, windows, budget, at_a_time=n_threads)
 
     @torch.inference_mode()
-    def encode(self, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
-        ids, columns, types, owners = lay_out(wordpieces, rows, self.device)
-        used = int((rows.starts + wordpieces.lengths[rows.windows]).max())
-        return self(ids, columns, None if wordpieces.type_ids is None else types, owners, used)
+    def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:
+        ids, columns, types, owners = lay_out(wordpieces, batch, self.device)
+        n_used = int((batch.starts + wordpieces.lengths[batch.windows]).max())
+        return self(ids, columns, None if wordpieces.type_ids is None else types, owners, n_used)
 
     def __call__(
         self,
@@ -125,25 +219,35 @@ class PackedBert:
         windows: torch.Tensor,
         n_used: int | None = None,
     ) -> torch.Tensor:
-        """Encode rows.
+        """Encode rows; for the arguments see BertForward.
 
-        ids: int64 (rows, width), wordpieces. columns: the place of each in its window, from 0.
-            types: token types, None for 0. windows: the number of the window that a place belongs
-                to, -1 for padding; all of the same shape.
         n_used (int): the places up to the last of a window; None for all.
         RETURNS (dtype (n_used, hidden), or some more): the states; those of padding mean nothing.
         """
-        added = self.words[ids] + self.positions[position_ids(self.padding, ids, columns, windows)]
+        n_places = _places_for(n_used or ids.numel())
+        states = self.forward(ids, columns, types, windows, padding=self.padding, n_places=n_places)
+        return states[: ids.numel()]
+
+    def embed(
+        self, ids: torch.Tensor, positions: torch.Tensor, types: torch.Tensor | None
+    ) -> torch.Tensor:
+        added = self.words[ids] + self.positions[positions]
         if self.types is not None:
             added += self.types[0] if types is None else self.types[types]
-        states = self.norm(added.flatten(0, 1)).to(self.dtype)
-        states = with_places(states, _places_for(n_used or len(states)))
-        if self.project is not None:
-            states = self.project(states)
-        added_scores = attention_bias(windows, self.by_distance, self.dtype)
-        for layer in self.layers:
-            states = layer(states, added_scores)
-        return states[: ids.numel()]
+        return self.norm(added).to(self.dtype)
+
+    def project(self, states: torch.Tensor) -> torch.Tensor:
+        return states if self.projection is None else self.projection(states)
+
+
+def _products(
+    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype, activation: str
+) -> dict[str, Linear]:
+    """Return the products of a layer, by the names of LINEARS."""
+    return {
+        name: linear(weight, bias, dtype, activation if name == INTERMEDIATE else None)
+        for name, (weight, bias) in weights.items()
+    }
 
 
 def _places_for(n_used: int) -> int:
@@ -155,21 +259,26 @@ def _places_for(n_used: int) -> int:
     return apart * math.ceil(n_used / apart)
 
 
-class _Layer:
-    """A layer of a BERT-like encoder; linears: its products, by the names of LINEARS."""
+class _PackedLayer(BertLayer):
+    """A layer in use; linears: its products, by the names of LINEARS. Sums are made in place."""
 
-    def __init__(self, parts: SimpleNamespace, linears: dict[str, Linear]):
-        self.n_heads, self.linears = parts.n_heads, linears
-        self.norm_mixed, self.norm_output = (
-            _LayerNorm(parts.norm_mixed),
-            _LayerNorm(parts.norm_output),
-        )
+    def __init__(self, layer: Layer, linears: dict[str, Linear]):
+        self.n_heads: int = layer[N_HEADS]
+        self.linears = linears
+        self.attention_norm, self.output_norm = (_LayerNorm(layer[name]) for name in NORMS)
 
-    def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
-        heads = self.linears["heads"](states).view(len(states), 3, self.n_heads, -1)
-        mixed = self.linears["mix"](_attention(heads, added_scores))
-        states = self.norm_mixed(mixed.add_(states))
-        return self.norm_output(self.linears["narrow"](self.linears["widen"](states)).add_(states))
+    def attend(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+        heads = self.linears[ATTENTION](states).view(len(states), 3, self.n_heads, -1)
+        return _attention(heads, added_scores)
+
+    def attention_output(self, attended: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        return self.linears[ATTENTION_OUTPUT](attended).add_(states)
+
+    def intermediate(self, states: torch.Tensor) -> torch.Tensor:
+        return self.linears[INTERMEDIATE](states)
+
+    def output(self, widened: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        return self.linears[OUTPUT](widened).add_(states)
 
 
 class _LayerNorm:

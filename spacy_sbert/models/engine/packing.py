@@ -8,7 +8,6 @@ import numpy
 import torch
 from torch.nn import functional
 
-from ..loading import Network, attention_mask, padding_id, takes_token_types
 from ..tokenization import TokenizedBatch
 
 # Wordpieces in a pass, whose states stay in the cache
@@ -173,35 +172,21 @@ def single_batch(
     return Batch(windows, numpy.arange(len(windows)) * width + before, (len(windows), width))
 
 
-def padded_inputs(
-    encoder: Network, wordpieces: TokenizedBatch, device: torch.device, rows: Batch
-) -> dict[str, torch.Tensor]:
-    """Return what a Hugging Face model takes of a pass, int64 (rows, width)."""
-    ids, _, types, owners = lay_out(wordpieces, rows, device, padding_id(encoder))
-    inputs = {"input_ids": ids, **attention_mask(encoder, (owners >= 0).long())}
-    if wordpieces.has_type_ids and takes_token_types(encoder):
-        inputs["token_type_ids"] = (
-            # zeros, too: XLM, FlauBERT and GPT-2 add an embedding of them
-            types
-        )
-    return inputs
-
-
 def lay_out(
-    wordpieces: TokenizedBatch, rows: Batch, device: torch.device, padding: int = 0
+    wordpieces: TokenizedBatch, batch: Batch, device: torch.device, padding: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return ids, columns, types and windows of the places in a pass, int64 (rows, width).
 
-    See PackedBert.
+    See BertForward.
     """
-    lengths = wordpieces.lengths[rows.windows]
+    lengths = wordpieces.lengths[batch.windows]
     to, of = (
-        ragged_arange(rows.starts, lengths),
-        ragged_arange(wordpieces.starts[rows.windows], lengths),
+        ragged_arange(batch.starts, lengths),
+        ragged_arange(wordpieces.starts[batch.windows], lengths),
     )
 
     def placed(values: numpy.ndarray | int, filler: int = 0) -> torch.Tensor:
-        array = numpy.full(rows.shape, filler, dtype="int64")
+        array = numpy.full(batch.shape, filler, dtype="int64")
         array.reshape(-1)[to] = values
         return torch.from_numpy(array).to(device)
 

@@ -1,9 +1,9 @@
 """Forward pass, gradients and optimizer steps of a transformer in training, on packed rows where it is BERT-like."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 import numpy
@@ -18,14 +18,26 @@ from torch.optim.adam import adam
 from ..loading import Network, padding_id
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
-from .bert_families import Module, distance_bias, is_packable, layers_of
-from .packed_bert import attention_bias, position_ids
+from .bert_families import (
+    ATTENTION_OUTPUT,
+    INTERMEDIATE,
+    N_HEADS,
+    NORMS,
+    OUTPUT,
+    QUERY_KEY_VALUE,
+    Layer,
+    Module,
+    is_packable,
+    layers_of,
+    relative_bias_of,
+)
+from .huggingface import call
+from .packed_bert import BertForward, BertLayer
 from .packing import (
     PLACES_APART,
     Batch,
     lay_out,
     pack,
-    padded_inputs,
     ragged_arange,
     single_batch,
     width_for,
@@ -126,11 +138,9 @@ def _values_of(
     with autocast(model.device, precision):
         if _is_packed(model):
             return _packed_states(model, wordpieces, windows).float()
-        rows = single_batch(wordpieces.lengths, windows)
-        padded = model(**padded_inputs(model, wordpieces, model.device, rows)).last_hidden_state
-    places = torch.from_numpy(ragged_arange(rows.starts, wordpieces.lengths[windows])).to(
-        model.device
-    )
+        batch = single_batch(wordpieces.lengths, windows)
+        padded = call(model, wordpieces, batch).last_hidden_state
+    places = _places_of(batch, wordpieces).to(model.device)
     return padded.float().flatten(0, 1).index_select(0, places)
 
 
@@ -252,6 +262,11 @@ def _attention(
         return weights * _kept(weights, p) @ value
 
 
+def _places_of(batch: Batch, wordpieces: TokenizedBatch) -> torch.Tensor:
+    """Return where the wordpieces of a batch are among its places, int64 (sum of lengths,)."""
+    return torch.from_numpy(ragged_arange(batch.starts, wordpieces.lengths[batch.windows]))
+
+
 def _packed_states(
     model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray
 ) -> torch.Tensor:
@@ -262,49 +277,73 @@ def _packed_states(
     # Of those who multiply, only oneDNN, in bfloat16 on the CPU, keeps a kernel for each shape.
     few_shapes = torch.is_autocast_enabled("cpu")
     width = width_for(longest) if few_shapes else int(longest)
-    rows = Batch(windows, packing.row_of * width + packing.column_of, (len(packing.widths), width))
-    ids, columns, types, owners = lay_out(wordpieces, rows, model.device, padding_id(model))
-    embeddings = model.embeddings
-    positions = position_ids(getattr(embeddings, "padding_idx", None), ids, columns, owners)
-    added = _embedding(embeddings.word_embeddings, ids)
-    if hasattr(embeddings, "token_type_embeddings"):
-        added = added + embeddings.token_type_embeddings(types)
-    states = _dropout(
-        embeddings.dropout, embeddings.LayerNorm(added + embeddings.position_embeddings(positions))
+    starts = packing.row_of * width + packing.column_of
+    batch = Batch(windows, starts, (len(packing.widths), width))
+    n_places = len(packing.widths) * width
+    if few_shapes:
+        n_places = PLACES_APART * math.ceil(n_places / PLACES_APART)
+    ids, columns, types, owners = lay_out(wordpieces, batch, model.device, padding_id(model))
+    padding = getattr(model.embeddings, "padding_idx", None)
+    states = _BertInTraining(model).forward(
+        ids, columns, types, owners, padding=padding, n_places=n_places
     )
-    if hasattr(model, "embeddings_project"):
-        states = _linear(model.embeddings_project, states)
-    states = states.flatten(0, 1)
-    states = with_places(states, len(states) + (-len(states) % PLACES_APART if few_shapes else 0))
-    added_scores = attention_bias(owners, distance_bias(model), states.dtype)
-    for parts in layers_of(model):
-        states = _layer(parts, states, added_scores)
-    return states.index_select(
-        0, torch.from_numpy(ragged_arange(rows.starts, lengths)).to(model.device)
-    )
+    return states.index_select(0, _places_of(batch, wordpieces).to(model.device))
 
 
-def _layer(
-    parts: SimpleNamespace, states: torch.Tensor, added_scores: torch.Tensor
-) -> torch.Tensor:
-    """states: (places, hidden), those of the rows and maybe more.
+class _BertInTraining(BertForward):
+    """The forward pass with dropout and with gradients, by the modules of a Hugging Face model."""
 
-    added_scores: (rows, 1 or heads, width, width).
-    """
-    n_rows, width = added_scores.shape[::3]
-    n_places, projections = n_rows * width, (parts.query, parts.key, parts.value)
-    query, key, value = (
-        _linear(projection, states)[:n_places]
-        .view(n_rows, width, parts.n_heads, -1)
-        .transpose(1, 2)
-        for projection in projections
-    )
-    p = parts.drop_scores.p if parts.drop_scores.training else 0.0
-    attended = _attention(query, key, value, added_scores.to(query.dtype), p)
-    attended = with_places(attended.transpose(1, 2).reshape(n_places, -1), len(states))
-    mixed = parts.norm_mixed(_dropout(parts.drop_mixed, _linear(parts.mix, attended)) + states)
-    widened = parts.activate(_linear(parts.widen, mixed))
-    return parts.norm_output(_dropout(parts.drop_output, _linear(parts.narrow, widened)) + mixed)
+    def __init__(self, model: Network):
+        self.model = model
+        self.layers = [_LayerInTraining(layer) for layer in layers_of(model)]
+        self.relative_bias = relative_bias_of(model)
+
+    def embed(
+        self, ids: torch.Tensor, positions: torch.Tensor, types: torch.Tensor | None
+    ) -> torch.Tensor:
+        embeddings = self.model.embeddings
+        added = _embedding(embeddings.word_embeddings, ids)
+        if hasattr(embeddings, "token_type_embeddings"):
+            added = added + embeddings.token_type_embeddings(types)
+        added = added + embeddings.position_embeddings(positions)
+        return _dropout(embeddings.dropout, embeddings.LayerNorm(added))
+
+    def project(self, states: torch.Tensor) -> torch.Tensor:
+        if not hasattr(self.model, "embeddings_project"):
+            return states
+        return _linear(self.model.embeddings_project, states)
+
+
+class _LayerInTraining(BertLayer):
+    def __init__(self, layer: Layer):
+        self.modules = layer
+        self.attention_norm, self.output_norm = (layer[name] for name in NORMS)
+
+    def attend(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+        n_rows, width = added_scores.shape[::3]
+        n_places = n_rows * width
+        query, key, value = (
+            _linear(self.modules[name], states)[:n_places]
+            .view(n_rows, width, self.modules[N_HEADS], -1)
+            .transpose(1, 2)
+            for name in QUERY_KEY_VALUE
+        )
+        dropout = self.modules["attention.self.dropout"]
+        p = dropout.p if dropout.training else 0.0
+        attended = _attention(query, key, value, added_scores.to(query.dtype), p)
+        return with_places(attended.transpose(1, 2).reshape(n_places, -1), len(states))
+
+    def attention_output(self, attended: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        mixed = _linear(self.modules[ATTENTION_OUTPUT], attended)
+        return _dropout(self.modules["attention.output.dropout"], mixed) + states
+
+    def intermediate(self, states: torch.Tensor) -> torch.Tensor:
+        activation = self.modules["intermediate.intermediate_act_fn"]
+        return activation(_linear(self.modules[INTERMEDIATE], states))
+
+    def output(self, widened: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        narrowed = _linear(self.modules[OUTPUT], widened)
+        return _dropout(self.modules["output.dropout"], narrowed) + states
 
 
 # Optimizer steps

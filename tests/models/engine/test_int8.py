@@ -14,13 +14,22 @@ from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.models.engine import backends as inference
-from spacy_sbert.models.engine.backends import BackendCache, resolve_precision
-from spacy_sbert.models.engine.bert_families import LINEARS, layers_of
+from spacy_sbert.models.engine import torch_backend
+from spacy_sbert.models.engine.bert_families import (
+    ATTENTION_OUTPUT,
+    INTERMEDIATE,
+    LINEARS,
+    OUTPUT,
+    layers_of,
+)
 from spacy_sbert.models.engine.int8 import MIN_COSINE, calibrate, int8_bert, read_calibration
 from spacy_sbert.models.engine.packed_bert import PackedBert
+from spacy_sbert.models.engine.torch_backend import (
+    CALIBRATION_FILE,
+    TorchBackendCache,
+    resolve_precision,
+)
 from spacy_sbert.models.private_attributes import has_int8_product
-from spacy_sbert.models.shim import CALIBRATION_FILE
 from spacy_sbert.pipeline.digest import pipeline_digest
 
 needs_int8 = pytest.mark.skipif(
@@ -38,8 +47,8 @@ def windows_of(lengths, seed=0):
 @pytest.fixture
 def quick(monkeypatch):
     """Whatever the CPU has beside them, int8 products are the quickest."""
-    monkeypatch.setattr(inference, "has_int8_product", lambda: True)
-    monkeypatch.setattr(inference, "uses_amx", lambda: False)
+    monkeypatch.setattr(torch_backend, "has_int8_product", lambda: True)
+    monkeypatch.setattr(torch_backend, "uses_amx", lambda: False)
 
 
 @pytest.fixture
@@ -62,10 +71,8 @@ def test_ranges_are_those_of_what_hugging_face_gives_its_layers(name):
     found = calibrate(model, wordpieces)
     seen = [{part: [] for part in LINEARS} for _ in layers_of(model)]
     for parts, lists in zip(layers_of(model), seen, strict=True):
-        for part, module in zip(
-            LINEARS, (parts.query, parts.mix, parts.widen, parts.narrow), strict=True
-        ):
-            module.register_forward_hook(
+        for part in LINEARS:
+            parts.get(part, parts["attention.self.query"]).register_forward_hook(
                 lambda _, given, __, own=lists[part]: own.append(given[0][0])
             )
     starts = numpy.cumsum(wordpieces.lengths) - wordpieces.lengths
@@ -98,9 +105,9 @@ def outlying():
     model = make_model("bert")
     last = layers_of(model)[-1]
     with torch.no_grad():
-        last.widen.bias[3] = 400.0
-        last.narrow.weight[:, 3] /= 100
-        last.narrow.bias -= 400 * last.narrow.weight[:, 3]
+        last[INTERMEDIATE].bias[3] = 400.0
+        last[OUTPUT].weight[:, 3] /= 100
+        last[OUTPUT].bias -= 400 * last[OUTPUT].weight[:, 3]
     return model
 
 
@@ -108,7 +115,7 @@ def test_products_that_do_not_bear_it_are_left_out(outlying):
     windows = windows_of([20] * 40, seed=1)
     found = calibrate(outlying, windows)
     plain = calibrate(make_model("bert"), windows)
-    place = len(layers_of(outlying)) - 1, LINEARS.index("narrow")
+    place = len(layers_of(outlying)) - 1, LINEARS.index(OUTPUT)
     assert plain.is_rounded[place]
     assert not found.is_rounded[place]
     assert found.lowest_cosine >= MIN_COSINE
@@ -136,8 +143,8 @@ def test_near_the_model(name, dtype):
     ("has_product", "has_amx"), [(True, False), (True, True), (False, False), (False, True)]
 )
 def test_elsewhere_it_is_auto(monkeypatch, has_product, has_amx):
-    monkeypatch.setattr(inference, "has_int8_product", lambda: has_product)
-    monkeypatch.setattr(inference, "uses_amx", lambda: has_amx)
+    monkeypatch.setattr(torch_backend, "has_int8_product", lambda: has_product)
+    monkeypatch.setattr(torch_backend, "uses_amx", lambda: has_amx)
     is_quick = has_product and not has_amx
     assert resolve_precision("int8", "cpu") == (
         "int8" if is_quick else resolve_precision("auto", "cpu")
@@ -147,15 +154,15 @@ def test_elsewhere_it_is_auto(monkeypatch, has_product, has_amx):
 @needs_int8
 @pytest.mark.parametrize("encoder", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_from_the_first_texts_that_are_enough(make_pipe, monkeypatch, encoder):
-    monkeypatch.setattr(inference, "ENOUGH", 60)
+    monkeypatch.setattr(torch_backend, "ENOUGH", 60)
     nlp, sbert = make_pipe(encoder)
     shim = shim_of(sbert)
     before = nlp(TEXTS[0]).vector
     assert shim.calibration is None
     assert shim.precision == "int8"
-    plain = BackendCache().engine_of(shim.network, resolve_precision("auto", "cpu"))
-    assert type(shim.inference_engine().layers[0].linears["mix"]) is type(
-        plain.layers[0].linears["mix"]
+    plain = TorchBackendCache().backend_of(shim.network, resolve_precision("auto", "cpu"))
+    assert type(shim.backend().layers[0].linears[ATTENTION_OUTPUT]) is type(
+        plain.layers[0].linears[ATTENTION_OUTPUT]
     )
     list(nlp.pipe(TEXTS, batch_size=len(TEXTS)))
     found = shim.calibration
@@ -181,7 +188,7 @@ def test_ranges_are_saved_with_the_pipeline(make_pipe, tmp_path, encoder):
         assert numpy.array_equal(copied(TEXTS[0]).vector, expected)
     copied = shim_of(sbert).copy()
     assert copied.calibration.digest() == ranges
-    assert copied._inference is not shim_of(sbert)._inference
+    assert copied.backends is not shim_of(sbert).backends
     assert pipeline_digest(copies[0]) == pipeline_digest(nlp)
     sbert.calibrate(TEXTS[:2])
     assert pipeline_digest(copies[0]) != pipeline_digest(nlp)
@@ -233,7 +240,7 @@ def test_what_cannot_be_calibrated(make_pipe, make_nlp):
         make_nlp("tokens").get_pipe("sbert").calibrate(TEXTS)
     model = make_model("distilbert", activation="silu")
     with pytest.raises(ValueError, match="class DistilBertModel is not calibrated"):
-        BackendCache().calibrate(model, windows_of([3]))
+        TorchBackendCache().calibrate(model, windows_of([3]))
     with pytest.raises(ValueError, match=r"precision.*'int8'"):
         spacy.blank("xx").add_pipe("sbert_reranker", config={"model": {"precision": "int8"}})
 
@@ -244,11 +251,11 @@ def test_damaged_ranges(tmp_path):
     found = calibrate(model, windows_of([9, 5]))
     path.write_bytes(found.to_bytes())
     assert read_calibration(path, model).digest() == found.digest()
-    mix = found.ranges["mix"]
-    others = {name: each for name, each in found.ranges.items() if name != "mix"}
+    mix = found.ranges[ATTENTION_OUTPUT]
+    others = {name: each for name, each in found.ranges.items() if name != ATTENTION_OUTPUT}
     damaged = [
-        {**others, "mix": mix[:, :, 1:].contiguous()},
-        {**others, "mix": mix * torch.nan},
+        {**others, ATTENTION_OUTPUT: mix[:, :, 1:].contiguous()},
+        {**others, ATTENTION_OUTPUT: mix * torch.nan},
         others,
     ]
     for data in (

@@ -127,9 +127,9 @@ def with_pruned_heads(name):
     if hasattr(model, "prune_heads"):
         model.prune_heads({0: [0], 1: [1], 2: [0]})
         return model
-    layers, parts, *_ = bert_families.FAMILIES[bert_families._class_of(model)]
-    attention, _, n_heads = parts["n_heads"].rpartition(".")
-    for layer in attrgetter(layers)(model):
+    family = bert_families.family_of(model)
+    attention, _, n_heads = family.path(bert_families.N_HEADS).rpartition(".")
+    for layer in attrgetter(family.layers)(model):
         # As version 4 of transformers left it
         setattr(attrgetter(attention)(layer), n_heads, 1)
     return model
@@ -181,7 +181,7 @@ def test_a_window_alone_takes_few_places(length, places):
     engine = PackedBert(make_model("bert"), torch.float32)
     seen = []
     pieces = batch_of([length], numpy.random.default_rng(0).integers(8, 50, length))
-    (rows,) = engine.passes(pieces, numpy.arange(1), 2048)
+    (rows,) = engine.batches(pieces, numpy.arange(1), 2048)
     ids, columns, _, owners = lay_out(pieces, rows, engine.device)
     expected = engine(ids, columns, None, owners)
     assert rows.shape == (1, 64)

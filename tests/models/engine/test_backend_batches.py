@@ -8,8 +8,9 @@ import torch
 from helpers.small_models import batch_of, largest_difference, make_model, states_alone
 from transformers import EsmConfig, EsmModel
 
-from spacy_sbert.models.engine.backends import HFBackend, run
+from spacy_sbert.models.engine.backend import encode_windows
 from spacy_sbert.models.engine.concurrency import parallel_map
+from spacy_sbert.models.engine.huggingface import HFBackend
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.packing import WIDTHS_APART
 
@@ -55,7 +56,7 @@ def wordpieces_of(windows, types=None):
 def states_of(engine, wordpieces, budget=0):
     """The states of each window; fails if one comes twice or never."""
     found = {}
-    for part in run(engine, wordpieces, budget=budget):
+    for part in encode_windows(engine, wordpieces, budget=budget):
         assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), (
             "the caller's mode is its own"
         )
@@ -107,7 +108,7 @@ def test_several_threads(name, threads):
     expected = states_alone(model, windows)
     threads(3)
     assert largest_difference(states_of(engine, wordpieces_of(windows), 100), expected) < 1e-5
-    parts = run(engine, wordpieces_of(windows), budget=100)
+    parts = encode_windows(engine, wordpieces_of(windows), budget=100)
     assert len(next(parts).windows) > 0
     # Who takes some parts alone is not kept waiting
     parts.close()
@@ -125,7 +126,9 @@ def test_each_pass_of_several_runs_on_one_thread(threads):
 @pytest.mark.parametrize("name", ["packed_bert", "padded_bert"])
 def test_passes_keep_to_the_budget(name, budget):
     _, engine = make_engine(name)
-    passes = engine.passes(wordpieces_of(make_windows(LENGTHS)), numpy.arange(len(LENGTHS)), budget)
+    passes = engine.batches(
+        wordpieces_of(make_windows(LENGTHS)), numpy.arange(len(LENGTHS)), budget
+    )
     shapes = [rows.shape for rows in passes]
     assert all(n_rows * width <= budget or n_rows == 1 for n_rows, width in shapes)
     if budget == 10**6:

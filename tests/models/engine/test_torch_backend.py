@@ -21,13 +21,9 @@ from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.models.engine import training
-from spacy_sbert.models.engine.backends import (
-    BackendCache,
-    HFBackend,
-    resolve_precision,
-    warn_of_slow,
-)
+from spacy_sbert.models.engine.huggingface import HFBackend
 from spacy_sbert.models.engine.packed_bert import PackedBert
+from spacy_sbert.models.engine.torch_backend import TorchBackendCache, resolve_precision
 from spacy_sbert.models.private_attributes import has_bfloat16_arithmetic
 
 TEXT = "A man is eating food."
@@ -98,13 +94,13 @@ CHANGES = [by_hand, a_loaded_state, a_step_of_pytorch, another_parameter]
     ("change", "precision"), [*((c, "float32") for c in CHANGES), (by_hand, "bfloat16")]
 )
 def test_changes_behind_its_back_are_noticed(model, change, precision):
-    cache = BackendCache()
-    before = states(cache.engine_of(model, precision)).clone()
+    cache = TorchBackendCache()
+    before = states(cache.backend_of(model, precision)).clone()
     change(model)
-    encoder = cache.engine_of(model, precision)
+    encoder = cache.backend_of(model, precision)
     assert_encodes_as(encoder, model, precision)
     assert (states(encoder) - before).abs().max() > 0.05
-    assert cache.engine_of(model, precision) is encoder
+    assert cache.backend_of(model, precision) is encoder
 
 
 # In the pipeline
@@ -249,12 +245,10 @@ def test_what_another_thread_makes_amid_an_update_is_not_kept(
     optimizer = OPTIMIZERS[name][0]()
     shim = shim_of(nlp)
     update = training.update_fused
-    monkeypatch.setattr(
-        training, "update_fused", lambda *given: (shim.inference_engine(), update(*given))
-    )
+    monkeypatch.setattr(training, "update_fused", lambda *given: (shim.backend(), update(*given)))
     apply = type(optimizer).__call__
     monkeypatch.setattr(
-        type(optimizer), "__call__", lambda *given: (shim.inference_engine(), apply(*given))[1]
+        type(optimizer), "__call__", lambda *given: (shim.backend(), apply(*given))[1]
     )
     train(nlp, examples, "own", optimizer)
     assert is_vector(nlp(TEXT).vector, plain_vector(tiny_bert, shim._model.state_dict()))
@@ -280,4 +274,4 @@ def test_bfloat16_without_its_arithmetic(tiny_bert, monkeypatch, machine, amx, w
     assert all('precision = "auto"' in message for message in slow)
     assert (has_bfloat16_arithmetic() is False) is warned
     with no_warnings():
-        warn_of_slow("bfloat16", "cuda")
+        TorchBackendCache().warn_of_slow("bfloat16", "cuda")
