@@ -3,11 +3,8 @@
 Each imports what only it needs when it is built: spaCy imports this module for every pipeline.
 """
 
-import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from functools import wraps
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
 from spacy.tokens import Doc
 from spacy.util import SimpleFrozenDict, registry
@@ -20,7 +17,15 @@ from .models.sbert_config import TransformerConfig
 from .models.sentence_encoder import SentenceEncoder
 from .models.tokenization import Prompts
 from .models.transformer import SpanTransformer
-from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated
+from .validation import (
+    Name,
+    NonNegative,
+    NonNegativeFloat,
+    Width,
+    WidthOrOff,
+    validated,
+    with_fields_of,
+)
 
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
@@ -29,32 +34,8 @@ TOKEN_POOLING = SimpleFrozenDict({"@layers": "reduce_mean.v1"})
 NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 
 
-def _with_transformer_options(architecture: Callable[..., Model]) -> Callable[..., Model]:
-    """Decorate an architecture so that a config can set the fields of TransformerConfig, which it gets as `options`."""
-    types = get_type_hints(TransformerConfig, include_extras=True)
-
-    @wraps(architecture)
-    def build(*args: Any, **settings: Any) -> Model:
-        options = {name: settings.pop(name) for name in types if name in settings}
-        return architecture(*args, **settings, options=TransformerConfig(**options))
-
-    signature = inspect.signature(architecture)
-    parameters = [
-        parameter for name, parameter in signature.parameters.items() if name != "options"
-    ]
-    for field in fields(TransformerConfig):
-        default = NO_SETTINGS if field.default is MISSING else field.default
-        parameters.append(
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=types[field.name],
-            )
-        )
-    build.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # confection reads it
-    build.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return build
+# A config can set the fields of TransformerConfig, which an architecture gets as `options`
+_with_transformer_options = with_fields_of(TransformerConfig, "options", missing=NO_SETTINGS)
 
 
 @registry.architectures("spacy-sbert.SentenceEncoder.v1")

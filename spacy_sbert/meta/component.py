@@ -23,16 +23,11 @@ from ..files.atomic import atomic_write
 from ..files.checksum import add_checksum, digest_of_parts, digest_of_stream, verify_checksum
 from ..files.serialization import check_parts, naming
 from ..models import spans
-from ..models.encoded_docs import (
-    EncodeOptions,
-    TruncationCounter,
-    check_device,
-    check_form,
-    unit_vectors,
-)
+from ..models.encoded_docs import TruncationCounter
 from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
+from ..pipeline.call_options import EncodeCall, EncodeOptions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_examples
@@ -45,6 +40,7 @@ from ..validation import (
     checked_texts,
     several_texts,
     validated,
+    with_fields_of,
 )
 from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
@@ -222,21 +218,14 @@ class SentenceMeta(Pipe):
     ) -> numpy.ndarray: ...
 
     @validated
+    @with_fields_of(EncodeCall, "call")
     def encode(
         self,
         texts: TextOrTexts,
         *,
         window: Positive = 1000,
-        progress: bool = False,
         prompt_name: str | None = None,
-        batch_size: Positive | None = None,
-        show_progress_bar: bool | None = None,
-        normalize_embeddings: bool = False,
-        convert_to_tensor: bool = False,
-        convert_to_numpy: bool = True,
-        output_value: Literal["sentence_embedding"] = "sentence_embedding",
-        precision: Literal["float32"] = "float32",
-        device: str | torch.device | None = None,
+        call: EncodeCall,
     ) -> Any:
         """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
 
@@ -250,8 +239,7 @@ class SentenceMeta(Pipe):
         RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in
             no pipeline.
         """
-        check_device(device, get_current_ops())
-        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        call.check(get_current_ops())
         if prompt_name is not None:
             raise ValueError(
                 f"Cannot use prompt_name = {prompt_name!r}: set default_prompt_name of the members."
@@ -265,19 +253,13 @@ class SentenceMeta(Pipe):
         names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
-            docs = nlp.pipe(checked, batch_size=min(window, batch_size or window))
-            docs = progress_of(
-                docs, total=total, shown=progress or bool(show_progress_bar), unit="texts"
-            )
+            docs = nlp.pipe(checked, batch_size=call.n_together(window))
+            docs = progress_of(docs, total=total, shown=call.shows_progress, unit="texts")
             rows = [doc_vectors.vector(doc, self.name) for doc in docs]
             # For its width
             empty = [] if rows else [doc_vectors.vector(nlp(""), self.name)]
         vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
-        if normalize_embeddings:
-            vectors = unit_vectors(vectors)
-        if is_single:
-            vectors = vectors[0]
-        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+        return call.returned(vectors, is_single=is_single)
 
     def fingerprint(self, *, load: bool = True) -> str:
         """Return a short fingerprint of the estimator and its members.

@@ -276,7 +276,8 @@ def _row_vectors(
     RETURNS (float (rows, width), Callable): y, and from its gradient to that of x.
     """
     totals = numpy.bincount(row_of, weights=weights)
-    vectors, backprop_average = _average_windows(ops, windows, row_of, weights, totals)
+    averages, backprop_average = _average_windows(ops, windows, row_of, weights, totals)
+    vectors: Any = averages
     callbacks = []
     for layer in finishing:
         vectors, callback = layer(vectors, is_train)

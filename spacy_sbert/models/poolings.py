@@ -225,8 +225,8 @@ def make_pooling(name: str, n_lead: int = 0) -> Pooling:
 
     n_lead (int): how many wordpieces at the start of each sequence were left out.
     """
-    layers = [
-        Model(kind.layer, partial(_pool, rule=partial(kind.rule, n_lead=n_lead)))
+    layers: list[Pooling] = [
+        Model(kind.layer, partial(_pool, rule=kind.rule, n_lead=n_lead))
         for kind in pooling_kinds(name)
     ]
     if len(layers) == 1:
@@ -240,14 +240,11 @@ def pooling_of_text(name: str) -> Pooling:
 
 
 def _pool(
-    model: Pooling,
-    states: Ragged,
-    is_train: bool,
-    *,
-    rule: Callable[[Ops, Floats2d, Ints1d], _Pooled],
+    model: Pooling, states: Ragged, is_train: bool, *, rule: _Rule, n_lead: int
 ) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
-    pooled, backprop = rule(model.ops, cast(Floats2d, states.dataXd), states.lengths)
-    return pooled, lambda d_pooled: Ragged(backprop(d_pooled), states.lengths)
+    lengths = states.lengths
+    pooled, backprop = rule(model.ops, cast(Floats2d, states.dataXd), lengths, n_lead)
+    return pooled, lambda d_pooled: Ragged(backprop(d_pooled), lengths)
 
 
 def _concatenate(

@@ -20,12 +20,8 @@ from ..errors import Errors, Warnings, WarnOnce, warn
 from ..files.serialization import ChecksummedPipe
 from ..models.encoded_docs import (
     EncodedDoc,
-    EncodeOptions,
     EncodeSettings,
     TruncationCounter,
-    check_device,
-    check_form,
-    unit_vectors,
 )
 from ..models.encoder_language import warn_of_language
 from ..models.fingerprint import Fingerprint
@@ -49,9 +45,11 @@ from ..validation import (
     check_docs,
     several_texts,
     validated,
+    with_fields_of,
 )
 from . import doc_vectors, listeners
 from ._common import InPipeline, PredictOptions, find_in, install_extensions
+from .call_options import EncodeCall, EncodeOptions
 from .records import make_records
 
 if TYPE_CHECKING:
@@ -339,25 +337,18 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
     ) -> numpy.ndarray: ...
 
     @validated
+    @with_fields_of(EncodeCall, "call")
     def encode(
         self,
         texts: TextOrTexts,
         *,
         window: Positive = 4096,
-        progress: bool = False,
         n_process: Processes = 1,
         gpu_ids: Sequence[NonNegative] = (),
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,
-        batch_size: Positive | None = None,
-        show_progress_bar: bool | None = None,
-        normalize_embeddings: bool = False,
-        convert_to_tensor: bool = False,
-        convert_to_numpy: bool = True,
-        output_value: Literal["sentence_embedding"] = "sentence_embedding",
-        precision: Literal["float32"] = "float32",
-        device: str | torch.device | None = None,
+        call: EncodeCall,
     ) -> Any:
         """Return the vectors of texts without making Docs, for bulk work.
 
@@ -373,10 +364,8 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
         prompt_name, prompt (str), truncate_dim (int): see PredictOptions.
         batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy,
-            output_value, precision, device: as in sentence-transformers. batch_size is the most
-                texts that are encoded together, the
-            fewer the more slowly; a tensor is on the CPU; device must be the device of the
-            pipeline.
+            output_value, precision, device: as in sentence-transformers, see EncodeCall. The fewer
+            texts are encoded together, the more slowly; a tensor is on the CPU.
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text
             without wordpieces. Of a single text its vector, (width,).
         RAISES (TypeError, ValueError): if a text is not text, or the transformer is not of this
@@ -384,8 +373,7 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         """
         from ..models.text_encoders import encode_all  # noqa: PLC0415 (not needed for Docs)
 
-        check_device(device, self.model.ops)
-        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        call.check(self.model.ops)
         texts, is_single = several_texts(texts)
         cuts = TruncationCounter()
         encoder = self.text_encoder(
@@ -394,8 +382,8 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         vectors = encode_all(
             encoder,
             texts,
-            window=min(window, batch_size or window),
-            progress=progress or bool(show_progress_bar),
+            window=call.n_together(window),
+            progress=call.shows_progress,
             n_process=n_process,
             gpu_ids=gpu_ids,
             cuts=cuts,
@@ -403,11 +391,7 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         self._warn_of_folder(encoder.folder, has_prompt=encoder.settings.prompt is not None)
         if cuts.count:
             warn(cuts.message)
-        if normalize_embeddings:
-            vectors = unit_vectors(vectors)
-        if is_single:
-            vectors = vectors[0]
-        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+        return call.returned(vectors, is_single=is_single)
 
     def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which `precision = "int8"` rounds the inputs of linear layers, and which layers bear it.

@@ -21,7 +21,7 @@ from thinc.util import get_array_module, to_numpy
 from ..errors import DivergedError, Warnings, WarnOnce, missing_packages
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, label_indices, mean_square, softmax
-from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
+from ..models.encoded_docs import TruncationCounter
 from ..models.encoder_language import warn_of_language
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
@@ -29,6 +29,7 @@ from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in
+from ..pipeline.call_options import ScoreCall, ScoreOptions, check_device
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
 from ..training.examples import attribute, labels_of, scores_of
@@ -46,6 +47,7 @@ from ..validation import (
     one_column,
     short_repr,
     validated,
+    with_fields_of,
 )
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
@@ -224,20 +226,16 @@ class SentenceReranker(ChecksummedPipe):
     ) -> numpy.ndarray: ...
 
     @validated
+    @with_fields_of(ScoreCall, "call")
     def score_pairs(
         self,
         pairs: TextPairs | TextPair,
         *,
-        progress: bool = False,
-        show_progress_bar: bool | None = None,
         activation_fn: Activation | None = None,
         apply_softmax: bool = False,
         prompt_name: str | None = None,
         prompt: str | None = None,
-        batch_size: Positive | None = None,
-        convert_to_tensor: bool = False,
-        convert_to_numpy: bool = True,
-        device: str | torch.device | None = None,
+        call: ScoreCall,
     ) -> Any:
         """Return the scores of pairs of texts, such as query and passage.
 
@@ -256,8 +254,7 @@ class SentenceReranker(ChecksummedPipe):
         RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite,
             activation_fn gives another shape, or softmax of a single output is asked for.
         """
-        check_device(device, self.model.ops)
-        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        call.check(self.model.ops)
         if prompt_name is not None:
             if prompt is not None:
                 raise ValueError(
@@ -270,9 +267,9 @@ class SentenceReranker(ChecksummedPipe):
         parts = []
         total = len(given) if isinstance(given, Sized) else None
         stream = (_texts_of(pair, number) for number, pair in enumerate(given))
-        bar = progress_bar(total, shown=progress or bool(show_progress_bar), unit="pairs")
+        bar = progress_bar(total, shown=call.shows_progress, unit="pairs")
         with self._notices.one_for_cuts(), bar as shown:
-            for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
+            for window in minibatch(stream, call.n_together(WINDOW)):
                 parts.append(
                     self._score_window(
                         window, activation_fn, apply_softmax=apply_softmax, prompt=prompt
@@ -282,9 +279,9 @@ class SentenceReranker(ChecksummedPipe):
         scores = numpy.concatenate(
             parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)]
         )
-        scores = scores[:, 0] if scores.shape[1] == 1 else scores
-        found = torch.from_numpy(scores) if convert_to_tensor else scores
-        return found[0] if is_single else found
+        if scores.shape[1] == 1:
+            scores = scores[:, 0]
+        return call.returned(scores, is_single=is_single)
 
     @validated
     def rank(
