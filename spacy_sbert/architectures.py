@@ -103,7 +103,9 @@ def shared_sentence_encoder(
     truncate_dim: WidthOrOff = 0,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
 ) -> SentenceEncoder:
-    """Build a sentence encoder that listens to the `sbert_transformer` of the pipeline, or one of another package.
+    """Build a sentence encoder that listens to the transformer of another component.
+
+    That is an `sbert_transformer`, or a transformer of another package.
 
     An `sbert_transformer` gives the vectors that an encoder of its own would give, if their span
     getters are the same.
@@ -144,7 +146,9 @@ def tok2vec_sentence_encoder(
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
-    """Return a sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
+    """Return a sentence encoder over a token-to-vector model of spaCy.
+
+    Its units are tokens, white space left out.
 
     tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2,
         spacy.HashEmbedCNN.v2 and the like, of its own, or a listener: spacy.Tok2VecListener.v1, or
@@ -172,7 +176,9 @@ def static_sentence_encoder(
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
-    """Return a sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit.
+    """Return a sentence encoder that is a table with a vector for each wordpiece.
+
+    It has no transformer, no context and no limit.
 
     name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which
         the tokenizer alone is taken; looked for as spacy-sbert.SentenceEncoder.v1 does.
@@ -194,7 +200,9 @@ def static_sentence_encoder(
 def sentence_listener(
     grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*"
 ) -> Model[list[Doc], list[Any]]:
-    """Listen to an `sbert_transformer` that stands earlier in the pipeline, a `transformer` or `curated_transformer`.
+    """Listen to the transformer of a component that comes earlier in the pipeline.
+
+    That is an `sbert_transformer`, a `transformer` or a `curated_transformer`.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.
@@ -224,7 +232,7 @@ def transformer_tok2vec(
     include_prompt: bool | None = None,
     options: TransformerConfig,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Return a transformer as a token-to-vector model: that of an `sbert_transformer`, or of a single component.
+    """Return a transformer as a token-to-vector model, for several components or for one.
 
     pooling (Model): from the wordpieces of each token to its vector; of those in all rows that the
         token is in.
@@ -250,7 +258,7 @@ def transformer_listener(
     grad_factor: NonNegativeFloat = 1.0,
     upstream: Name = "*",
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Listen for the vectors of tokens of an `sbert_transformer` that stands earlier in the pipeline.
+    """Listen for the vectors of tokens of an `sbert_transformer` earlier in the pipeline.
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.

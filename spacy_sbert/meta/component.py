@@ -227,7 +227,9 @@ class SentenceMeta(Pipe):
         prompt_name: str | None = None,
         call: EncodeCall,
     ) -> Any:
-        """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
+        """Return the meta-embeddings of texts.
+
+        Each is `nlp(text).vector` if this pipe answers it.
 
         texts (Iterable): n texts, or a single one, see SentenceBert.encode.
         window (int): texts that are worked on together. progress (bool): whether to show a progress
@@ -289,7 +291,10 @@ class SentenceMeta(Pipe):
         )
 
     def _look_at_static_vectors(self, docs: Sequence[Doc] = ()) -> None:
-        """Let the fingerprint be computed again if static vectors have changed, which functions read; once a batch."""
+        """Forget the fingerprint if static vectors, which functions read, have changed.
+
+        Call it once a batch.
+        """
         if self._functions() and self._static.has_changed(self.vocab, docs):
             self._own_fingerprint = None
 
@@ -322,7 +327,10 @@ class SentenceMeta(Pipe):
         return digest_of_stream([known[2], *encoders])[:LENGTH]
 
     def made_of(self) -> dict[str, str]:
-        """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
+        """Return a digest of each member, of all that its vectors depend on.
+
+        Texts and arithmetic are left out.
+        """
         functions = self._functions()
         table = vectors_digest(self.vocab) if functions else ""
         return {
@@ -334,14 +342,14 @@ class SentenceMeta(Pipe):
         }
 
     def _member_pipes(self) -> dict[str, Any]:
-        """Return the pipes among the members that are in the pipeline and know their encoder, by their names."""
+        """Return the members that are pipes of the pipeline and know their encoder, by name."""
         nlp = self._in_pipeline.nlp
         pipes = {} if nlp is None else dict(nlp.components)
         names = [member.name for member in self.members if isinstance(member, PipeMember)]
         return {name: pipes[name] for name in names if hasattr(pipes.get(name), "fingerprint")}
 
     def _check_members(self, fingerprint: str, doc: Doc) -> None:
-        """Warn if the estimator was fitted on other encoders, or others of their settings, than made a Doc's vectors.
+        """Warn if the estimator was fitted on other encoders or settings than made a Doc's vectors.
 
         fingerprint (str): see _fingerprint_of. doc (Doc): maybe of another pipeline.
         """
@@ -479,7 +487,7 @@ class SentenceMeta(Pipe):
         self.estimator = saved
 
     def _check_names(self, estimator: MetaEmbedding) -> None:
-        """Raise ValueError if an estimator was fitted on members of other names, or in another order."""
+        """Raise ValueError if an estimator was fitted on other members, or in another order."""
         names = tuple(member.name for member in self.members)
         if estimator.names_ and estimator.names_ != names:
             raise ValueError(
@@ -491,7 +499,10 @@ class SentenceMeta(Pipe):
 
 
 def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
-    """Yield the row at each place, int32 (rows, 2), as a Span, or the Doc itself if it is the only row."""
+    """Yield the row at each place, int32 (rows, 2), as a Span.
+
+    If it is the only row, yield the Doc itself.
+    """
     if len(places) == 1 and tuple(places[0].tolist()) == spans.trimmed(doc.text, 0):
         yield doc
         return

@@ -18,7 +18,10 @@ ProgressCallback = Callable[[int], object]
 
 @dataclass
 class WordpieceStates:
-    """The states of a Doc's wordpieces, without special tokens: for Tokens, and Spans that are no rows."""
+    """States of a Doc's wordpieces, for Tokens, and Spans that are no rows.
+
+    Special tokens are left out.
+    """
 
     # float32 (wordpieces, width), in memory of their own
     states: numpy.ndarray

@@ -16,7 +16,9 @@ PipeT = TypeVar("PipeT")
 
 
 class PredictOptions(TypedDict, total=False):
-    """Options of encoding Docs, which reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
+    """Options of encoding Docs.
+
+    They reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
 
     prompt_name (str): which of the encoder's prompts is put before each row; by default the one of
         the config.
@@ -64,7 +66,9 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
 
 
 def install_extensions(pipe: str = "sbert") -> None:
-    """Register doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated, which need no hooks.
+    """Register the extensions of a pipe, which need no hooks.
+
+    They are doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated.
 
     Those of another pipe have its name. Those of "sbert" answer for the pipe that answers
     `doc.vector` where no pipe is called "sbert".

@@ -1,4 +1,4 @@
-"""The keyword arguments that `encode` and `predict` of sentence-transformers have, once for all pipes."""
+"""Keyword arguments of sentence-transformers' `encode` and `predict`, once for all pipes."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast
@@ -71,7 +71,7 @@ class ScoreCall:
         return window if self.batch_size is None else min(window, self.batch_size)
 
     def returned(self, results: numpy.ndarray, *, is_single: bool) -> Any:
-        """Return the results for texts, float32 (n, ...), as they were asked for; of a single text its own."""
+        """Return results, float32 (n, ...), as they were asked for; of a single text its own."""
         found = torch.from_numpy(results) if self.convert_to_tensor else results
         return found[0] if is_single else found
 

@@ -1,4 +1,4 @@
-"""The `sbert` component: encode Docs and texts, train the encoder, and store sentence vectors on Docs."""
+"""The `sbert` component: encode Docs and texts, and store sentence vectors on Docs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -220,7 +220,7 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         return True
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
-        """Store the vectors on the Docs, as NumPy arrays, set hooks, and label pairs if there is a trained head."""
+        """Store the vectors on the Docs, and set hooks; label pairs if a head is trained."""
         docs, nlp = list(docs), self._in_pipeline.nlp
         self.model.check_surroundings(self.name)
         # The pipe may have been renamed
@@ -247,7 +247,7 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
             label_pairs(listeners.find_heads(self.model), docs, scores, self.spans_key, self.name)
 
     def _warn_of_rows(self, doc: Doc, encoded: EncodedDoc) -> None:
-        """Count rows that were cut, and warn if the vectors are not those that the encoder's authors publish."""
+        """Count rows that were cut, and warn of vectors that differ from the published ones."""
         self._notices.cuts.add(doc, encoded)
         if encoded.rows.foreign:
             self._notices.once(Warnings.FOREIGN_ROWS)
@@ -256,7 +256,7 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
     def _warn_of_folder(
         self, settings: SentenceTransformersConfig | None, *, has_prompt: bool = False
     ) -> None:
-        """Warn if the folder of the encoder, if it is known, asks for another pooling, or for a prompt that is missing.
+        """Warn if the encoder's folder asks for another pooling, or for a missing prompt.
 
         has_prompt (bool): whether a prompt was given with the call.
         """
@@ -280,7 +280,10 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         self._notices.once(message)
 
     def vector(self, obj: doc_vectors.Piece) -> numpy.ndarray:
-        """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one."""
+        """Return the vector of a Doc, Span or Token, float32 (width,).
+
+        A dense layer is applied if there is one.
+        """
         dense = self.model.pooling.dense
         return doc_vectors.vector(
             obj, self.name, None if dense is None else partial(_through, dense)
@@ -394,7 +397,9 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         return call.returned(vectors, is_single=is_single)
 
     def calibrate(self, texts: Iterable[Text]) -> None:
-        """Find the ranges by which `precision = "int8"` rounds the inputs of linear layers, and which layers bear it.
+        """Find the ranges by which `precision = "int8"` rounds, and which layers bear it.
+
+        The inputs of linear layers are rounded.
 
         They are saved with the pipeline, until training changes the weights. The layers that add
         the most noise stay in floating point, until the mean states of every text keep a cosine of
@@ -450,7 +455,7 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         nlp: Language | None = None,
         labels: list[Name] | dict[str, list[Name]] | None = None,
     ) -> None:
-        """Load the weights of an own encoder, check that a shared one fits the examples, and make the heads.
+        """Load the weights of an own encoder, check a shared one, and make the heads.
 
         labels: of the classification objective, or of each by its name; by default those of the
             examples.

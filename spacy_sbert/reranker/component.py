@@ -91,7 +91,9 @@ class Ranked(Generic[TextT]):
 
 
 class SentenceReranker(ChecksummedPipe):
-    """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
+    """Scores pairs of texts, by reading both at once.
+
+    That is slower than to compare two vectors, and more precise.
 
     model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it stores scores and labels.
@@ -187,7 +189,9 @@ class SentenceReranker(ChecksummedPipe):
         check_docs(docs, self.name, hint)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
-        """Store the scores of pairs in doc.spans[spans_key].attrs, and the label of the highest of several.
+        """Store the scores of pairs in doc.spans[spans_key].attrs.
+
+        Of several scores, store also the label of the highest.
 
         The keys of the pipe "sbert_reranker" are "sbert_reranker_score", a float or a list of
         several, and "sbert_reranker_label".
@@ -443,7 +447,7 @@ class SentenceReranker(ChecksummedPipe):
             shim.make_head(n_outputs, labels, seed or 0)
 
     def _start_from(self, checkpoint: str | Path) -> None:
-        """Take the network, its head and its tokenizer from the reranker of this name in another pipeline."""
+        """Take network, head and tokenizer from the reranker of this name in another pipeline."""
         with missing_packages():
             nlp = load_model(checkpoint)
         model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
@@ -581,7 +585,10 @@ def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
 
 
 def _several_pairs(pairs: Any) -> Iterable[object]:
-    """Return the rows of a table of two columns or of an array as a list, and other iterables as they are."""
+    """Return the rows of a table of two columns or of an array as a list.
+
+    Other iterables are returned as they are.
+    """
     names = dataframe_columns(pairs)
     if names is not None:
         if len(names) != 2:
@@ -631,7 +638,9 @@ def _apply(activation_fn: Activation, logits: Floats2d) -> Floats2d:
 
 
 def _binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
-    """Return the binary cross-entropy of the sigmoid of the one output, and its derivative by s, float (n, 1).
+    """Return the binary cross-entropy of the one output's sigmoid, and its derivative by s.
+
+    The derivative is float (n, 1).
 
     loss = -1/n sum_i (y_i log sigmoid(s_i) + (1 - y_i) log(1 - sigmoid(s_i)))
 
@@ -646,7 +655,9 @@ def _binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floa
 def _mean_squared_error(
     logits: Floats2d, gold: Floats1d, activation: str = "identity"
 ) -> tuple[float, Floats2d]:
-    """Return the mean squared error of the score of the one output, and its derivative by s, float (n, 1).
+    """Return the mean squared error of the one output's score, and its derivative by s.
+
+    The derivative is float (n, 1).
 
     loss = 1/n sum_i (f(s_i) - y_i)^2
 
@@ -663,6 +674,9 @@ def _mean_squared_error(
 
 
 def _label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
-    """Return the mean of cross_entropy over the pairs, and its derivative by the logits, float (n, labels)."""
+    """Return the mean of cross_entropy over the pairs, and its derivative by the logits.
+
+    The derivative is float (n, labels).
+    """
     losses, d_logits = cross_entropy(logits, targets)
     return float(losses.mean()), d_logits / len(targets)

@@ -1,4 +1,4 @@
-"""The training step of an `sbert` pipe: the loss of a batch, its gradient, and the update of encoder and heads."""
+"""The training step of an `sbert` pipe: loss, gradient, and update of encoder and heads."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def whole_update(model: Model) -> Iterator[None]:
-    """Drop the gradients of an update that ends in an error or by Ctrl-C: a part of them would join the next one."""
+    """Drop the gradients of an update that ends in an error or by Ctrl-C.
+
+    A part of them would join the next one.
+    """
     try:
         yield
     except BaseException:
@@ -36,14 +39,17 @@ def whole_update(model: Model) -> Iterator[None]:
 
 
 def members_on_reference(examples: Iterable[Example], spans_key: str) -> str:
-    """Return a remedy for warnings if the members are on the references, and not on the predicted Docs."""
+    """Return a remedy for warnings if the members are on the references only."""
     if any(members(example.reference, spans_key) for example in examples):
         return " (example.reference has them: make the predicted Doc by reference.copy())"
     return ""
 
 
 class TrainingStep:
-    """What an `sbert` pipe does with a batch of examples; the pipe has the settings that it names."""
+    """Part of an `sbert` pipe that learns from a batch of examples.
+
+    The pipe has the settings that it names.
+    """
 
     # Settings of the pipe, whose model is a SentenceModel
     model: Any
@@ -141,7 +147,7 @@ class TrainingStep:
     def get_loss(
         self, examples: Iterable[Example], scores: list[EncodedDoc]
     ) -> tuple[float, list[Floats2d]]:
-        """Return the loss of a batch, 0.0 without pairs, and its gradient by the vectors of each Doc."""
+        """Return the loss of a batch, 0.0 without pairs, and its gradient by each Doc's vectors."""
         result = self._batch_loss(list(examples), scores)
         return sum(result.by_objective.values()), result.gradients
 
