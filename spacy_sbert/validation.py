@@ -82,7 +82,9 @@ SpansKey = Annotated[str, AfterValidator(_without_sign)]
 
 
 def validated(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function so that it raises ValueError for settings that do not match their annotations.
+    """Decorate a function so that it refuses settings that do not match their annotations.
+
+    RAISES (ValueError): naming the setting.
 
     Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these.
     Docs and arrays are not checked. Unlike with pydantic.validate_call, arguments are passed on as
@@ -191,7 +193,9 @@ def invalid_value_message(name: str, given: object, expected: str) -> str:
 def short_repr(value: object) -> str:
     """Return a value as messages show it: short, and printable whatever it is."""
     short = Repr()
-    short.maxstring = short.maxother = short.maxlong = 80
+    short.maxstring = 80
+    short.maxother = 80
+    short.maxlong = 80
     try:
         return short.repr(value)
     except Exception:
@@ -229,7 +233,8 @@ def check_text(text: str, what: str) -> None:
 
 def _is_setting(annotation: object) -> bool:
     """Return whether values of a type are short and can be checked: no texts, arrays or Docs."""
-    origin, args = get_origin(annotation) or annotation, get_args(annotation)
+    origin = get_origin(annotation) or annotation
+    args = get_args(annotation)
     if origin in _CONTAINERS:
         return all(_is_setting(arg) for arg in args if arg is not Ellipsis)
     if origin in (Annotated, Literal, Callable) or origin in _SIMPLE:
@@ -327,7 +332,10 @@ NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)
 
 
 def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
-    """Return texts as a collection, and whether a single one was given, maybe in an array without a dimension."""
+    """Return texts as a collection, and whether a single one was given.
+
+    That may be in an array without a dimension.
+    """
     is_scalar = isinstance(texts, numpy.ndarray) and texts.shape == ()
     single = cast(numpy.ndarray, texts).item() if is_scalar else texts
     if isinstance(single, Text):
@@ -395,7 +403,8 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
             f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a "
             "list of str. Put a single text into a list; of a dict give list(texts.values())."
         )
-    names, shape = dataframe_columns(texts), getattr(texts, "shape", None)
+    names = dataframe_columns(texts)
+    shape = getattr(texts, "shape", None)
     if names is not None:
         if len(names) != 1:
             raise TypeError(

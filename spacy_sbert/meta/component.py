@@ -26,7 +26,7 @@ from ..models import spans
 from ..models.encoded_docs import TruncationCounter
 from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in, install_extensions
+from ..pipeline._common import ExtensionNames, InPipeline, find_in
 from ..pipeline.call_options import EncodeCall, EncodeOptions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
@@ -103,7 +103,8 @@ class SentenceMeta(Pipe):
         self._static = StaticVectorsWatch()
         # The fingerprint with which _check_members was called
         self._checked_members = ""
-        install_extensions(name)
+        self._extensions = ExtensionNames()
+        self._extensions.install(name)
 
     def __repr__(self) -> str:
         members = ", ".join(member.name for member in self.members)
@@ -151,7 +152,7 @@ class SentenceMeta(Pipe):
                 width = self._combine(docs[:1]).shape[1]
             vectors = numpy.zeros((0, width), dtype="float32")
         # The pipe may have got another name since it was made
-        install_extensions(self.name)
+        self._extensions.install(self.name)
         self._look_at_static_vectors(docs)
         end = 0
         for doc, (places, has_text, truncated) in zip(docs, rows, strict=True):

@@ -7,12 +7,13 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy
-from pydantic import BaseModel, NonNegativeInt
+from pydantic import NonNegativeInt
 from spacy.language import Language
 
 from ..files import checksum, serialization
-from ..files.atomic import atomic_write, check_output, write_text
+from ..files.atomic import atomic_write, check_output
 from ..files.delimited import SHORT_LINE, read_delimited
+from ..files.manifest import Manifest
 from ..files.tables import read_table
 from ..files.text_lines import format_suffix, read_lines, read_objects
 from ..pipeline.digest import pipeline_digest
@@ -86,11 +87,8 @@ class ShortSentences:
                 yield text
 
 
-class _Manifest(BaseModel):
-    """Contents of vectors.json.
-
-    The key of the cache, the members' names, the number of vectors, and file digests.
-    """
+class _VectorManifest(Manifest):
+    """Contents of vectors.json: key of the cache, names, number of vectors, digests of files."""
 
     key: str
     names: list[str]
@@ -117,7 +115,7 @@ class _VectorCache:
         None if they are missing or damaged.
         """
         try:
-            manifest = checksum.parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
+            manifest = _VectorManifest.read(self.folder / MANIFEST)
             if (manifest.key, manifest.names) != (self.key, self.names):
                 return None
             if [checksum.file_digest(path) for path in self.paths] != manifest.files:
@@ -153,8 +151,8 @@ class _VectorCache:
                     output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
         files = list(map(checksum.file_digest, self.paths))
-        manifest = _Manifest(key=self.key, names=self.names, n=n, files=files).model_dump()
-        write_text(self.folder / MANIFEST, json.dumps(checksum.checksummed_json(manifest)) + "\n")
+        manifest = _VectorManifest(key=self.key, names=self.names, n=n, files=files)
+        manifest.write(self.folder / MANIFEST)
         return self._mapped(n)
 
 

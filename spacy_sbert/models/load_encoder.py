@@ -143,6 +143,11 @@ class EncoderLoader:
         if getattr(network.config, "attention_type", None) == loading.SPARSE:
             warn(Warnings.SPARSE_ATTENTION.format(name=self.settings.name))
             return follows_padding
+        rope = loading.rope_by_length(network, limit)
+        if rope and not follows_padding:
+            self._warn_of_padding(f"rope_type = {rope}", has_reference=_has_mask(tokenizer))
+            network.register_forward_pre_hook(loading.reset_rope)
+            return False
         if follows_padding or loading.ignores_padding(network, tokenizer, limit):
             return True
         # Without a mask there is a warning already

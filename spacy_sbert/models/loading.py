@@ -50,6 +50,8 @@ _ENCODER_PARTS = {
 }
 # Attention of BigBird to blocks of a long row, which depend on its length
 SPARSE = "block_sparse"
+# Rotary positions whose frequencies depend on the longest row of a pass
+_ROPE_BY_LENGTH = ("dynamic", "longrope")
 # Types of models that load and encode, but whose vectors depend on more than the text.
 _UNSUITABLE = {"reformer": "draws hashes at random whenever it reads a long text"}
 _OTHERS = "Use an encoder of plain text, such as BERT, MPNet, RoBERTa or ModernBERT"
@@ -825,6 +827,45 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
             :, :length
         ]
     return torch.allclose(alone, beside, rtol=0, atol=1e-3 * float(alone.abs().max()))
+
+
+def rope_by_length(model: Network, limit: int | None) -> str:
+    """Return the type of rotary positions whose frequencies depend on the longest row of a pass; "" if there are none.
+
+    They change behind the length that the encoder was made for at first. limit (int): the most
+    wordpieces of a row, None for no limit.
+    """
+    for module in model.modules():
+        for layer, kind in _rope_types(module):
+            if kind in _ROPE_BY_LENGTH and (limit is None or limit > _first_length(module, layer)):
+                return kind
+    return ""
+
+
+def _rope_types(module: Any) -> list[tuple[str, str]]:
+    """Return the types of a module's rotary positions, by the type of layers; "" if there is but one for all."""
+    kinds = getattr(module, "rope_type", None) or {}
+    return list(kinds.items()) if isinstance(kinds, dict) else [("", str(kinds))]
+
+
+def _first_length(module: Any, layer: str) -> int:
+    """Return the most wordpieces for which rotary positions keep their first frequencies."""
+    config, name = module.config, "original_max_position_embeddings"
+    parameters = getattr(config, _ROPE, None) or {}
+    found = (parameters.get(layer, parameters).get(name), getattr(config, name, None))
+    return min([*filter(None, found), module.original_max_seq_len])
+
+
+def reset_rope(model: Network, args: object) -> None:
+    """Undo that dynamic rotary positions keep the frequencies of the longest row so far."""
+    for module in model.modules():
+        for layer, kind in _rope_types(module):
+            if kind == "dynamic":
+                prefix = f"{layer}_" if layer else ""
+                frequencies = getattr(module, f"{prefix}inv_freq")
+                first = getattr(module, f"{prefix}original_inv_freq")
+                setattr(module, f"{prefix}inv_freq", first.to(frequencies.device))
+                setattr(module, f"{prefix}max_seq_len_cached", module.original_max_seq_len)
 
 
 def attention_mask(model: Network, mask: torch.Tensor) -> dict[str, torch.Tensor]:

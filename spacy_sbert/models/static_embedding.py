@@ -22,7 +22,7 @@ from .encoder import Encoder, InPipe
 from .engine.concurrency import prepare_forks
 from .loading import Source, load_tokenizer
 from .pooling import SentencePooling
-from .resolve import check_name, check_safetensors, resolve
+from .resolve import check_name, check_safetensors, current_folder, resolve
 from .sbert_config import (
     SentenceTransformersConfig,
     read_settings,
@@ -141,6 +141,8 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
             attrs=attrs,
         )
         self.source = name
+        # In which a relative name is looked for, wherever the program is when it is read
+        self.base = current_folder()
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()
 
@@ -176,7 +178,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         from .text_encoders import StaticTextEncoder  # noqa: PLC0415 (not needed for Docs)
 
         if not self.is_loaded:
-            check_name(self.source)
+            check_name(self.source, self.base)
         return StaticTextEncoder(self, pooling, settings)
 
     def digest_settings(self, pooling: SentencePooling) -> object:
@@ -207,7 +209,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         """
         if self.is_loaded:
             return
-        folder = resolve(self.source)
+        folder = resolve(self.source, self.base)
         module, settings = static_module(folder), read_settings(folder, self.source)
         if module is not None:
             self.set_table(*read_static(module, settings))

@@ -3,8 +3,7 @@
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -411,6 +410,12 @@ def _encode_in_processes(
     moved: ProgressCallback,
 ) -> Iterator[Encoded]:
     """Encode windows in worker processes, a few ahead of the reader of the vectors."""
+    # Cannot be imported once the main thread has ended
+    from concurrent.futures.process import (  # noqa: PLC0415
+        BrokenProcessPool,
+        ProcessPoolExecutor,
+    )
+
     encoder.check_calibrated()
     # PyTorch's threads and CUDA do not survive a fork
     context = multiprocessing.get_context("spawn")

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 
 from ..models.encoded_docs import EncodedDoc
-from ..models.engine.concurrency import TrainedElsewhereError
+from ..models.engine.concurrency import TrainedElsewhereError, submit
 from ..models.transformer import SpanTransformer
 
 THREAD = "sbert-ahead"
@@ -48,7 +48,7 @@ def prefetch(
                 yield from ahead
                 raise
             future = (
-                executor.submit(copy_context().run, predict, docs)
+                submit(executor, copy_context().run, predict, docs)
                 if is_ahead and docs is not None
                 else None
             )

@@ -48,7 +48,7 @@ from ..validation import (
     with_fields_of,
 )
 from . import doc_vectors, listeners
-from ._common import InPipeline, PredictOptions, find_in, install_extensions
+from ._common import ExtensionNames, InPipeline, PredictOptions, find_in
 from .call_options import EncodeCall, EncodeOptions
 from .records import make_records
 
@@ -132,7 +132,8 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         # Layers of losses that got a gradient since the last update
         self._learned: set[int] = set()
         self._fingerprint = Fingerprint()
-        install_extensions(name)
+        self._extensions = ExtensionNames()
+        self._extensions.install(name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}': {self.model.describe()})"
@@ -224,7 +225,7 @@ class SentenceBert(TrainingStep, ChecksummedPipe):
         docs, nlp = list(docs), self._in_pipeline.nlp
         self.model.check_surroundings(self.name)
         # The pipe may have been renamed
-        install_extensions(self.name)
+        self._extensions.install(self.name)
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:

@@ -63,8 +63,7 @@ class Document:
 
     The notes on cells are numbered in the order in which they occur.
 
-    remarks: paragraphs on how to read it. details: tables on how it came about; both stand at the
-        end.
+    remarks: paragraphs on how to read it. details: tables on how it was made; both are at the end.
     """
 
     title: str

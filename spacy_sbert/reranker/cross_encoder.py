@@ -290,7 +290,8 @@ class _ClassifierShim(TransformerShim):
             torch.no_grad(),
             autocast(self.device, self._autocast_precision),
         ):
-            return self._gathered(wordpieces, self._passes(model, wordpieces, budget))
+            parts = self._passes(model, wordpieces, budget, pads=self.backends.pads)
+            return self._gathered(wordpieces, parts)
 
     def begin_logits(
         self, wordpieces: TokenizedBatch
@@ -312,9 +313,14 @@ class _ClassifierShim(TransformerShim):
         )
 
     def _passes(
-        self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int
+        self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int, *, pads: bool = True
     ) -> list[_Pass]:
-        batches = padded_batches(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
+        """Return the logits of passes.
+
+        pads (bool): whether rows may be padded, see loading.ignores_padding.
+        """
+        every = numpy.arange(len(wordpieces.lengths))
+        batches = padded_batches(wordpieces.lengths, every, budget, of_equal_length=not pads)
         return [
             (
                 torch.from_numpy(batch.windows).to(self.device),
