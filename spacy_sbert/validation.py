@@ -5,7 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache, partial, wraps
 from pathlib import Path
 from reprlib import Repr
@@ -117,6 +117,48 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
 
     checked.__signature__ = signature  # type: ignore[attr-defined] # spaCy looks at factories without unwrapping
     return checked
+
+
+def with_fields_of(
+    settings: Any, name: str, *, missing: object = None
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Decorate a function so that the fields of a dataclass are keyword arguments, which it gets as one.
+
+    settings (type): the dataclass. name (str): of the function's argument that takes it.
+    missing (object): shown as the default of a field that has a factory for it.
+
+    Example:
+        @with_fields_of(EncodeCall, "call")
+        def encode(self, texts, *, window=4096, call):
+            ...
+
+        encode(texts, batch_size=8)
+    """
+    types = get_type_hints(settings, include_extras=True)
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @wraps(function)
+        def build(*args: Any, **given: Any) -> T:
+            own = {key: given.pop(key) for key in types if key in given}
+            return function(*args, **given, **{name: settings(**own)})
+
+        signature = inspect.signature(function)
+        parameters = [one for key, one in signature.parameters.items() if key != name]
+        for field in fields(settings):
+            default = missing if field.default is MISSING else field.default
+            parameters.append(
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=default,
+                    annotation=types[field.name],
+                )
+            )
+        build.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # confection reads it
+        build.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return build
+
+    return decorate
 
 
 def check(name: str, value: object, annotation: object) -> None:

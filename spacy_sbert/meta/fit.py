@@ -64,7 +64,9 @@ def _read_cells(path: Path, column: int | None) -> Iterator[str]:
 
 
 class ShortSentences:
-    """The sentences of a corpus that have fewer than max_tokens tokens of nlp, or all with 0, as often as it is called.
+    """The sentences of a corpus that have fewer than max_tokens tokens.
+
+    All of them with 0. It may be called several times.
 
     n_left_out (int): how many sentences the last pass left out.
     SOURCE: Poerner et al. 2020, section 4.1: fewer than 60.
@@ -95,7 +97,10 @@ class _VectorManifest(Manifest):
 
 
 class _VectorCache:
-    """A folder with a file of float32 rows for each member, by a digest of all that they are made of."""
+    """A folder with a file of float32 vectors for each member.
+
+    It is found by a digest of all that the vectors depend on.
+    """
 
     def __init__(self, folder: Path, key: str, names: Sequence[str]):
         self.folder = folder / key[:16]
@@ -124,7 +129,7 @@ class _VectorCache:
         return [numpy.memmap(path, dtype="<f4", mode="r").reshape(n, -1) for path in self.paths]
 
     def write(self, blocks: Iterable[Sequence[numpy.ndarray]]) -> list[numpy.ndarray]:
-        """Write blocks of the members' vectors, float32 (b, d_j) each, and return them as `read` does.
+        """Write blocks of the members' vectors, float32 (b, d_j), and return them as `read` does.
 
         RAISES (ValueError): if a member's vectors change their width.
         """
@@ -161,7 +166,9 @@ def corpus_vectors(
     estimator: MetaEmbedding | None = None,
     progress: bool = False,
 ) -> list[numpy.ndarray]:
-    """Return the members' vectors of sentences, from a folder if it has them, or else computed and written there.
+    """Return the members' vectors of sentences.
+
+    From a folder if it has them, else they are computed and written there.
 
     name (str): of the meta-embedding; the pipes before it encode. estimator (MetaEmbedding): whose
         size is checked.

@@ -39,7 +39,9 @@ TABLE_NAMES = ("embedding.weight", "embeddings")
 
 
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
-    """Return the JSON of a StaticEmbedding's tokenizer, without special tokens, and its table, (wordpieces, width).
+    """Return the tokenizer of a StaticEmbedding as JSON, and its table, (wordpieces, width).
+
+    The tokenizer adds no special tokens.
 
     Warn of what a table does not do: put a prompt before a text, or cut it.
     """
@@ -98,7 +100,10 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
 
 
 def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
-    """Return the JSON of a tokenizer that adds no special tokens, does not cut or pad, and maybe lower-cases first."""
+    """Return the JSON of a tokenizer without special tokens, truncation and padding.
+
+    lowercase (bool): whether it lower-cases first.
+    """
     state = json.loads(tokenizer)
     state.update(truncation=None, padding=None, post_processor=None)
     if lowercase:
@@ -223,7 +228,11 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         self.attrs["tokenizer"] = without_special_tokens(state, lowercase=settings.lowercase)
 
     def set_table(self, tokenizer: str, table: numpy.ndarray) -> None:
-        """Take a tokenizer, the JSON of the tokenizers library, and a table, float32 (wordpieces, width)."""
+        """Take a tokenizer and a table.
+
+        tokenizer (str): JSON of the tokenizers library. table (float32 (wordpieces,
+        width)).
+        """
         if table.shape[1] != self.get_dim("nO"):
             raise ValueError(
                 f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the "
@@ -271,7 +280,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
     def states(
         self, wordpieces: TokenizedBatch, is_train: bool
     ) -> tuple[Iterable[TokenEmbeddings], Backprop]:
-        """Return the vectors of windows that have wordpieces, and what takes their gradient to the table."""
+        """Return the vectors of windows that have wordpieces, and the table's backprop."""
         table = self.table()
         if not is_train:
             return self._chunks(table, wordpieces), no_gradient

@@ -4,7 +4,6 @@ Light, as `import spacy_sbert` imports them.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -12,14 +11,15 @@ from typing import Any, TypedDict, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
-from thinc.api import Model, PyTorchShim
 
 Piece = Doc | Span | Token
 PipeT = TypeVar("PipeT")
 
 
 class PredictOptions(TypedDict, total=False):
-    """Options of encoding Docs, which reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
+    """Options of encoding Docs.
+
+    They reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
 
     prompt_name (str): which of the encoder's prompts is put before each row; by default the one of
         the config.
@@ -41,21 +41,6 @@ class InPipeline:
 
     def __reduce__(self) -> tuple[type, tuple]:
         return InPipeline, ()
-
-
-@contextmanager
-def whole_update(model: Model) -> Iterator[None]:
-    """Drop the gradients of an update that ends in an error or by Ctrl-C: a part of them would join the next one."""
-    try:
-        yield
-    except BaseException:
-        for node in model.walk():
-            for name in filter(node.has_grad, node.param_names):
-                node.get_grad(name).fill(0)
-            for shim in node.shims:
-                if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
-                    shim._model.zero_grad()  # noqa: SLF001
-        raise
 
 
 def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:

@@ -30,7 +30,9 @@ def can_prefetch(model: Model, batch_size: int) -> bool:
 def prefetch(
     predict: _Predict, batches: Iterable[list[Doc]], *, is_possible: Callable[[], bool]
 ) -> Iterator[_Predicted]:
-    """Yield batches of Docs, each with a function that returns its vectors, or raises the error of encoding it.
+    """Yield batches of Docs, each with a function that returns its vectors.
+
+    It raises the error of encoding, if there was one.
 
     is_possible (Callable): whether another thread may encode; asked before each batch.
     """

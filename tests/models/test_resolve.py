@@ -272,7 +272,6 @@ def test_a_name_is_suggested_if_it_can_be_found(tiny_bert, cache, monkeypatch):
     assert "spacy-sbert[minilm]" in str(caught[0].message)
 
 
-
 def _pipes(name):
     """Pipelines with each pipe that looks for an encoder by its name, and what encodes with it."""
     texts = ("a cat", "the dog ran")

@@ -327,7 +327,6 @@ def test_a_vocabulary_with_holes():
     assert ours.strings[ids].tolist() == ["a", "dog", "[UNK]"]
 
 
-
 def test_a_tokenizer_without_a_token_for_unknown_characters(tmp_path):
     folder = make_folder(tmp_path / "encoder", "characters")
     content = json.loads((folder / "tokenizer.json").read_text())
