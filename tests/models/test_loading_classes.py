@@ -382,7 +382,9 @@ _ROPES = {
 
 @pytest.fixture
 def rotary(tiny_bert, tmp_path):
-    """Makes the folder of an encoder with rotary positions for rows of up to 64 wordpieces, made for 32 at first."""
+    """Makes the folder of an encoder with rotary positions for rows of up to 64 wordpieces, made
+    for 32 at first.
+    """
 
     def make(rope, kind="llama", auto=AutoModel, limit=64, **config):
         tokenizer = BertTokenizerFast.from_pretrained(tiny_bert)
@@ -427,7 +429,9 @@ ROTATED = [
 
 @pytest.mark.parametrize("rope", _ROPES)
 def test_rotary_positions_that_depend_on_the_longest_text(rotary, rope):
-    """Each text has the vector of a text by itself, whatever was encoded before or is encoded beside it."""
+    """Each text has the vector of a text by itself, whatever was encoded before or is encoded
+    beside it.
+    """
     folder = rotary(rope)
     expected = numpy.concatenate([_theirs(folder).encode([text]) for text in ROTATED])
     with warnings_with("[sbert-padding]") as told:

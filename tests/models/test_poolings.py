@@ -1,4 +1,6 @@
-"""A pooling of somebody else: one registration, and it is there for Docs, Spans, texts and training."""
+"""A pooling of somebody else: one registration, and it is there for Docs, Spans, texts and
+training.
+"""
 
 import numpy
 import pytest
