@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..render.document import Cell, Row, Table
-from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter
+from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter_plot
 from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
 
 # What to call each, and its results
@@ -314,4 +314,4 @@ def _scatter(name: str, task: Json) -> Plot:
     description += f"; 95 % interval of the correlation, of all of them: {_interval(task, path)}"
     description += ", points of the first seed" if "deviation" in task["variants"][0] else ""
     x, y = ([side[place] for place in chosen] for side in (gold, predicted))
-    return scatter(x, y, ("gold score", similarity), title, description)
+    return scatter_plot(x, y, ("gold score", similarity), title, description)

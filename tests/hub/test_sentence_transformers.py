@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer.modules import (
 )
 from transformers import BertConfig, BertModel, BertTokenizerFast, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.hub import export_folder, import_folder, sentence_transformers
+from spacy_sbert.hub import export_folder, import_folder
 from spacy_sbert.models.resolve import resolve
 
 ASSETS = ROOT / "assets"
@@ -524,11 +524,3 @@ def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
     export_folder(nlp, tmp_path / "out")
     assert largest_difference(encode(tmp_path / "out", ["a man"])[0], nlp("a man").vector) < 1e-6
     assert "pipeline_tag: sentence-similarity" in (tmp_path / "out" / "README.md").read_text()
-
-
-def test_export_names_a_pooling_that_sentence_transformers_lacks(make_nlp, tmp_path, monkeypatch):
-    monkeypatch.delitem(sentence_transformers._POOLING_NAMES, "max")
-    nlp = make_nlp(model={"pooling": "mean+max"})
-    with pytest.raises(ValueError, match=r"pooling = 'mean\+max': .* has no 'max'"):
-        export_folder(nlp, tmp_path / "exported")
-    assert not (tmp_path / "exported").exists()

@@ -77,7 +77,7 @@ class Fold:
     tuning: Halves
 
 
-def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Json:
+def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Json:
     """Train logistic regression on vectors and count what it gets right.
 
     The features of a sentence are its vector u, those of a pair |u - v| and u * v.

@@ -11,7 +11,7 @@ from ...readers.datasets import check_known, sick_rows
 from ...readers.examples import Row, check_members
 from ..results import Json
 from ..task import DataFile, Run, Task, check_official_count
-from .classification import ALL, DEV, TEST, TRAIN, Examples, classify
+from .classification import ALL, DEV, TEST, TRAIN, Examples, evaluate_classifier
 from .sts import SICK
 
 _MRPC_COLUMNS = ("Quality", "#1 String", "#2 String")
@@ -123,7 +123,7 @@ class TransferTask(Task):
 
     def run(self, run: Run) -> Json:
         examples, notes = self.examples(run)
-        return classify(examples, run, self.name, notes)
+        return evaluate_classifier(examples, run, self.name, notes)
 
 
 def _file(split: str, name: str, read: Callable[[Path], Iterable[Row]]) -> _File:
