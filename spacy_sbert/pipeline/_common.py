@@ -90,7 +90,9 @@ def _extensions(pipe: str) -> Iterator[tuple[Any, str, dict[str, Callable]]]:
 
 
 def install_extensions(pipe: str = "sbert") -> None:
-    """Register doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated, which need no hooks.
+    """Register the extensions of a pipe, which need no hooks.
+
+    They are doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated.
 
     Those of another pipe have its name. Those of "sbert" answer for the pipe that answers
     `doc.vector` where no pipe is called "sbert".

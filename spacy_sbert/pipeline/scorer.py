@@ -137,43 +137,66 @@ def score_pairs(
 
 
 def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> Scores:
-    texts, pairs, triplets = (
-        [eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (1, 2, 3)
-    )
-    texts, labelled = (
-        [eg for eg in kind if attribute(eg.reference, "label", spans_key) is not None]
-        for kind in (texts, pairs)
-    )
-    graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
-    # Those are of labels
-    graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]
+    """Return all measures of examples, by their kinds; None where there is nothing to measure."""
+    scores: Scores = dict.fromkeys(MEASURES)
+    scores |= _graded_scores(_with_gold(examples, 2, "score", spans_key), name, spans_key)
+    scores |= _label_scores(_with_gold(examples, 2, "label", spans_key), name, spans_key)
+    scores |= _neighbour_scores(_with_gold(examples, 1, "label", spans_key), name, spans_key)
+    triplets = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 3]
+    scores |= _triplet_scores(triplets, name, spans_key)
+    return scores
+
+
+def _with_gold(
+    examples: Sequence[Example], n_members: int, key: str, spans_key: str
+) -> list[Example]:
+    """Return the examples of so many members that have a gold value of this name."""
+    of_size = [eg for eg in examples if len(members(eg.predicted, spans_key)) == n_members]
+    return [eg for eg in of_size if attribute(eg.reference, key, spans_key) is not None]
+
+
+def _graded_scores(pairs: Sequence[Example], name: str | None, spans_key: str) -> Scores:
+    # Several scores of a reranker are those of labels
+    graded = [eg for eg in pairs if not isinstance(_noted(eg, name, spans_key), list)]
     similarities = _similarities(graded, name, spans_key)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
-    scores: Scores = dict.fromkeys(MEASURES)
-    scores.update(
-        sts_spearman=spearman(similarities, gold), sts_pearson=pearson(similarities, gold)
-    )
+    scores: Scores = {
+        "sts_spearman": spearman(similarities, gold),
+        "sts_pearson": pearson(similarities, gold),
+    }
     if set(gold.tolist()) == {0.0, 1.0}:
         scores["pair_ap"] = _average_precision(similarities, gold)
-        scores.update(threshold_scores(similarities, gold))
+        scores |= threshold_scores(similarities, gold)
+    return scores
+
+
+def _label_scores(pairs: Sequence[Example], name: str | None, spans_key: str) -> Scores:
     right = []
-    for eg in labelled:
+    for eg in pairs:
         pipe = name or next((record.name for record in doc_vectors.find(eg.predicted)), "")
         predicted = attribute(eg.predicted, f"{pipe}_label", spans_key)
         # The pipe has a head for it
         if predicted is not None:
             right.append(predicted == labels_of([eg], spans_key)[0])
-    if right:
-        scores["nli_acc"] = float(numpy.mean(right))
-    texts = [eg for eg in texts if doc_vectors.find(eg.predicted, name)]
-    if texts:
-        vectors = numpy.stack([_vectors(eg, name, spans_key)[0] for eg in texts])
-        scores["knn_acc"] = _neighbour_accuracy(vectors, labels_of(texts, spans_key))
-    if triplets:
-        rows = numpy.stack([_vectors(eg, name, spans_key) for eg in triplets])
-        near, far = euclidean(rows[:, 0], rows[:, 1]), euclidean(rows[:, 0], rows[:, 2])
-        scores["triplet_acc"] = float(numpy.mean(near < far))
-    return scores
+    return {"nli_acc": float(numpy.mean(right))} if right else {}
+
+
+def _neighbour_scores(texts: Sequence[Example], name: str | None, spans_key: str) -> Scores:
+    known = [eg for eg in texts if doc_vectors.find(eg.predicted, name)]
+    if not known:
+        return {}
+    vectors = numpy.stack([_vectors(eg, name, spans_key)[0] for eg in known])
+    return {"knn_acc": _neighbour_accuracy(vectors, labels_of(known, spans_key))}
+
+
+def _triplet_scores(triplets: Sequence[Example], name: str | None, spans_key: str) -> Scores:
+    if not triplets:
+        return {}
+    vectors = numpy.stack([_vectors(eg, name, spans_key) for eg in triplets])
+    anchors = vectors[:, 0]
+    near = euclidean(anchors, vectors[:, 1])
+    far = euclidean(anchors, vectors[:, 2])
+    return {"triplet_acc": float(numpy.mean(near < far))}
 
 
 def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
