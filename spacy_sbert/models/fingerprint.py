@@ -24,7 +24,6 @@ from thinc.util import get_array_module, to_numpy
 from ..files.checksum import digest_of_stream
 from .pooling import SentencePooling
 from .private_attributes import forward_settings, upstream_name, version_of
-from .sbert_config import INT8
 from .sentence_encoder import is_listener, is_static_embedding
 from .shim import TransformerShim
 from .span_batch import Array
@@ -444,10 +443,10 @@ def encoder_digest(
 
 
 def precision_of(shim: Any) -> str:
-    """Return the precision of an encoder, and the digest of the ranges that "int8" rounds by, if there are any."""
-    precision = getattr(shim, "precision", "float32")
-    ranges = shim.calibration if precision == INT8 and shim.is_loaded else None
-    return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
+    """Return the precision of an encoder, and what else rounding depends on, see TransformerShim.describe_precision."""
+    if not isinstance(shim, TransformerShim):
+        return "float32"
+    return shim.describe_precision()
 
 
 def pipeline_digest(nlp: Language) -> str:

@@ -18,7 +18,8 @@ from transformers import PreTrainedTokenizerFast
 from ..errors import Errors, Warnings, warn
 from ..validation import ConfiguredModel
 from .engine.concurrency import prepare_forks
-from .loading import Source, load_tokenizer
+from .load_tokenizer import load_tokenizer
+from .loading import Source
 from .resolve import check_safetensors, resolve
 from .sbert_config import (
     SentenceTransformersConfig,

@@ -10,9 +10,10 @@ from thinc.api import Model
 
 from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
+from .encoder_checks import embedding_rows
 from .engine.backend import encode_windows
 from .engine.concurrency import LOADING, prepare_forks
-from .loading import Tokenizer, embedding_rows
+from .loading import Tokenizer
 from .private_attributes import is_a
 from .sbert_config import TransformerConfig
 from .shim import TransformerShim
@@ -33,8 +34,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     name (str): a folder or a name, see resolve. get_spans (Callable): from Docs to the Spans that
         are its rows.
     options (TransformerConfig): how it is loaded, encodes and is trained.
-    max_batch_items (int): the most wordpieces in a forward pass in use, see encode_windows; 0 for what suits
-        the device.
+    max_batch_items (int): the most wordpieces in a forward pass in use, see encode_windows; 0 for
+        what suits the device.
     prompts (Prompts): what may be put before texts; None where other components read the states,
         too.
     """

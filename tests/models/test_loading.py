@@ -14,10 +14,10 @@ from packaging.version import Version
 from transformers import AutoConfig, BertForMaskedLM, BertModel, BertTokenizerFast
 from transformers.utils import is_sentencepiece_available
 
-from spacy_sbert.models.loading import INSTALLED
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
+from spacy_sbert.models.transformers_versions import INSTALLED
 
 TEXT = "the cat sat on the mat"
 

@@ -12,6 +12,7 @@ from helpers.small_models import MODELS, batch_of, make_model, make_window
 from spacy_sbert.models.engine import onnx_backend
 from spacy_sbert.models.engine.backend import encode_windows
 from spacy_sbert.models.engine.torch_backend import TorchBackendCache
+from spacy_sbert.models.fingerprint import precision_of
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -199,3 +200,17 @@ def test_minilm():
         for backend in ("onnx", "torch")
     )
     assert numpy.abs(given - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "float32"),
+        ({"backend": "onnx"}, "float32 of ONNX Runtime"),
+        ({"backend": "onnx", "precision": "int8"}, "int8 of ONNX Runtime"),
+    ],
+)
+def test_its_vectors_are_not_mixed_with_those_of_others(tiny_bert, settings, expected):
+    nlp = one_pipe(tiny_bert, **settings)
+    nlp.get_pipe("sbert").load()
+    assert precision_of(shim_of(nlp)) == expected
