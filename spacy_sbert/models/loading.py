@@ -209,10 +209,10 @@ def _misread(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tu
         name = config.attribute_map.get(key, key)
         if "num_hidden_layers" in (key, name) and isinstance(value, int) and value > _MAX_LAYERS:
             yield key, f"at most {_MAX_LAYERS}"
-        # A look at the default of an old setting has Transformers warn
-        if takes_texts_for_flags() and isinstance(value, str):
-            if isinstance(_default(config, name), bool):
-                yield key, "true or false"
+        # The default comes last: a look at that of an old setting has Transformers warn
+        may_be_flag = takes_texts_for_flags() and isinstance(value, str)
+        if may_be_flag and isinstance(_default(config, name), bool):
+            yield key, "true or false"
 
 
 def odd_types(values: Mapping[str, Any], config: PretrainedConfig) -> Iterator[tuple[str, str]]:

@@ -102,6 +102,15 @@ def test_saved_pipelines_copies_and_processes(tiny_bert, tmp_path, precision):
     assert numpy.allclose(in_processes, expected[len(TEXTS) : 2 * len(TEXTS)], atol=1e-6)
 
 
+def test_a_pipeline_changes_its_backend(tiny_bert, tmp_path):
+    nlp = one_pipe(tiny_bert)
+    expected = vectors(nlp)
+    nlp.to_disk(tmp_path)
+    again = spacy.load(tmp_path, config={"components.sbert.model.backend": "onnx"})
+    assert isinstance(shim_of(again).backend(), onnx_backend.ONNXBackend)
+    assert numpy.abs(vectors(again) - expected).max() < 1e-5
+
+
 def test_another_number_of_threads(tiny_bert, threads):
     threads(1)
     nlp = one_pipe(tiny_bert, backend="onnx")
