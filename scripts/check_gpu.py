@@ -17,8 +17,8 @@ NO_CUPY = (
     "spaCy finds no GPU: {reason}. Install CuPy with the libraries of CUDA: pip install -e '.[gpu]'"
 )
 NO_TORCH = (
-    "PyTorch {version} finds no GPU: expected a build for CUDA ({built}), and a driver that is "
-    "new enough for it"
+    "PyTorch {version} finds no GPU: expected a build for CUDA ({built}), and a driver that is new "
+    "enough for it"
 )
 
 
@@ -47,8 +47,7 @@ def check(gpu_id: int) -> str:
     runtime = cupy.cuda.runtime.runtimeGetVersion()
     return (
         f"{torch.cuda.get_device_name(gpu_id)}; torch {torch.__version__} (CUDA "
-        f"{torch.version.cuda}), "
-        f"CuPy {cupy.__version__} (CUDA {runtime}), thinc {version('thinc')}"
+        f"{torch.version.cuda}), CuPy {cupy.__version__} (CUDA {runtime}), thinc {version('thinc')}"
     )
 
 

@@ -90,8 +90,7 @@ def use_spacy_transformers(config: Config) -> None:
         elif block.get("@architectures") == "spacy.Tok2VecListener.v1" and not has_tok2vec(config):
             raise ValueError(
                 "A component listens by spacy.Tok2VecListener.v1, which does not hear its "
-                "transformer. Use "
-                "spacy-sbert.TransformerListener.v1."
+                "transformer. Use spacy-sbert.TransformerListener.v1."
             )
 
 

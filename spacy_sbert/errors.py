@@ -25,19 +25,17 @@ class Errors:
         "The encoder's rows are not the members of the pair '{text}': it encoded {given}, but "
         "doc.spans['{key}'] says "
         '{expected}. Use the span getter spacy-sbert.sentence_spans.v1 (spans_key = "{key}") in '
-        "the config of the "
-        "encoder: [components.transformer.model.get_spans] when the transformer is shared."
+        "the config of the encoder: [components.transformer.model.get_spans] when the transformer "
+        "is shared."
     )
     BAD_FOLDER_FILE = (
         "Cannot read {file}, a part of the encoder's folder: {reason}. Correct the file, or copy "
-        "or download the "
-        "encoder again."
+        "or download the encoder again."
     )
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected "
-        "config.json, weights "
-        "(model.safetensors or pytorch_model.bin) and the tokenizer's files, as save_pretrained "
-        "writes them."
+        "config.json, weights (model.safetensors or pytorch_model.bin) and the tokenizer's files, "
+        "as save_pretrained writes them."
     )
     BAD_STATE = (
         "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by "
@@ -45,35 +43,31 @@ class Errors:
     )
     BAD_TOKENIZER = (
         "Cannot load the tokenizer of {folder} ({reason}): a file is missing, damaged, or of "
-        "another encoder. Copy or "
-        "download the files of the tokenizer again, from the encoder that has these weights."
+        "another encoder. Copy or download the files of the tokenizer again, from the encoder that "
+        "has these weights."
     )
     NOT_ENCODED = (
         "The shared transformer has not processed this Doc ('{text}'): it is disabled, excluded, "
-        "or comes after the "
-        "component that listens to it. Enable it, put it first, and if it is frozen in training "
-        "list it in "
-        "[training.annotating_components]."
+        "or comes after the component that listens to it. Enable it, put it first, and if it is "
+        "frozen in training list it in [training.annotating_components]."
     )
     OTHER_BATCH = (
         "The transformer (upstream = '{upstream}') gave the output of another batch of Docs. Put "
-        "it directly into the "
-        "pipeline that is trained, before the component that listens to it."
+        "it directly into the pipeline that is trained, before the component that listens to it."
     )
     BAD_SETTING = (
         "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the "
         "model."
     )
     CHAT_TEMPLATE = (
-        "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts "
-        "each text, as no "
-        "modules.json says otherwise. It is not followed here: to encode texts as they are, set "
+        "The tokenizer in {folder} has a chat_template, into which sentence-transformers puts each "
+        "text, as no modules.json says otherwise. It is not followed here: to encode texts as they "
+        "are, set "
         'tokenizer_config = {{"chat_template": null}}.'
     )
     NOT_TO_WRITE = (
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written "
-        "through it. "
-        "Remove it, or give another name."
+        "through it. Remove it, or give another name."
     )
     NOT_A_TEXT = (
         "{path}, line {line}: expected a text in the column '{column}', got {given}. Repair the "
@@ -82,25 +76,21 @@ class Errors:
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
     UNEQUAL_WIDTHS = (
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from "
-        "the same "
-        "sentence encoder: process both texts with the same pipeline."
+        "the same sentence encoder: process both texts with the same pipeline."
     )
     TOKEN_PROMPT = (
         "Cannot put the prompt '{prompt}' before Docs: a token-to-vector model, a table of "
-        "wordpieces and a "
-        "curated_transformer read them as they are. Put it before the texts, or use a transformer "
-        "(spacy-sbert.SentenceEncoder.v1)."
+        "wordpieces and a curated_transformer read them as they are. Put it before the texts, or "
+        "use a transformer (spacy-sbert.SentenceEncoder.v1)."
     )
     SLOW_TOKENIZER = (
-        "The tokenizer of '{name}' is a slow one, written in Python, which a static encoder "
-        "cannot keep: "
-        "expected an encoder with tokenizer.json, or of a family that Transformers has a fast "
-        "tokenizer for."
+        "The tokenizer of '{name}' is a slow one, written in Python, which a static encoder cannot "
+        "keep: expected an encoder with tokenizer.json, or of a family that Transformers has a "
+        "fast tokenizer for."
     )
     DENSE_NOT_INITIALIZED = (
-        "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to "
-        "draw them and "
-        "train, or load a pipeline that has them (python -m spacy sbert import)."
+        "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw "
+        "them and train, or load a pipeline that has them (python -m spacy sbert import)."
     )
     TRUNCATE_DIM = (
         "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at "
@@ -118,8 +108,7 @@ class Errors:
     )
     NOT_ROWS = (
         "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a "
-        "vector a row, "
-        "such as numpy.stack([doc.vector for doc in docs])."
+        "vector a row, such as numpy.stack([doc.vector for doc in docs])."
     )
     SEARCH_EMPTY_QUERY = (
         "Cannot search for {query}, which has no vector: it has no text. Give it some."
@@ -129,8 +118,7 @@ class Errors:
     )
     CANNOT_WRITE = (
         "Cannot write {path}: {reason}. What was there before stays: free some space (or fix what "
-        "keeps the file "
-        "from being written), and run the same command again."
+        "keeps the file from being written), and run the same command again."
     )
     BAD_WEIGHTS = (
         "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
@@ -138,41 +126,37 @@ class Errors:
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     BULK_NO_PIPELINE = (
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the "
-        "name of an "
-        "encoder that is on this machine. {near}spaCy says: {reason}"
+        "name of an encoder that is on this machine. {near}spaCy says: {reason}"
     )
     UNKNOWN_LABEL = (
         "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
     )
     DIVERGED_WEIGHTS = (
         "Training had diverged before this was saved: {reason}. Load model-best or an earlier "
-        "pipeline, or train again "
-        "with a lower learning rate."
+        "pipeline, or train again with a lower learning rate."
     )
     ACTIVE_MODE = (
         "Cannot compute while a mode of PyTorch replaces tensors: an empty one became {given}. "
-        "Leave the block of "
-        "FakeTensorMode, or of another such mode, before you load, use or train an encoder."
+        "Leave the block of FakeTensorMode, or of another such mode, before you load, use or train "
+        "an encoder."
     )
     AUTOCAST = (
         "Cannot use the transformer upstream of '{name}' within torch.autocast, which lowers its "
-        "precision. "
-        "Leave that block, or use an encoder of its own (spacy-sbert.SentenceEncoder.v1)."
+        "precision. Leave that block, or use an encoder of its own "
+        "(spacy-sbert.SentenceEncoder.v1)."
     )
     NO_GRADIENTS = (
         "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() "
-        "or "
-        "torch.set_grad_enabled(False). Train outside of that block, or within torch.enable_grad()."
+        "or torch.set_grad_enabled(False). Train outside of that block, or within "
+        "torch.enable_grad()."
     )
     NO_DATA = (
         'The weights of {what} were made without numbers, on the device "meta". Load or build it '
-        "outside of "
-        "accelerate.init_empty_weights() and the like."
+        "outside of accelerate.init_empty_weights() and the like."
     )
     NOT_DRAWN = (
-        "Cannot draw the weights of {what}: PyTorch's functions that draw them are replaced. "
-        "Build it outside of "
-        "transformers' no_init_weights() and the like."
+        "Cannot draw the weights of {what}: PyTorch's functions that draw them are replaced. Build "
+        "it outside of transformers' no_init_weights() and the like."
     )
     MISSING_PACKAGE = (
         "The pipeline needs '{name}' of {package}, which is not installed. Install it: pip install "
@@ -200,20 +184,16 @@ class Warnings:
     )
     UNKNOWN_EVALUATE_LABELS = (
         "{count} examples of {path} have labels that the pipeline does not know ({given}; known "
-        "are {known}). "
-        "They count as wrong: correct or remove them."
+        "are {known}). They count as wrong: correct or remove them."
     )
     LOST_HOOKS = (
         "Docs from bytes, a DocBin, nlp.pipe(n_process=2) or Doc.from_docs come without hooks, or "
-        "yours were changed: "
-        "doc.vector is not the stored one until spacy_sbert.restore(docs) sets them, for a Doc, a "
-        "list or a stream. "
-        "doc._.sbert_vector needs none."
+        "yours were changed: doc.vector is not the stored one until spacy_sbert.restore(docs) sets "
+        "them, for a Doc, a list or a stream. doc._.sbert_vector needs none."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over "
-        "it, or "
-        "restore a list: spacy_sbert.restore(list(docs))."
+        "it, or restore a list: spacy_sbert.restore(list(docs))."
     )
     POOLED_IN_CONTEXT = (
         "A Span is pooled in the context of its Doc. For its text alone: find_sbert(nlp, "
@@ -223,8 +203,7 @@ class Warnings:
     )
     OTHER_ENCODER = (
         "Compared vectors of two encoders, which have no common meaning ({ours}; {theirs}). "
-        "Process both texts "
-        "with the same pipeline."
+        "Process both texts with the same pipeline."
     )
     BEHIND_LIMIT = (
         "A Span or Token lies behind the encoder's limit: its vector is missing or incomplete. "
@@ -241,33 +220,27 @@ class Warnings:
     )
     UNKNOWN_DEV_LABELS = (
         "{count} examples of [{corpus}] have labels that no training example has ({given}; known "
-        "are {known}). "
-        "They count as wrong: correct or remove them."
+        "are {known}). They count as wrong: correct or remove them."
     )
     UNKNOWN_SETTINGS = (
         "{file} was written by transformers {written} and has settings that {installed} does not "
-        "know: "
-        "{names}. The vectors may be others; install transformers {written} or later."
+        "know: {names}. The vectors may be others; install transformers {written} or later."
     )
     UNKNOWN_FOLDER_KEYS = (
         "{file} has keys that are unknown here: {names}. If they change vectors, those of the "
-        "pipeline differ from "
-        "sentence-transformers'."
+        "pipeline differ from sentence-transformers'."
     )
     UNKNOWN_TOKENIZER_KEYS = (
         "{file} has keys that are unknown here, and are not read: {names}. If they change "
-        "wordpieces, so do vectors: "
-        "correct them, or leave them out."
+        "wordpieces, so do vectors: correct them, or leave them out."
     )
     TOKENS_WITHOUT_EMBEDDING = (
         "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of "
-        "({names}): a text with "
-        "one of them is refused."
+        "({names}): a text with one of them is refused."
     )
     PADDING = (
         "Padding changes the states of '{name}' ({cause}), so that sentence-transformers gives a "
-        "text other vectors "
-        "beside other texts. Here each text is encoded as by itself{remedy}."
+        "text other vectors beside other texts. Here each text is encoded as by itself{remedy}."
     )
     SPARSE_ATTENTION = (
         "'{name}' reads long texts by block_sparse attention, here always; sentence-transformers "
@@ -283,8 +256,7 @@ class Warnings:
     )
     STATIC_HALF_PRECISION = (
         "The table of '{name}' is {dtype}, in which sentence-transformers computes. Here it is "
-        "read as float32: "
-        "vectors differ by rounding."
+        "read as float32: vectors differ by rounding."
     )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no '
@@ -293,8 +265,8 @@ class Warnings:
     )
     ENCODER_MISSING = (
         "The encoder '{name}' of the pipe '{pipe}' cannot be found: {reason}. {near}Correct the "
-        "name, or the "
-        "first text fails; nlp.initialize() and the pipe's load() tell where it was looked for."
+        "name, or the first text fails; nlp.initialize() and the pipe's load() tell where it was "
+        "looked for."
     )
     ENCODER_LANGUAGE = (
         "The encoder '{name}' of the pipe '{pipe}' was made for the language '{theirs}', and this "
@@ -310,77 +282,65 @@ class Warnings:
     )
     NOTHING_LEARNED = (
         "No evaluation was better than the one at step 0: model-best is the encoder before "
-        "training. Try a lower "
-        "learning rate, more examples, or patience = 0 and more epochs; model-last has the last "
-        "weights."
+        "training. Try a lower learning rate, more examples, or patience = 0 and more epochs; "
+        "model-last has the last weights."
     )
     UNREAD_TEXTS = (
         "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name "
-        "another column by "
-        "--column, or --column {column} to read it without this warning."
+        "another column by --column, or --column {column} to read it without this warning."
     )
     SCORES_INVERTED = (
-        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} of 0 to 1 "
-        "for {n_alike} pairs "
-        "of near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike ones. Give "
-        "similarities."
+        "{path}: the scores look inverted, as distances are: the mean is {alike:.2f} of 0 to 1 for "
+        "{n_alike} pairs of near-identical texts, and {unlike:.2f} for {n_unlike} pairs of unlike "
+        "ones. Give similarities."
     )
     GOLD_CONTRADICTS = (
-        "{path}: {found} of {count} rows have the texts of a row before them, and another score "
-        "or label ({lines}). "
-        "Case, spaces and marks around words do not count. Keep one of them."
+        "{path}: {found} of {count} rows have the texts of a row before them, and another score or "
+        "label ({lines}). Case, spaces and marks around words do not count. Keep one of them."
     )
     ROWS_REPEATED = (
         "{path}: {found} of {count} rows repeat a row before them ({lines}), up to case, spaces "
-        "and marks around "
-        "words. Remove them, or they count twice."
+        "and marks around words. Remove them, or they count twice."
     )
     LABELS_ALIKE = (
         "{path}: the labels {labels} are read as different ones, and differ only in case, spaces, "
-        "hyphens or "
-        "underscores. If they mean the same, write them alike."
+        "hyphens or underscores. If they mean the same, write them alike."
     )
     DIVERGED = (
-        "{name} is not finite: training has diverged, and what is saved now cannot be loaded. "
-        "Keep model-best or an "
-        "earlier pipeline, or train again with a lower learning rate."
+        "{name} is not finite: training has diverged, and what is saved now cannot be loaded. Keep "
+        "model-best or an earlier pipeline, or train again with a lower learning rate."
     )
     DEV_IN_TRAIN = (
         "{path}: {found} of {count} rows also stand in {train} ({lines}), up to case, spaces and "
-        "marks around words. "
-        "Scores on them show what was learned by heart: remove them from one of the files."
+        "marks around words. Scores on them show what was learned by heart: remove them from one "
+        "of the files."
     )
     TORN_RECORDS = (
-        "{path}: left out records that do not have {expected} columns ({lines}). A line break or "
-        "a tab in a "
-        "question splits them: quote the question, or join the lines."
+        "{path}: left out records that do not have {expected} columns ({lines}). A line break or a "
+        "tab in a question splits them: quote the question, or join the lines."
     )
     RERANKER_TRUNCATED = (
         "{count} of {total} pairs were longer than the cross-encoder's limit of {limit} "
-        "wordpieces; of these "
-        "the longer text was cut. Score shorter texts, such as sentences or paragraphs."
+        "wordpieces; of these the longer text was cut. Score shorter texts, such as sentences or "
+        "paragraphs."
     )
     RERANKER_TRAINING_CUT = (
         "While training '{name}': in this batch, and maybe in later ones, pairs were longer than "
-        "the limit of "
-        "{limit} wordpieces; of these the longer text was cut."
+        "the limit of {limit} wordpieces; of these the longer text was cut."
     )
     RERANKER_NEW_HEAD = (
         "The cross-encoder of '{name}' has a new head, drawn at random: its scores mean nothing "
-        "before it is "
-        "trained (configs/reranker.cfg). To use one that is trained, set its name in the config "
-        "of the model."
+        "before it is trained (configs/reranker.cfg). To use one that is trained, set its name in "
+        "the config of the model."
     )
     RERANKER_NOTHING_TO_LEARN = (
         "'{name}' got a training batch without pairs: example.predicted has no two members in "
-        "doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list the pipe "
-        "in [training] "
-        "frozen_components."
+        "doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list the pipe in "
+        "[training] frozen_components."
     )
     FOREIGN_ROWS = (
         "The shared transformer encodes overlapping windows: vectors are pooled over the Doc's "
-        "wordpieces, each token "
-        "once, and differ from those of the encoder on its own. Set "
+        "wordpieces, each token once, and differ from those of the encoder on its own. Set "
         "[components.transformer.model.get_spans] "
         '@span_getters = "spacy-sbert.sentence_spans.v1".'
     )
@@ -388,83 +348,70 @@ class Warnings:
         "The pipe '{name}' encodes sentences, but '{setter}', which sets their boundaries, is "
         "disabled, so Docs are "
         'encoded whole. Enable it, add a sentencizer (nlp.add_pipe("sentencizer", '
-        'before="{encoder}")), or set '
-        'unit = "doc" in get_spans.'
+        'before="{encoder}")), or set unit = "doc" in get_spans.'
     )
     LATE_SENTENCES = (
         "The pipe '{name}' encodes sentences, but '{setter}', which sets their boundaries, runs "
         "after '{encoder}', so "
         'Docs are encoded whole. Move it, add a sentencizer (nlp.add_pipe("sentencizer", '
-        'before="{encoder}")), or set '
-        'unit = "doc" in get_spans.'
+        'before="{encoder}")), or set unit = "doc" in get_spans.'
     )
     SHARED_DEFAULT_PROMPT = (
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared "
-        "transformer cannot do: "
-        "vectors differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of "
-        "its own."
+        "transformer cannot do: vectors differ from theirs. Use spacy-sbert.SentenceEncoder.v1, "
+        "which has an encoder of its own."
     )
     TRAINING_CUT = (
         "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
     )
     OTHER_POOLING = (
-        "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} "
-        "pooling: vectors "
+        "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: "
+        "vectors "
         'differ from those its authors publish. Set pooling = "{expected}" unless that is what '
         "you want."
     )
     PART_OF_BATCH = (
         "The loss '{loss}' compares all examples of a batch, but training.accumulate_gradient "
-        "splits it. Set "
-        "accumulate_gradient = 1; for large batches use mini_batch_size in the encoder's config, "
-        "or "
-        "spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
+        "splits it. Set accumulate_gradient = 1; for large batches use mini_batch_size in the "
+        "encoder's config, or spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
     )
     UNKNOWN_BATCH = (
-        "training.accumulate_gradient splits batches, and the 'sbert' pipe '{name}' is not told "
-        "of the size of the "
-        "whole: mean losses are added up. Set [training.batcher] @batchers = "
-        '"spacy-sbert.batch_by_objective.v1", '
-        'or "spacy-sbert.batch_mixed.v1".'
+        "training.accumulate_gradient splits batches, and the 'sbert' pipe '{name}' is not told of "
+        "the size of the whole: mean losses are added up. Set [training.batcher] @batchers = "
+        '"spacy-sbert.batch_by_objective.v1", or "spacy-sbert.batch_mixed.v1".'
     )
     SCORES_IGNORED = (
         "{loss} does not read scores: it pulls the texts of all pairs together, also of '{text}', "
-        "whose score is "
-        "{score:g} (of 0 to 1). Leave such pairs out, or take a loss that reads scores, such as "
-        "CosineSimilarityLoss."
+        "whose score is {score:g} (of 0 to 1). Leave such pairs out, or take a loss that reads "
+        "scores, such as CosineSimilarityLoss."
     )
     NOTHING_TO_LEARN = (
         "The 'sbert' pipe '{name}' got a training batch without pairs: example.predicted has no "
-        "members in "
-        "doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list the pipe "
-        "in [training] "
-        "frozen_components."
+        "members in doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list "
+        "the pipe in [training] frozen_components."
     )
     META_FEWER_DIRECTIONS = (
         "By the method '{method}' the members of '{name}' have {size} directions to give, fewer "
-        "than the "
-        "{widest} of the widest member: its vectors are {size} wide. Set size for narrower ones."
+        "than the {widest} of the widest member: its vectors are {size} wide. Set size for "
+        "narrower ones."
     )
     META_NOT_POSITIVE = (
         "Of the {size} rho of '{name}' by the method 'gcca', {count} are not positive: what its "
-        "members have "
-        "in common ends after {positive}. Set size to {positive} to take no more than that."
+        "members have in common ends after {positive}. Set size to {positive} to take no more than "
+        "that."
     )
     UNKNOWN_INIT_LABELS = (
         "{count} examples of {dev} have labels that {train} does not have: {given}. They count as "
-        "wrong: "
-        "correct or remove them."
+        "wrong: correct or remove them."
     )
     META_OTHER_MEMBERS = (
         "'{name}' was fitted on other encoders, or other settings, than its members have now "
-        "({members}): they were "
-        "trained, replaced or set since. Fit it again: nlp.initialize(), or python -m spacy sbert "
-        "fit-meta."
+        "({members}): they were trained, replaced or set since. Fit it again: nlp.initialize(), or "
+        "python -m spacy sbert fit-meta."
     )
     META_OTHER_DOC = (
-        "The vectors of {members} on a Doc are not by the encoders that '{name}' combines: "
-        "another pipeline made them, "
-        "or they were trained since. Process the text again: nlp(doc.text)."
+        "The vectors of {members} on a Doc are not by the encoders that '{name}' combines: another "
+        "pipeline made them, or they were trained since. Process the text again: nlp(doc.text)."
     )
     META_LEFT_OUT = (
         "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer "
@@ -481,8 +428,7 @@ class Warnings:
     )
     EXPORT_PRECISION = (
         "The pipe '{name}' computes in precision = \"{precision}\". The exported folder has "
-        "float32 weights, and its "
-        "vectors are those of float32."
+        "float32 weights, and its vectors are those of float32."
     )
     IMPORT_STATIC_PROMPTS = (
         "The prompts of {name} are left out ({given}): a table of wordpieces takes none. Put them "
@@ -494,9 +440,8 @@ class Warnings:
         "sentence-transformers'."
     )
     NO_WORDS = (
-        "The teacher's tokenizer is of the kind {given}, into which no words can be put: the "
-        "table has the "
-        "teacher's wordpieces alone."
+        "The teacher's tokenizer is of the kind {given}, into which no words can be put: the table "
+        "has the teacher's wordpieces alone."
     )
 
 

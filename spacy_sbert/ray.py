@@ -38,25 +38,21 @@ class Cluster:
         self, config: WorkerConfig, shards: Sequence[Shard], restart: bool
     ) -> Iterator[ShardResult]:
         """Encode shards, and yield the results in the order in which they are done."""
-        ray, _ = (
-            import_extra(module, "The engine 'ray' needs Ray", "ray")
-            for module in ("ray", "ray.data")
-        )
+        ray = import_extra("ray", "The engine 'ray' needs Ray", "ray")
+        import_extra("ray.data", "The engine 'ray' needs Ray", "ray")
         # A worker sees only its own GPU
         config = replace(config, gpu_ids=(0,) if self.num_gpus else ())
         with self._connected(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
-            made_of = ray.get(
-                ray.remote(**resources)(lambda: ShardEncoder(config).made_of()).remote()
-            )
+            describe = ray.remote(**resources)(lambda: ShardEncoder(config).made_of())
+            made_of = ray.get(describe.remote())
             job = Job.begin(config.target, made_of, restart=restart)
             rows = [{"shard": shard.model_dump_json()} for shard in shards]
+            fewest, most = self.workers
             results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
                 _Worker,
                 fn_constructor_kwargs={"config": config, "job": job.model_dump_json()},
-                compute=ray.data.ActorPoolStrategy(
-                    min_size=self.workers[0], max_size=self.workers[1]
-                ),
+                compute=ray.data.ActorPoolStrategy(min_size=fewest, max_size=most),
                 **resources,
             )
             for row in results.iter_rows():
@@ -64,7 +60,7 @@ class Cluster:
 
     @contextmanager
     def _connected(self, ray: ModuleType) -> Iterator[None]:
-        """Connect to the cluster, and raise the ValueError of a worker in place of Ray's report of it."""
+        """Connect to the cluster, and raise a worker's ValueError in place of Ray's report."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         was_connected = ray.is_initialized()
         if not was_connected:
@@ -74,23 +70,24 @@ class Cluster:
             yield
         except ray.exceptions.RayError as error:
             cause: BaseException | None = error
-            while cause is not None and (
-                isinstance(cause, ray.exceptions.RayError) or not isinstance(cause, ValueError)
-            ):
+            while cause is not None:
+                # Ray's own errors may be ValueErrors, too
+                is_rays = isinstance(cause, ray.exceptions.RayError)
+                if isinstance(cause, ValueError) and not is_rays:
+                    raise ValueError(str(cause)) from error
                 cause = getattr(cause, "cause", None) or cause.__cause__
-            if cause is None:
-                raise
-            raise ValueError(str(cause)) from error
+            raise
         finally:
             if not was_connected:
                 ray.shutdown()
 
 
 class _Worker:
-    """ShardEncoder that takes and returns rows of a Ray dataset, and refuses a machine that makes other bytes."""
+    """ShardEncoder of rows of a Ray dataset. It refuses a machine that makes other bytes."""
 
     def __init__(self, config: WorkerConfig, job: str):
-        self._encoder, self._job = ShardEncoder(config), Job.model_validate_json(job)
+        self._encoder = ShardEncoder(config)
+        self._job = Job.model_validate_json(job)
         self._job.check(self._encoder.made_of(), config.target)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
@@ -99,7 +96,7 @@ class _Worker:
 
 
 class SbertBatches:
-    """Add vectors to the batches of a Ray dataset: ds.map_batches(SbertBatches, fn_constructor_kwargs={...}).
+    """Add vectors to the batches of a Ray dataset.
 
     The last bits of a vector depend on the texts of its batch; encode_dataset gives equal bytes for
     equal files.
@@ -107,6 +104,11 @@ class SbertBatches:
     pipeline, name, precision (str): see load_pipe. column (str): of the texts. vector (str): the
         column to add, float32 (texts, width).
     options: those of SentenceBert.encode, such as truncate_dim.
+
+    Example:
+        settings = {"pipeline": "all-MiniLM-L6-v2", "column": "text"}
+        dataset.map_batches(SbertBatches, fn_constructor_kwargs=settings)
+
     """
 
     def __init__(
@@ -121,7 +123,9 @@ class SbertBatches:
     ):
         self._pipe = load_pipe(pipeline, name=name, precision=precision)
         self._pipe.text_encoder().check_calibrated()
-        self._column, self._vector, self._options = column, vector, options
+        self._column = column
+        self._vector = vector
+        self._options = options
 
     def __call__(self, batch: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
         """Add vectors to a batch.
@@ -133,10 +137,8 @@ class SbertBatches:
                 f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of "
                 "the texts."
             )
-        return {
-            **batch,
-            self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options),
-        }
+        vectors = self._pipe.encode(batch[self._column].tolist(), **self._options)
+        return {**batch, self._vector: vectors}
 
 
 def encode_dataset(
@@ -149,7 +151,7 @@ def encode_dataset(
     num_gpus: float = 0,
     **options: Any,
 ) -> DatasetReport:
-    """Write the vectors of all files of texts in a folder to another folder, on the machines of a Ray cluster.
+    """Write the vectors of a folder of texts to another folder, on a Ray cluster.
 
     source, target (str), options: as of spacy_sbert.bulk.encode_dataset, which is the same without
         Ray.

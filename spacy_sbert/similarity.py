@@ -293,8 +293,7 @@ def check_count(given: int, most: int, what: str, name: str = "k") -> None:
     ):
         raise ValueError(
             f"Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, "
-            f"as {name}. "
-            "Ask for fewer, or give more vectors."
+            f"as {name}. Ask for fewer, or give more vectors."
         )
 
 
@@ -394,16 +393,15 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     shapes = [array.shape for array in arrays.values()]
     if shapes[0] != shapes[1] or len(shapes[0]) != 1:
         raise ValueError(
-            f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of "
-            "shape (n,)."
+            f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape "
+            "(n,)."
         )
     for side, array in arrays.items():
         if not numpy.isfinite(array).all():
             place = int(numpy.isfinite(array).argmin())
             raise ValueError(
                 f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite "
-                "numbers: look for "
-                "texts whose vectors are not finite."
+                "numbers: look for texts whose vectors are not finite."
             )
     is_defined = shapes[0][0] > 1 and all(varies(array) for array in arrays.values())
     return float(getattr(stats, name)(*arrays.values())[0]) if is_defined else None
@@ -462,8 +460,7 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     if len(rows) != len(others):
         raise ValueError(
             f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of "
-            "both. "
-            "similarity compares each with each."
+            "both. similarity compares each with each."
         )
     return cosine(rows, others)
 

@@ -23,6 +23,11 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
 
     pipeline (str): the name of an encoder, an installed package, or the folder of a pipeline, see
         load_pipe.
+
+    Example:
+        model = make_pipeline(SentenceVectors("all-MiniLM-L6-v2"), LogisticRegression())
+        model.fit(texts, labels).predict(["A man eats."])
+
     """
 
     def __init__(self, pipeline: str = "all-MiniLM-L6-v2") -> None:
@@ -51,7 +56,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
         return self.sbert.encode(X)
 
     def get_feature_names_out(self, input_features: object = None) -> numpy.ndarray:
-        """Return the names of the columns, v0, v1 and so on, as an array of str, whatever the names of the input."""
+        """Return the names of the columns, v0, v1 and so on, whatever the names of the input."""
         return numpy.array([f"v{column}" for column in range(self.sbert.width)], dtype=object)
 
     @property
@@ -67,8 +72,8 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
             if fitted is not None and pipe.fingerprint() != fitted:
                 raise ValueError(
                     f"The encoder '{self.pipeline}' has changed since fit: it gives other "
-                    "vectors. Fit this and what "
-                    "learned from the vectors again, or restore the encoder."
+                    "vectors. Fit this and what learned from the vectors again, or restore the "
+                    "encoder."
                 )
             self._loaded = self.pipeline, pipe
         return pipe
@@ -79,7 +84,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         clone = type(self)(**self.get_params(deep=False))
         if "_loaded" in self.__dict__:
-            # cross-validation loads the encoder once
+            # So cross-validation loads the encoder once
             clone.__dict__["_loaded"] = self._loaded
         return clone
 
@@ -97,6 +102,5 @@ def _check_is_column(X: object) -> None:
     if isinstance(X, NOT_SEVERAL):
         raise ValueError(
             f"Iterable over raw text documents expected, {type(X).__name__} object received. Put "
-            "a single text into a "
-            "list."
+            "a single text into a list."
         )

@@ -179,10 +179,9 @@ def check_text(text: str, what: str) -> None:
     place = find_lone_surrogate(text)
     if place is not None:
         raise ValueError(
-            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone "
-            f"surrogate, U+D800 to U+DFFF) at position {place}. Decode the bytes it comes from as "
-            "UTF-8, or replace it: text.encode('utf-16', 'surrogatepass').decode('utf-16', "
-            "'replace')."
+            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, "
+            f"U+D800 to U+DFFF) at position {place}. Decode the bytes it comes from as UTF-8, or "
+            "replace it: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
         )
 
 
@@ -313,8 +312,7 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
         if not isinstance(item, Text):
             raise TypeError(
                 f"Cannot encode text number {number}, {short_repr(item)}: expected str, got "
-                f"{type(item).__name__}. "
-                f"{_remedy(item)}"
+                f"{type(item).__name__}. {_remedy(item)}"
             )
         # spaCy takes no numpy.str_
         text = str(item) if isinstance(item, str) else item.text
@@ -353,8 +351,7 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
     if isinstance(texts, NOT_SEVERAL) or not is_sequence:
         raise TypeError(
             f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a "
-            "list of str. Put a "
-            "single text into a list; of a dict give list(texts.values())."
+            "list of str. Put a single text into a list; of a dict give list(texts.values())."
         )
     names, shape = dataframe_columns(texts), getattr(texts, "shape", None)
     if names is not None:

@@ -213,7 +213,5 @@ def test_commands_name_what_to_install(tmp_path):
     nlp = spacy.blank("en")
     nlp.to_disk(tmp_path)
     config.to_disk(tmp_path / "config.cfg")
-    with pytest.raises(
-        ImportError, match=r"'transformer' of spacy-transformers.*spacy-sbert\[transformers\]"
-    ):
+    with pytest.raises(ImportError, match=r"spacy-sbert\[transformers\]"):
         load_pipe(tmp_path)

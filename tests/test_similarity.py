@@ -85,13 +85,20 @@ def test_undefined_correlations(correlation):
     whole = [2.0**24, 2.0**24 + 2, 2.0**24 + 4]
     assert correlation(whole, [1, 2, 3]) == pytest.approx(1.0)
     assert correlation([1e300, 2.0, 1.0], [3, 2, 1]) is not None
-    for predicted, gold, message in (
-        ([0.0, numpy.nan, 1.0], [1, 2, 3], "predicted value 1 is nan"),
-        ([0.0, 1.0, 2.0], [1, 2, numpy.inf], "gold value 2 is inf"),
-        ([0.0, 1.0], [1, 2, 3], r"shapes \(2,\) and \(3,\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            correlation(predicted, gold)
+
+
+@both
+@pytest.mark.parametrize(
+    ("predicted", "gold", "message"),
+    [
+        pytest.param([0.0, numpy.nan, 1.0], [1, 2, 3], "predicted value 1 is nan", id="NaN"),
+        pytest.param([0.0, 1.0, 2.0], [1, 2, numpy.inf], "gold value 2 is inf", id="infinite"),
+        pytest.param([0.0, 1.0], [1, 2, 3], r"shapes \(2,\) and \(3,\)", id="shapes"),
+    ],
+)
+def test_values_without_a_correlation(correlation, predicted, gold, message):
+    with pytest.raises(ValueError, match=message):
+        correlation(predicted, gold)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -69,16 +69,26 @@ WRONG = [
 TOO_MANY = "{} = 65536: expected at most 268435456 weights in a layer, not 65536 x 65536"
 
 
-def test_right_and_wrong():
-    for annotation, values in RIGHT:
-        for value in values:
-            check("setting", value, annotation)
-    for annotation, values in WRONG:
-        for value in values:
-            with pytest.raises(ValueError, match=r"Cannot use setting = .*: expected ") as refused:
-                check("setting", value, annotation)
-            assert len(str(refused.value)) < 300
-            assert str(refused.value).isprintable()
+def each(cases):
+    """One parameter a value, with its annotation."""
+    return [
+        pytest.param(annotation, value, id=f"{number}: {type(value).__name__}")
+        for number, (annotation, values) in enumerate(cases)
+        for value in values
+    ]
+
+
+@pytest.mark.parametrize(("annotation", "value"), each(RIGHT))
+def test_right(annotation, value):
+    check("setting", value, annotation)
+
+
+@pytest.mark.parametrize(("annotation", "value"), each(WRONG))
+def test_wrong(annotation, value):
+    with pytest.raises(ValueError, match=r"Cannot use setting = .*: expected ") as refused:
+        check("setting", value, annotation)
+    assert len(str(refused.value)) < 300
+    assert str(refused.value).isprintable()
 
 
 def test_decorated_functions_stay_what_they_are():

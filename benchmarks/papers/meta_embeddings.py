@@ -292,9 +292,8 @@ def _methods(found: Scores) -> Table:
     ]
     better = (
         "better: by how much the method's mean of Spearman is above that of the best member "
-        f"({found['best_member']}), "
-        f"and the 95 % interval of {found['resamples']} paired resamples of the pairs within each "
-        "sub-set."
+        f"({found['best_member']}), and the 95 % interval of {found['resamples']} paired resamples "
+        "of the pairs within each sub-set."
     )
     up = (
         f"projected up: at random to {found['projected_to']} numbers, the mean of 10 seeds; "

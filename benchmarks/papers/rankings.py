@@ -32,8 +32,8 @@ _OTHERS = (
     "SICK-E",
 )
 _METHOD = (
-    "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation "
-    "of 1 or -1"
+    "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation of "
+    "1 or -1"
 )
 _PAIRS = {"classifiers": ("lr", "mlp"), "similarities": ("cosine", "learned")}
 _KINDS = {
@@ -188,8 +188,7 @@ def _correlation_table(found: Json) -> Table:
         rows.append((name, *cells))
     caption = (
         f"Spearman's rank correlation x 100 over {found['models']} models: transfer tasks down, "
-        "probing across. In "
-        f"brackets: {found['interval']}."
+        f"probing across. In brackets: {found['interval']}."
     )
     caption += f" Left out: {', '.join(found['left_out'])}." if found["left_out"] else ""
     return Table(

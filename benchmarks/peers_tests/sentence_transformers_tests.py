@@ -27,7 +27,8 @@ from thinc.api import Ragged
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from spacy_sbert import SentenceBert, find_reranker, find_sbert
-from spacy_sbert.models.pooling import POOLING, SentencePooling
+from spacy_sbert.models.pooling import SentencePooling
+from spacy_sbert.models.poolings import POOLING
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.pipeline.scorer import threshold_scores
 from spacy_sbert.search import communities, most_similar_pairs, nearest

@@ -12,19 +12,21 @@ from pydantic import BaseModel, NonNegativeInt
 
 from ..errors import Warnings, warn
 from ..files.checksum import digest_of_parts, file_digest
+from ..files.manifest import Manifest
 from ..models.sbert_config import Precision
 from ..progress import progress_of
 from ..validation import NonNegative, Positive, Processes, validated
 from .dataset_folder import SPLIT_ABOVE, RemoteFolder, Shard
-from .embeddings_file import MadeOf
-from .file_encoding import BulkReport, Encoding, differences, encode_file
+from .embeddings_file import MadeOf, differences
+from .file_encoding import BulkReport, Encoding, encode_file
 from .loading import load_pipe
 
-JOB, INDEX = "job.json", "index.json"
+JOB = "job.json"
+INDEX = "index.json"
 
 
-class Job(BaseModel):
-    """Contents of job.json: what all vectors of a folder are made of, but the texts."""
+class Job(Manifest):
+    """Contents of job.json: what all vectors of a folder are made of, except the texts."""
 
     format: Literal["spacy-sbert dataset 1"] = "spacy-sbert dataset 1"
     made_of: MadeOf
@@ -36,13 +38,14 @@ class Job(BaseModel):
 
     @classmethod
     def begin(cls, target: RemoteFolder, made_of: MadeOf, *, restart: bool = False) -> "Job":
-        """Return the job of a folder, which is written if it is the first, or another one after a restart."""
-        job, before = cls(made_of=made_of), target.read_json(JOB, cls)
-        if before is None or (restart and before != job):
-            target.write_json(JOB, job)
+        """Return the job of a folder, written if there was none, or another before a restart."""
+        job = cls(made_of=made_of)
+        written = target.read(JOB, cls)
+        if written is None or (restart and written != job):
+            target.write(JOB, job)
             # Another process may have begun another at the same moment
-            before = target.read_json(JOB, cls)
-        (before or cls(made_of={})).check(made_of, target)
+            written = target.read(JOB, cls) or cls(made_of={})
+        written.check(made_of, target)
         return job
 
     def check(self, made_of: MadeOf, target: RemoteFolder) -> None:
@@ -53,12 +56,11 @@ class Job(BaseModel):
         if differing := differences(self.made_of, made_of):
             raise ValueError(
                 f"{target.name} holds vectors that were made otherwise: {differing}. Use another "
-                "folder, or make all "
-                "again with --restart."
+                "folder, or make all again with --restart."
             )
 
 
-class ShardManifest(BaseModel):
+class ShardManifest(Manifest):
     """Contents of NAME.npy.json. It is written last: a shard without it is encoded again.
 
     job (str): the digest of the job. part (Shard): the texts. made (BulkReport): counts.
@@ -74,7 +76,7 @@ class ShardManifest(BaseModel):
     bytes: NonNegativeInt
 
 
-class Index(BaseModel):
+class Index(Manifest):
     """Contents of index.json: all shards, in the order of their names."""
 
     format: Literal["spacy-sbert vectors 1"] = "spacy-sbert vectors 1"
@@ -121,19 +123,16 @@ class WorkerConfig:
 
         RAISES (ValueError): if its file was changed.
         """
-        manifest = self.target.read_json(f"{shard.name}{self.suffix}.json", ShardManifest)
-        if (
-            manifest is None
-            or manifest.job != job.digest
-            or self.target.size(manifest.vectors) != manifest.bytes
-        ):
+        manifest = self.target.read(f"{shard.name}{self.suffix}.json", ShardManifest)
+        if manifest is None or manifest.job != job.digest:
+            return None
+        if self.target.size(manifest.vectors) != manifest.bytes:
             return None
         if manifest.part != shard:
             raise ValueError(
                 f"{shard.path} was changed since its vectors were made (it has {shard.size} "
-                "bytes, then "
-                f"{manifest.part.size}). Take another folder for the new data, or make all again "
-                "with --restart."
+                f"bytes, then {manifest.part.size}). Take another folder for the new data, or make "
+                "all again with --restart."
             )
         return manifest
 
@@ -163,34 +162,36 @@ class ShardEncoder:
         """Encode a shard, unless it is finished. Errors of its file are in the result."""
         try:
             manifest = self.config.finished(shard, job)
-            is_new = manifest is None
-            return ShardResult(
-                part=shard, manifest=manifest or self._encode(shard, job), is_new=is_new
-            )
+            if manifest is not None:
+                return ShardResult(part=shard, manifest=manifest)
+            return ShardResult(part=shard, manifest=self._encode(shard, job), is_new=True)
         except (OSError, ValueError) as error:
             return ShardResult(part=shard, failed=str(error))
 
     def _encode(self, shard: Shard, job: Job) -> ShardManifest:
         config = self.config
         with self._fetched(shard) as local, warnings.catch_warnings():
-            # One warning counts all shards
+            # One warning, at the end, counts all shards
             warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")
             output = local.with_name(f"{local.name}{config.suffix}")
-            options = {
+            made = encode_file(
+                self.pipe,
+                local,
+                output,
+                n_process=config.n_process,
+                gpu_ids=config.gpu_ids,
                 **asdict(config.encoding),
-                "n_process": config.n_process,
-                "gpu_ids": config.gpu_ids,
-            }
+            )
             manifest = ShardManifest(
                 job=job.digest,
                 part=shard,
-                made=encode_file(self.pipe, local, output, **options),
+                made=made,
                 vectors=shard.name + config.suffix,
                 digest=file_digest(output),
                 bytes=output.stat().st_size,
             )
             config.target.put(output, manifest.vectors)
-            config.target.write_json(f"{manifest.vectors}.json", manifest)
+            config.target.write(f"{manifest.vectors}.json", manifest)
         return manifest
 
     @contextmanager
@@ -211,11 +212,9 @@ class ShardEncoder:
                     self._write_row_group(shard, local)
                 yield local
             except ValueError as error:
-                where = (
-                    shard.path
-                    if shard.row_group is None
-                    else f"{shard.path}, row group {shard.row_group}"
-                )
+                where = shard.path
+                if shard.row_group is not None:
+                    where += f", row group {shard.row_group}"
                 raise ValueError(str(error).replace(str(local), where)) from error
 
     def _write_row_group(self, shard: Shard, local: Path) -> None:
@@ -224,7 +223,7 @@ class ShardEncoder:
         columns = {self.config.encoding.column, self.config.encoding.id_column}
         stream = self.config.source.open().open_input_file(shard.path)
         with ParquetFile(stream, page_checksum_verification=True) as file:
-            # encode_file reports missing ones
+            # encode_file reports missing columns
             known = [name for name in file.schema_arrow.names if name in columns]
             write_table(file.read_row_group(shard.row_group, columns=known), local)
 
@@ -265,11 +264,12 @@ def encode_dataset(
     progress: bool = False,
     **options: Any,
 ) -> DatasetReport:
-    """Write the vectors of all files of texts in a folder to another folder, a file for each, as encode_file does.
+    """Write the vectors of all files of texts in a folder to another folder, a file for each.
 
-    A shard is a file, or a row group of a large .parquet file. Its manifest, NAME.npy.json, is
-    written when its vectors are there: a second call encodes only those without one. job.json says
-    what all vectors are made of, index.json, at the end, which shards there are.
+    They are written as by encode_file. A shard is a file, or a row group of a large .parquet file.
+    Its manifest, NAME.npy.json, is written when its vectors are there: a second call encodes only
+    shards without one. job.json says what all vectors are made of, and index.json, which is written
+    last, which shards there are.
 
     source, target (str): folders, or addresses that Arrow knows: s3://bucket/folder, gs://...,
         hdfs://...
@@ -287,19 +287,33 @@ def encode_dataset(
     RAISES (ValueError): if a folder is missing, has no shard or an unknown file; if the target is
         in the source, or has vectors of another encoder, device or option. (OSError): if the
         pipeline is not found. (ImportError): without pyarrow.
+
+    Example:
+        encode_dataset("texts", "vectors", pipeline="all-MiniLM-L6-v2")
+        PartVectors("vectors")[:10]
+
     """
     encoding = Encoding(**options)
     encoding.check_format(Path(f"vectors{output}"))
-    folders, gpus = (RemoteFolder(str(source)), RemoteFolder(str(target))), tuple(gpu_ids)
     config = WorkerConfig(
-        *folders, output.lower(), encoding, pipeline, name, precision, n_process, gpus, scratch
+        source=RemoteFolder(str(source)),
+        target=RemoteFolder(str(target)),
+        suffix=output.lower(),
+        encoding=encoding,
+        pipeline=pipeline,
+        name=name,
+        precision=precision,
+        n_process=n_process,
+        gpu_ids=tuple(gpu_ids),
+        scratch=scratch,
     )
     config.source.check_apart(config.target)
     every = config.source.shards(large)
     shards = every if shard is None else _share_of(every, shard)
     if restart:
-        for file in (INDEX, *(f"{part.name}{config.suffix}.json" for part in shards)):
-            config.target.remove(file)
+        config.target.remove(INDEX)
+        for part in shards:
+            config.target.remove(f"{part.name}{config.suffix}.json")
     found = (engine or _encode_here)(config, shards, restart)
     report = _report(list(progress_of(found, total=len(shards), shown=progress, unit="parts")))
     _write_index(config, every)
@@ -330,21 +344,29 @@ def _report(results: Sequence[ShardResult]) -> DatasetReport:
     made = [result.manifest.made for result in results if result.manifest is not None]
     done = sum(result.manifest is not None and not result.is_new for result in results)
     failed = {result.part.name: result.failed for result in results if result.failed}
-    rows, zero, cut = (
-        sum(getattr(counts, name) for counts in made) for name in ("rows", "zero", "cut")
+    return DatasetReport(
+        parts=len(results),
+        done=done,
+        failed=failed,
+        rows=sum(counts.rows for counts in made),
+        zero=sum(counts.zero for counts in made),
+        cut=sum(counts.cut for counts in made),
     )
-    return DatasetReport(len(results), done, failed, rows, zero, cut)
 
 
 def _write_index(config: WorkerConfig, shards: Sequence[Shard]) -> None:
     """Write the index if all shards are finished, and remove it otherwise."""
-    manifests, job = list[ShardManifest](), config.target.read_json(JOB, Job)
+    job = config.target.read(JOB, Job)
+    manifests: list[ShardManifest] = []
     for shard in shards:
-        # Its file was changed, as its result says
+        if job is None:
+            break
+        # The result of a shard says that its file was changed
         with suppress(ValueError):
-            if job is not None and (manifest := config.finished(shard, job)) is not None:
+            manifest = config.finished(shard, job)
+            if manifest is not None:
                 manifests.append(manifest)
     if len(manifests) == len(shards):
-        config.target.write_json(INDEX, Index(parts=manifests))
+        config.target.write(INDEX, Index(parts=manifests))
     else:
         config.target.remove(INDEX)

@@ -1,6 +1,5 @@
-"""Folders of files of texts and of vectors, on this machine or in a store, and the shards in them."""
+"""Folders of texts and of vectors, on this machine or in a store, and the shards in them."""
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -12,14 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel
 
 from ..errors import Errors, import_extra
-from ..files.checksum import checksummed_json, parse_checksummed
-from ..files.tables import TABLES, TEXT
+from ..files.manifest import Manifest
+from ..files.tables import TABLES, TEXT_SUFFIX
 from ..files.text_lines import format_suffix
 
 if TYPE_CHECKING:
     from pyarrow.fs import SubTreeFileSystem
 
-_ModelT = TypeVar("_ModelT", bound=BaseModel)
+_ManifestT = TypeVar("_ManifestT", bound=Manifest)
 # Bytes above which a .parquet file is encoded by its row groups
 SPLIT_ABOVE = 2**28
 
@@ -79,12 +78,11 @@ class RemoteFolder:
         return SubTreeFileSystem(path, files)
 
     def _unreadable(self, error: Exception) -> ValueError:
-        # Without Java's stack trace
+        # The other lines are Java's stack trace
         reason = str(error).replace(self.address, self.name).partition("\n")[0]
         return ValueError(
             f"Cannot read the folder {self.name}: {reason}. Expected a folder of this machine, or "
-            "an address such as "
-            "s3://bucket/folder, with the rights to read it."
+            "an address such as s3://bucket/folder, with the rights to read it."
         )
 
     def shards(self, large: int = SPLIT_ABOVE) -> list[Shard]:
@@ -96,7 +94,8 @@ class RemoteFolder:
         RAISES (ValueError): if there is no such folder, no shard in it, or a file of an unknown
             format.
         """
-        files, known = self.open(), ", ".join((*TABLES, TEXT))
+        known = ", ".join((*TABLES, TEXT_SUFFIX))
+        files = self.open()
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 (an extra)
 
         try:
@@ -108,15 +107,18 @@ class RemoteFolder:
             path = PurePosixPath(info.path)
             if info.type != FileType.File or _is_hidden(path):
                 continue
-            if format_suffix(path) not in (*TABLES, TEXT):
+            suffix = format_suffix(path)
+            if suffix not in (*TABLES, TEXT_SUFFIX):
                 raise ValueError(
                     f"{self.name}/{path} is no file of texts: expected names that end in one of "
-                    f"{known}, all but "
-                    ".parquet also .gz. Move it away, or begin its name with a dot."
+                    f"{known}, all but .parquet also .gz. Move it away, or begin its name with a "
+                    "dot."
                 )
             whole = Shard(path=info.path, size=info.size, modified=info.mtime_ns or 0)
-            is_large = format_suffix(path) == ".parquet" and info.size > large
-            found += self._row_groups(whole) if is_large else [whole]
+            if suffix == ".parquet" and info.size > large:
+                found += self._row_groups(whole)
+            else:
+                found.append(whole)
         if not found:
             raise ValueError(
                 f"{self.name} has no files of texts: expected names that end in one of {known}."
@@ -128,11 +130,17 @@ class RemoteFolder:
 
         with ParquetFile(self.open().open_input_file(whole.path)) as file:
             n = file.num_row_groups
-        return [whole.model_copy(update={"row_group": i}) for i in range(n)] if n > 1 else [whole]
+        if n <= 1:
+            return [whole]
+        return [whole.model_copy(update={"row_group": i}) for i in range(n)]
 
     def check_apart(self, target: "RemoteFolder") -> None:
-        """Raise ValueError if files in a target would be read as texts: in this folder, also through a link."""
-        ours, theirs = self.open(), target.open()
+        """Raise ValueError if files in a target would be read as texts.
+
+        They are if it is in this folder, also through a link.
+        """
+        ours = self.open()
+        theirs = target.open()
         if ours.base_fs.type_name != theirs.base_fs.type_name:
             return
         places = [(ours.base_path, theirs.base_path)]
@@ -144,23 +152,21 @@ class RemoteFolder:
             if below.is_relative_to(folder) and not _is_hidden(below.relative_to(folder)):
                 raise ValueError(
                     f"The target {target.name} is in the source {self.name}, whose files are read "
-                    "as texts. Give a "
-                    "folder outside of it, or one whose name begins with a dot."
+                    "as texts. Give a folder outside of it, or one whose name begins with a dot."
                 )
 
-    def read_json(self, path: str, model: type[_ModelT]) -> _ModelT | None:
-        """Read what write_json wrote; None if it is missing or damaged."""
+    def read(self, path: str, kind: type[_ManifestT]) -> _ManifestT | None:
+        """Read a manifest; None if it is missing or damaged."""
         try:
             with self.open().open_input_stream(path) as stream:
-                return parse_checksummed(model, bytes(stream.read()))
+                return kind.from_json(bytes(stream.read()))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
-    def write_json(self, path: str, content: BaseModel) -> None:
-        """Write an object with its checksum. Folders are made."""
-        data = json.dumps(checksummed_json(content.model_dump()), indent=2).encode("utf8")
+    def write(self, path: str, manifest: Manifest) -> None:
+        """Write a manifest. Folders are made."""
         with self._naming(path), self._made(path).open_output_stream(path) as stream:
-            stream.write(data)
+            stream.write(manifest.to_json())
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
@@ -192,7 +198,7 @@ class RemoteFolder:
 
     @contextmanager
     def _naming(self, path: str) -> Iterator[None]:
-        """Name the file in an error of writing it, which Arrow's does not always."""
+        """Name the file in an error of writing it, as Arrow does not always."""
         try:
             yield
         except OSError as error:

@@ -1,13 +1,14 @@
 """Files of vectors, and the record beside each that says what it was made of."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 import numpy
 from pydantic import BaseModel, NonNegativeInt
 
-from ..files.checksum import digest_of_stream, file_digest, parse_checksummed
+from ..files.checksum import digest_of_stream, file_digest
+from ..files.manifest import Manifest
 from ..files.tables import TextColumns, read_text_rows
 from ..progress import progress_of
 from .stored_vectors import StoredVectors, TableReader
@@ -17,12 +18,22 @@ MadeOf = dict[str, str | bool | int | None]
 ENCODER_DIGEST = "encoder (SHA-256)"
 
 
+def encoder_of(made_of: MadeOf) -> tuple[str, str]:
+    """Return the name and the SHA-256 of the encoder that made vectors."""
+    return str(made_of["encoder"]), str(made_of[ENCODER_DIGEST])
+
+
+def differences(before: Mapping[str, object], now: Mapping[str, object]) -> str:
+    """Return what differs between two descriptions, for a message; "" if they are equal."""
+    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return "; ".join(f"{key} was {before.get(key)}, now {now.get(key)}" for key in keys)
+
+
 class ScannedTexts(BaseModel):
     """Result of reading all texts of a file.
 
     rows (int): how many there are. blank (list of int): the rows without text. digest (str): the
-        SHA-256 of the other
-    texts. id_type (str): "int64" or "string"; None if no ids are read.
+        SHA-256 of the other texts. id_type (str): "int64" or "string"; None if no ids are read.
     """
 
     rows: NonNegativeInt
@@ -39,15 +50,13 @@ class ScannedTexts(BaseModel):
         blank: list[int] = []
         id_types: set[Literal["int64", "string"] | None] = set()
         count = 0
+        records = read_text_rows(path, columns)
+        records = progress_of(records, desc="Reading", unit="rows", shown=progress)
 
         def texts() -> Iterator[str]:
             nonlocal count
-            for text, row_id in progress_of(
-                read_text_rows(path, columns), desc="Reading", unit="rows", shown=progress
-            ):
-                id_types.add(
-                    None if row_id is None else "int64" if isinstance(row_id, int) else "string"
-                )
+            for text, row_id in records:
+                id_types.add(_id_type(row_id))
                 if text and not text.isspace():
                     yield text
                 else:
@@ -63,7 +72,13 @@ class ScannedTexts(BaseModel):
         return cls(rows=count, blank=blank, digest=digest, id_type=next(iter(id_types), None))
 
 
-class FileRecord(BaseModel):
+def _id_type(row_id: str | int | None) -> Literal["int64", "string"] | None:
+    if row_id is None:
+        return None
+    return "int64" if isinstance(row_id, int) else "string"
+
+
+class FileRecord(Manifest):
     """Contents of the record, which has the name of the file of vectors and .json; and of run.json.
 
     made_of (dict): input, encoder and options. width (int): of the vectors. texts (ScannedTexts):
@@ -95,11 +110,13 @@ class FileVectors(StoredVectors):
     """
 
     def __init__(self, path: Path | str):
-        self.path, self.name = Path(path), str(path)
+        self.path = Path(path)
+        self.name = str(path)
         self._state = self._file_state()
-        self.digest, record = file_digest(self.path), FileRecord.path_of(self.path)
+        self.digest = file_digest(self.path)
+        record = FileRecord.path_of(self.path)
         try:
-            self._record = parse_checksummed(FileRecord, record.read_bytes())
+            self._record = FileRecord.read(record)
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"{path} does not say what it was made of: {record.name} beside it cannot be read "
@@ -110,15 +127,12 @@ class FileVectors(StoredVectors):
                 f"{path} is not the file that was written: its SHA-256 is {self.digest}, expected "
                 f"{self._record.digest}. Encode the texts again, with --overwrite."
             )
-        made_of = self._record.made_of
-        self.shape = self._record.texts.rows, self._record.width
-        self.encoder = str(made_of["encoder"]), str(made_of[ENCODER_DIGEST])
+        self.shape = (self._record.texts.rows, self._record.width)
+        self.encoder = encoder_of(self._record.made_of)
 
     def __repr__(self) -> str:
-        return (
-            f"FileVectors({self.name}: {self.shape[0]} vectors of {self.shape[1]} numbers by "
-            f"{self.encoder[0]})"
-        )
+        n, width = self.shape
+        return f"FileVectors({self.name}: {n} vectors of {width} numbers by {self.encoder[0]})"
 
     def of_texts(self, corpus: Path, columns: TextColumns) -> numpy.ndarray:
         """Return the vectors of a file's texts without its blank ones, float32 (n, width).
@@ -127,17 +141,19 @@ class FileVectors(StoredVectors):
             in the same order, such as the command `cluster` writes.
         RAISES (ValueError): if it has other texts.
         """
-        texts, theirs = self._record.texts, ScannedTexts.scan(corpus, columns)
+        texts = self._record.texts
+        theirs = ScannedTexts.scan(corpus, columns)
         if theirs.digest != texts.digest:
             raise ValueError(
                 f"The {len(self)} vectors in {self.path} are of other texts than the "
-                f"{theirs.rows} of {corpus}. Give "
-                "the file and the column that were encoded, or encode these."
+                f"{theirs.rows} of {corpus}. Give the file and the column that were encoded, or "
+                "encode these."
             )
         return numpy.delete(self[:], texts.blank, axis=0)
 
     def _take(self, rows: numpy.ndarray) -> numpy.ndarray:
-        if (state := self._file_state()) != self._state:
+        state = self._file_state()
+        if state != self._state:
             if file_digest(self.path) != self.digest:
                 raise ValueError(
                     f"{self.path} was changed since it was opened. Open it again: "
@@ -150,9 +166,5 @@ class FileVectors(StoredVectors):
 
     def _file_state(self) -> tuple[int, int, int]:
         stat = self.path.stat()
-        # Programs may set the first, not the second
-        return (
-            stat.st_mtime_ns,
-            stat.st_ctime_ns,
-            stat.st_ino,
-        )
+        # Programs may set the time of modification, but not that of the change
+        return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino

@@ -15,8 +15,9 @@ from ..pipeline.listeners import is_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
 from ..validation import NonNegative, check, short_repr
 
-# Factories
-_VECTORS, _RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"
+# Factories of pipes whose vectors Docs can answer with, and of those that only score
+_VECTORS = ("sbert", "sbert_meta")
+_RERANKER = "sbert_reranker"
 
 
 def load_pipe(
@@ -39,7 +40,8 @@ def load_pipe(
         encoder. (TypeError): if it is neither a name nor a folder.
     """
     check("precision", precision, Precision | None)
-    pipe = find_pipe(_blank(name) if pipeline is None else load_pipeline(pipeline, name), name)
+    nlp = _blank(name) if pipeline is None else load_pipeline(pipeline, name)
+    pipe = find_pipe(nlp, name)
     if precision is not None:
         pipe.text_encoder().set_precision(precision, gpu_ids)
     return pipe
@@ -55,9 +57,8 @@ def find_pipe(nlp: Language, name: str | None = None) -> SentenceBert:
         members = ", ".join(_of_factories(nlp, "sbert")) or "none"
         raise ValueError(
             f"The vectors of this pipeline are combined by '{combined[-1]}' from those of: "
-            f"{members}. Give the name of "
-            "one of them (--pipe, name=), or call spacy_sbert.find_meta(nlp).encode(texts) for "
-            "the combined vectors."
+            f"{members}. Give the name of one of them (--pipe, name=), or call "
+            "spacy_sbert.find_meta(nlp).encode(texts) for the combined vectors."
         )
     return find_sbert(nlp, name)
 
@@ -67,14 +68,15 @@ def _of_factories(nlp: Language, *factories: str) -> list[str]:
 
 
 def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
-    """Make `doc.vector`, `similarity` and scores those of one pipe, until the pipeline is loaded again.
+    """Make `doc.vector`, `similarity` and scores those of one pipe of a loaded pipeline.
 
     name (str): an `sbert` or `sbert_meta` pipe. also_scores (bool): whether it may be an
         `sbert_reranker`.
     RAISES (ValueError): if there is no such pipe.
     """
     kinds = (*_VECTORS, _RERANKER) if also_scores else _VECTORS
-    if name not in (known := _of_factories(nlp, *kinds)):
+    known = _of_factories(nlp, *kinds)
+    if name not in known:
         expected = ", ".join(known) or "none"
         raise ValueError(
             f"The pipeline has no {' or '.join(kinds)} pipe named '{name}'. Pipes of this kind: "
@@ -83,17 +85,16 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
     for other in _of_factories(nlp, *_VECTORS):
         cast(Any, nlp.get_pipe(other)).set_hooks = other == name
         nlp.get_pipe_config(other)["set_hooks"] = other == name
+    # Scores of rerankers have the same names
     for other in _of_factories(nlp, _RERANKER):
         if other != name:
-            # Its scores go by the same names
             nlp.disable_pipe(other)
 
 
 def _blank(name: str | None, encoder: str | None = None) -> Language:
     nlp = spacy.blank("en")
-    nlp.add_pipe(
-        "sbert", name=name or "sbert", config={"model": {"name": encoder}} if encoder else {}
-    )
+    config = {"model": {"name": encoder}} if encoder else {}
+    nlp.add_pipe("sbert", name=name or "sbert", config=config)
     return nlp
 
 
@@ -105,9 +106,8 @@ def load_pipeline(pipeline: str | Path, name: str | None = None) -> Language:
     if not isinstance(pipeline, str | Path):
         raise TypeError(
             f"Cannot load {short_repr(pipeline)}: expected the name of an encoder or package, or "
-            "the folder of a "
-            "pipeline. Of a pipeline that is loaded, find_sbert(nlp) is the pipe; or save it: "
-            "nlp.to_disk(folder)."
+            "the folder of a pipeline. Of a pipeline that is loaded, find_sbert(nlp) is the pipe; "
+            "or save it: nlp.to_disk(folder)."
         )
     pipeline = str(pipeline)
     try:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..files.checksum import digest_of_parts, open_file_digest
 from .dataset_encoding import INDEX, JOB, Index, Job, ShardManifest
 from .dataset_folder import RemoteFolder
-from .embeddings_file import ENCODER_DIGEST
+from .embeddings_file import encoder_of
 from .stored_vectors import ArrayReader, StoredVectors, TableReader, by_start
 
 
@@ -29,11 +29,13 @@ class PartVectors(StoredVectors):
     """
 
     def __init__(self, folder: str | Path):
-        self.place = RemoteFolder(
-            str(folder) if "://" in str(folder) else str(Path(folder).absolute())
-        )
+        address = str(folder)
+        if "://" not in address:
+            address = str(Path(folder).absolute())
+        self.place = RemoteFolder(address)
         self.name = self.place.name
-        index, job = self.place.read_json(INDEX, Index), self.place.read_json(JOB, Job)
+        index = self.place.read(INDEX, Index)
+        job = self.place.read(JOB, Job)
         self.parts = [] if index is None else index.parts
         self._written = self.place.modified(INDEX)
         # When the files were modified whose bytes were compared
@@ -42,24 +44,23 @@ class PartVectors(StoredVectors):
         if job is None or not self._starts[-1]:
             raise ValueError(
                 f"{self.name} is no folder of vectors that is whole: index.json is missing, or "
-                "has no row. Encode a "
-                "folder of texts to it."
+                "has no row. Encode a folder of texts to it."
             )
-        self.shape = int(self._starts[-1]), self.parts[-1].made.width
-        self.encoder = str(job.made_of["encoder"]), str(job.made_of[ENCODER_DIGEST])
+        self.shape = (int(self._starts[-1]), self.parts[-1].made.width)
+        self.encoder = encoder_of(job.made_of)
         self.digest = digest_of_parts([(part.vectors, part.digest) for part in self.parts])
 
     def __repr__(self) -> str:
-        (rows, width), (encoder, _), parts = self.shape, self.encoder, len(self.parts)
+        n, width = self.shape
         return (
-            f"PartVectors({self.name}: {rows} vectors of {width} numbers by {encoder}, {parts} "
-            "parts)"
+            f"PartVectors({self.name}: {n} vectors of {width} numbers by {self.encoder[0]}, "
+            f"{len(self.parts)} parts)"
         )
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
         """Yield all vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
 
-        Checked files.
+        The bytes of the files are compared with what was written.
         """
         for part, first, end in zip(self.parts, self._starts[:-1], self._starts[1:], strict=True):
             if end <= start:
@@ -78,8 +79,9 @@ class PartVectors(StoredVectors):
         return vectors
 
     def where(self, rows: ArrayLike) -> list[tuple[str, int, Any, Any]]:
-        """Return where some vectors are stored, with their ids and texts. rows (int64 (n,)): an index of rows.
+        """Return where some vectors are stored, with their ids and texts.
 
+        rows (int64 (n,)): an index of rows.
         RETURNS (list of (file, row, id, text)): the file below the folder, the row in it (from 0),
             and id and text, None if they are not stored.
         """
@@ -98,26 +100,28 @@ class PartVectors(StoredVectors):
     def _reader(
         self, part: ShardManifest, *, whole: bool = False
     ) -> Iterator[ArrayReader | TableReader]:
-        """Open a part. whole (bool): whether its bytes are compared with what was written.
+        """Open a part.
 
-        Newer ones always are.
+        whole (bool): whether its bytes are compared with what was written, as those of a file that
+            is newer than the index always are.
         """
         try:
             modified = self.place.modified(part.vectors)
             # The index was written last
             is_newer = modified > self._written
-            whole = whole or (is_newer and self._compared.get(part.vectors) != modified)
+            is_compared = self._compared.get(part.vectors) == modified
             with self.place.open().open_input_file(part.vectors) as file:
-                if whole and (digest := open_file_digest(file)) != part.digest:
-                    raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
-                if whole:
+                if whole or (is_newer and not is_compared):
+                    digest = open_file_digest(file)
+                    if digest != part.digest:
+                        raise ValueError(f"its SHA-256 is {digest}, {INDEX} says {part.digest}")
                     self._compared[part.vectors] = modified
-                file.seek(0)
-                reader = (TableReader if part.vectors.endswith(".parquet") else ArrayReader)(file)
-                if reader.shape != (part.made.rows, self.shape[1]):
-                    raise ValueError(
-                        f"its shape is {reader.shape}, expected {(part.made.rows, self.shape[1])}"
-                    )
+                    file.seek(0)
+                is_table = part.vectors.endswith(".parquet")
+                reader = TableReader(file) if is_table else ArrayReader(file)
+                shape = (part.made.rows, self.shape[1])
+                if reader.shape != shape:
+                    raise ValueError(f"its shape is {reader.shape}, expected {shape}")
                 yield reader
         except (KeyError, OSError, ValueError) as error:
             raise ValueError(

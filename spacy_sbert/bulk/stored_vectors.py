@@ -53,20 +53,21 @@ class StoredVectors(ABC):
             try:
                 rows = numpy.asarray(numpy.arange(len(self))[index])
             except (IndexError, ValueError):
-                # A mask of all numbers, or an error that is raised below
+                # A mask of single numbers, or an error that is raised below
                 pass
             else:
                 return self._read(rows)
-        # Of each number that is asked for: its row and its column.
-        rows = self._indexed(
-            numpy.broadcast_to(numpy.arange(self.shape[0])[:, None], self.shape), index
-        )
-        columns = self._indexed(numpy.broadcast_to(numpy.arange(self.shape[1]), self.shape), index)
+        # The row and the column of each number that is asked for
+        n, width = self.shape
+        every_row = numpy.broadcast_to(numpy.arange(n)[:, None], self.shape)
+        every_column = numpy.broadcast_to(numpy.arange(width), self.shape)
+        rows = self._indexed(every_row, index)
+        columns = self._indexed(every_column, index)
         wanted, places = numpy.unique(rows, return_inverse=True)
         return self._read(wanted)[places.reshape(rows.shape), columns]
 
     def rows_at(self, index: Any) -> numpy.ndarray:
-        """Return the numbers of the rows that an index of the first axis means, int64, not negative."""
+        """Return the numbers of the rows that an index of the first axis means: int64, from 0."""
         return self._indexed(numpy.arange(len(self)), index)
 
     def _indexed(self, numbers: numpy.ndarray, index: Any) -> numpy.ndarray:
@@ -95,7 +96,8 @@ class ArrayReader:
     def __init__(self, file: "NativeFile"):
         read_magic(file)
         self.shape, _, self._dtype = read_array_header_1_0(file)
-        self._file, self._start = file, file.tell()
+        self._file = file
+        self._start = file.tell()
         self._row_bytes = int(self.shape[-1] * self._dtype.itemsize)
 
     def blocks(self) -> Iterator[numpy.ndarray]:
@@ -165,7 +167,12 @@ class TableReader:
 def by_start(
     starts: numpy.ndarray, rows: numpy.ndarray
 ) -> Iterator[tuple[int, numpy.ndarray, numpy.ndarray]]:
-    """Yield the number of each part that rows are in, their places among the rows, and their rows in it, ascending."""
+    """Yield the parts that rows are in, in their order.
+
+    starts (int64 (parts + 1,)): the first row of each part, and the end.
+    YIELDS (number of the part, places of its rows among `rows`, these rows counted from its start):
+        ascending.
+    """
     numbers = numpy.searchsorted(starts, rows, side="right") - 1
     for number in numpy.unique(numbers).tolist():
         places = numpy.flatnonzero(numbers == number)

@@ -130,7 +130,8 @@ def _open_folder(folder: Path, *, vectors: str | None, **of_files: object) -> "S
     """Open a saved index or stored vectors. End the command if options for files were given."""
     from ..bulk.dataset_encoding import JOB
     from ..search.corpus_search import Searchable
-    from ..search.index import Manifest, import_faiss
+    from ..search.faiss_index import import_faiss
+    from ..search.index_folder import Manifest
 
     with exit_on_error(f"Cannot work on {folder}"):
         manifest = None if (folder / JOB).is_file() else Manifest.read(folder)
@@ -161,7 +162,7 @@ def _open_file(
 ) -> "Searchable":
     """Read a file of texts, and their vectors if they are given."""
     from ..search.corpus_search import SearchableTexts
-    from ..search.index import BuiltKind, import_faiss
+    from ..search.faiss_index import BuiltKind, import_faiss
     from ..validation import check
 
     with exit_on_error(f"Cannot work on {path}"):

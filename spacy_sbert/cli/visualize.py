@@ -36,6 +36,33 @@ from .options import (
 if TYPE_CHECKING:
     import numpy
 
+    from ..search.texts import TextVectors
+
+
+@dataclass
+class _Texts:
+    """The texts that are drawn, and what is known of them."""
+
+    column: TextColumn = None
+    header: HasHeader = True
+    labels: Annotated[
+        str | None, Option("--labels", "-l", help="The column of a table that colours a map.")
+    ] = None
+    limit: Limit = 0
+    vectors: Vectors = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of the options is given."""
+        return self != _Texts()
+
+    def load_vectors(self, path: Path) -> "TextVectors":
+        """Read the vectors that `encode` wrote of the texts of a file."""
+        from ..search.texts import TextVectors
+
+        columns = TextColumns(self.column or COLUMN, None, self.header)
+        return TextVectors(cast(Path, self.vectors), path, columns)
+
 
 @dataclass
 class _Options:
@@ -66,6 +93,7 @@ def _visualize_cli(
     texts_path: Corpus,
     output: Annotated[Path, Argument(help="The HTML file to write.", parser=named_file)],
     loading: LoadingOnGpu,
+    source: _Texts,
     options: _Options,
     style: Annotated[
         str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")
@@ -73,16 +101,9 @@ def _visualize_cli(
     sentences: Annotated[
         bool, Option("--sentences", help="Draw the sentences of the file, as one text.")
     ] = False,
-    column: TextColumn = None,
-    header: HasHeader = True,
-    labels: Annotated[
-        str | None, Option("--labels", "-l", help="The column of a table that colours a map.")
-    ] = None,
     clusters: Annotated[
         int, Option(help="Label a map by so many clusters, by k-means.", min=0)
     ] = 0,
-    limit: Limit = 0,
-    vectors: Vectors = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Draw a heat map, a map or tokens of texts.
@@ -90,43 +111,36 @@ def _visualize_cli(
     A heat map shows the similarity of every two texts, a map has a point for each, and "tokens"
     compares the tokens of two texts. The picture is one HTML file.
     """
-    if sentences and (column or labels or limit or vectors or not header):
+    if sentences and source.is_given:
         fail(
             "--sentences draws one whole text: leave --column, --no-header, --labels, --limit and "
             "--vectors out"
         )
-    if clusters and (labels or style != "map"):
+    if clusters and (source.labels or style != "map"):
         fail(
             "--clusters finds the labels of a map: use it with --style map, and leave --labels out"
         )
-    check_new(output, texts_path, vectors, overwrite=overwrite)
+    check_new(output, texts_path, source.vectors, overwrite=overwrite)
 
     from ..search.clustering import import_kmeans
     from ..visual import check_options, render
 
     given = without_none(**vars(options))
     with exit_on_error(f"Cannot draw {texts_path}"):
-        check_options(style, given if labels is None else {**given, "labels": labels})
+        check_options(style, {**given, **without_none(labels=source.labels)})
         docs: Doc | Iterable[Doc | Span]
         if sentences:
             docs = _sentences(texts_path, loading, pipeline)
         else:
-            if column is None:
-                warn_of_unread_texts(texts_path)
-            with ticking("Reading", shown=loading.shown):
-                texts, found = read_texts(
-                    texts_path, column=column, label=labels, limit=limit, header=header
-                )
-            if found is not None:
-                given["labels"] = found
+            texts, labels = _read(texts_path, source, shown=loading.shown)
+            given |= without_none(labels=labels)
             check_options(style, given, n_texts=len(texts))
             if clusters:
                 import_kmeans()
-            if vectors is None:
+            if source.vectors is None:
                 docs = _encoded(texts, loading, pipeline)
             else:
-                columns = TextColumns(column or COLUMN, None, header)
-                docs = _with_vectors(texts, loading, pipeline, vectors, texts_path, columns)
+                docs = _with_vectors(texts, loading, pipeline, source.load_vectors(texts_path))
         with ticking("Drawing", shown=loading.shown):
             if clusters:
                 docs, given["labels"] = _clustered(docs, clusters, given.get("seed", 0))
@@ -134,6 +148,20 @@ def _visualize_cli(
         with atomic_write(output) as file:
             file.write(cast(str, page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
+
+
+def _read(path: Path, source: _Texts, *, shown: bool) -> tuple[list[str], list[str] | None]:
+    """Return the texts of a file, and their labels if a column is named for them."""
+    if source.column is None:
+        warn_of_unread_texts(path)
+    with ticking("Reading", shown=shown):
+        return read_texts(
+            path,
+            column=source.column,
+            label=source.labels,
+            limit=source.limit,
+            header=source.header,
+        )
 
 
 def _sentences(path: Path, loading: LoadingOnGpu, pipeline: str) -> Doc:
@@ -151,18 +179,11 @@ def _encoded(texts: Sequence[str], loading: LoadingOnGpu, pipeline: str) -> Iter
 
 
 def _with_vectors(
-    texts: Sequence[str],
-    loading: LoadingOnGpu,
-    pipeline: str,
-    vectors: Path,
-    texts_path: Path,
-    columns: TextColumns,
+    texts: Sequence[str], loading: LoadingOnGpu, pipeline: str, stored: "TextVectors"
 ) -> Iterator[Doc]:
-    """Return Docs whose vectors are those that `encode` wrote of the texts of a file."""
+    """Return Docs whose vectors are those that `encode` wrote."""
     from ..bulk.loading import find_pipe
-    from ..search.texts import TextVectors
 
-    stored = TextVectors(vectors, texts_path, columns)
     pipe = find_pipe(loading.load(pipeline), loading.pipe)
     # They are of all texts of the file, of which the first were read
     return _docs_of(texts, stored.by(pipe)[: len(texts)], pipe.vocab)

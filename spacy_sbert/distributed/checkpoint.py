@@ -87,8 +87,7 @@ def find_checkpoint(
     if checkpoint is not None and not resume:
         raise ValueError(
             f"{checkpoint.parent} holds a checkpoint of an interrupted training. Resume it by "
-            "--resume, or remove it "
-            "to start from the beginning."
+            "--resume, or remove it to start from the beginning."
         )
     return checkpoint
 
@@ -183,9 +182,8 @@ def load_checkpoint(
         saved = content.get("corpora", {})
         if changed := [name for name, digest in saved.items() if corpora.get(name) != digest]:
             raise ValueError(
-                f"The texts or the gold of {' and '.join(changed)} have changed since it was "
-                "made, so scores before "
-                "and after cannot be compared. Give the same files."
+                f"The texts or the gold of {' and '.join(changed)} have changed since it was made, "
+                "so scores before and after cannot be compared. Give the same files."
             )
         if len(content["random"]) != ranks.size:
             raise ValueError(

@@ -103,9 +103,9 @@ class TorchDistributed:
             # Of gloo and nccl, which do not name this rank
             reason = str(error).splitlines()[0].partition(". ")[0]
             raise RankLost(
-                f"Rank {self.rank} of {self.size} lost the other ranks ({reason}): one of them "
-                "has ended, or cannot be "
-                "reached. See its own message; what was saved before is complete."
+                f"Rank {self.rank} of {self.size} lost the other ranks ({reason}): one of them has "
+                "ended, or cannot be reached. See its own message; what was saved before is "
+                "complete."
             ) from error
         return values
 

@@ -30,7 +30,6 @@ from thinc.api import (
 from ..errors import DivergedError, warn
 from ..files.atomic import atomic_folder
 from ..models.finite_weights import weights_not_finite
-from ..models.spans import members
 from ..readers.table_checks import odd_corpora
 from ..training.batchers import AnyBatcher
 from ..training.examples import Reader
@@ -43,8 +42,12 @@ from .checkpoint import (
     remove_checkpoints,
     save_checkpoint,
 )
+from .joint_training import JointTraining
 from .torch_distributed import TorchDistributed
 
+# The number of the epoch, and a batch
+_Batches = Iterator[tuple[int, list[Example]]]
+_Info = dict[str, Any]
 _NOT_FINITE = "{what} not finite. Lower the learning rate."
 
 
@@ -53,9 +56,6 @@ class TrainingEnd(NamedTuple):
 
     message: str
     is_untrained: bool
-
-
-_Batches = Iterator[tuple[int, list[Example]]]
 
 
 def train(
@@ -83,76 +83,82 @@ def train(
     """
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
-    # Which checks by itself
+    # The logger of this package checks by itself
     if config["training"]["logger"].get("@loggers") != "spacy-sbert.ProgressLogger.v1":
         check_dev_corpus(nlp)
     train_corpus, dev_corpus = resolve_dot_names(
         config, [training["train_corpus"], training["dev_corpus"]]
     )
-    optimizer, frozen, weights = (
-        training["optimizer"],
-        training["frozen_components"],
-        training["score_weights"],
-    )
-    held = _in_memory(nlp, train_corpus) if training["max_epochs"] >= 0 else None
+    in_memory = _read(nlp, train_corpus) if training["max_epochs"] >= 0 else None
     state = TrainingState()
     corpora: dict[str, str] = {}
     if checkpoint_every or checkpoint is not None:
-        corpora = _corpora_digests(nlp, held, dev_corpus)
+        corpora = _corpora_digests(nlp, in_memory, dev_corpus)
     if checkpoint is not None:
-        state, restore = load_checkpoint(checkpoint, nlp, optimizer, ranks, corpora)
-    elif ranks.is_first and held is not None:
+        state, restore = load_checkpoint(checkpoint, nlp, training["optimizer"], ranks, corpora)
+    elif ranks.is_first and in_memory is not None:
         _warn_of_odd_rows(train_corpus, dev_corpus)
-    begun = state.step
-    written = output if ranks.is_first else None
-    batches = _batches(nlp, train_corpus, training["batcher"], training["max_epochs"], held)
-    with closing(_JointTraining(nlp, ranks)) as joint:
-        score = loop.create_evaluation_callback(nlp, dev_corpus, weights)
-
-        def evaluate() -> tuple[float, dict[str, Any]]:
-            _check_finite(nlp)
-            return joint.evaluate(score)
-
-        with nlp.select_pipes(disable=frozen):
-            log, finish = lambda info: None, lambda: None
-            if ranks.is_first:
-                log, finish = training["logger"](nlp, sys.stdout, sys.stderr)
+    first_step = state.step
+    batches = _batches(nlp, train_corpus, training, in_memory)
+    saved = _SavedPipelines(nlp, training, output if ranks.is_first else None)
+    with closing(JointTraining(nlp, ranks)) as joint:
+        steps = _Steps(nlp, training, state, joint, dev_corpus)
+        log, close_log = _open_log(nlp, training, ranks)
         if checkpoint is None:
-            loop.clean_output_dir(written)
-        # False once training has diverged
-        is_usable = True
+            loop.clean_output_dir(saved.output)
+        has_diverged = False
         try:
             if checkpoint is not None:
                 _skip(batches, state)
                 restore()
-            for info, is_best in _steps(nlp, training, batches, state, joint.update, evaluate):
-                if is_best is not None:
-                    check_scored(weights, info["other_scores"])
-                    with nlp.select_pipes(disable=frozen):
-                        loop.update_meta(training, nlp, info)
-                    if written is not None:
-                        _save(nlp, written, training, is_best=is_best)
-                        info["output_path"] = str(written / loop.DIR_MODEL_LAST)
-                log(info if is_best is not None else None)
-                if output is not None and checkpoint_every and not state.step % checkpoint_every:
+            for info, is_best in steps.take(batches):
+                if is_best is None:
+                    log(None)
+                else:
+                    saved.add_evaluation(info, is_best=is_best)
+                    log(info)
+                if output is not None and checkpoint_every and state.step % checkpoint_every == 0:
                     _check_finite(nlp)
-                    save_checkpoint(output, nlp, optimizer, state, ranks, corpora)
+                    save_checkpoint(output, nlp, training["optimizer"], state, ranks, corpora)
         except DivergedError as error:
-            is_usable = False
+            has_diverged = True
             message = f"Training diverged at step {state.step}. {error}"
-            if written is not None and (written / loop.DIR_MODEL_LAST).exists():
-                message += f" {written / loop.DIR_MODEL_LAST} has the weights before."
-            raise DivergedError(message) from error
+            raise DivergedError(f"{message}{saved.hint()}") from error
         finally:
-            finish()
-            # Else model-last may be newer
-            is_newer = checkpoint is None or state.step > begun
-            if written is not None and is_newer and is_usable and _not_finite(nlp) is None:
-                _save(nlp, written, training, is_best=False)
-    if written is not None:
-        # The training is over
-        remove_checkpoints(written)
+            close_log()
+            # A resumed training without a step has saved nothing newer than model-last
+            has_steps = checkpoint is None or state.step > first_step
+            if has_steps and not has_diverged and _not_finite(nlp) is None:
+                saved.save(is_best=False)
+    if saved.output is not None:
+        remove_checkpoints(saved.output)
     return _end_of(state, training)
+
+
+def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
+    """Resolve [training], and seed: batches are the same on all ranks, dropout differs."""
+    seed = config["training"]["seed"]
+    allocator = config["training"]["gpu_allocator"]
+    if seed is not None:
+        # Readers and spaCy shuffle by Python's random
+        fix_random_seed(seed)
+        torch.manual_seed(seed + ranks.rank)
+        xp: Any = get_current_ops().xp
+        for module in {numpy, xp}:
+            module.random.seed(seed + ranks.rank)
+    if allocator and isinstance(get_current_ops(), CupyOps):
+        set_gpu_allocator(allocator)
+    return registry.resolve(config["training"], schema=ConfigSchemaTraining)
+
+
+def _open_log(
+    nlp: Language, training: dict[str, Any], ranks: TorchDistributed
+) -> tuple[Callable[[_Info | None], None], Callable[[], None]]:
+    """Return what logs a step, and what closes the log; only the first rank has one."""
+    if not ranks.is_first:
+        return lambda info: None, lambda: None
+    with nlp.select_pipes(disable=training["frozen_components"]):
+        return training["logger"](nlp, sys.stdout, sys.stderr)
 
 
 def _warn_of_odd_rows(train_corpus: Reader, dev_corpus: Reader) -> None:
@@ -163,16 +169,12 @@ def _warn_of_odd_rows(train_corpus: Reader, dev_corpus: Reader) -> None:
 
 
 def _end_of(state: TrainingState, training: dict[str, Any]) -> TrainingEnd:
-    why = (
-        f", as no score was better for {training['patience']}"
-        if _is_patience_over(state, training)
-        else ""
-    )
+    message = f"Training ended after step {state.step - 1}"
+    if _is_patience_over(state, training):
+        message += f", as no score was better for {training['patience']}"
     score, minus_step = max((score, -step) for score, step in state.results)
-    best = f"The best score, {100 * score:.2f}, is that of step {-minus_step}."
-    return TrainingEnd(
-        f"Training ended after step {state.step - 1}{why}. {best}", is_untrained(state.results)
-    )
+    message += f". The best score, {100 * score:.2f}, is that of step {-minus_step}."
+    return TrainingEnd(message, is_untrained(state.results))
 
 
 def _not_finite(nlp: Language) -> str | None:
@@ -192,7 +194,7 @@ def _check_finite(nlp: Language) -> None:
         raise DivergedError(_NOT_FINITE.format(what=f"The weights {weight} are"))
 
 
-def _in_memory(nlp: Language, corpus: Reader) -> list[Example]:
+def _read(nlp: Language, corpus: Reader) -> list[Example]:
     examples = list(corpus(nlp))
     if not examples:
         raise ValueError(
@@ -202,37 +204,40 @@ def _in_memory(nlp: Language, corpus: Reader) -> list[Example]:
 
 
 def _corpora_digests(
-    nlp: Language, held: Sequence[Example] | None, dev_corpus: Reader
+    nlp: Language, in_memory: Sequence[Example] | None, dev_corpus: Reader
 ) -> dict[str, str]:
-    """Return digests of the corpora by their names in messages. held: the training corpus.
+    """Return digests of the corpora by their names in messages.
 
-    None for a stream.
+    in_memory: the training corpus; None for a stream.
     """
     # A reader that shuffles must not change the order of the training
     state = random.getstate()
     digests = {"the dev corpus": digest_of_examples(dev_corpus(nlp))}
     random.setstate(state)
-    if held is not None:
-        digests["the training corpus"] = digest_of_examples(held)
+    if in_memory is not None:
+        digests["the training corpus"] = digest_of_examples(in_memory)
     return digests
 
 
 def _batches(
-    nlp: Language, corpus: Reader, batcher: AnyBatcher, max_epochs: int, held: list[Example] | None
+    nlp: Language, corpus: Reader, training: dict[str, Any], in_memory: list[Example] | None
 ) -> _Batches:
-    """Yield the number of the epoch, and a batch, as spacy.training.loop.create_train_batches does.
+    """Yield the number of the epoch, and a batch, as spaCy's create_train_batches does.
 
     The order of a corpus in memory only depends on the seed, so that the batches before a
     checkpoint can be skipped.
 
-    held: the corpus in memory, which is shuffled; None for a stream.
+    in_memory: the corpus, which is shuffled; None for a stream.
     """
-    order, epoch = random.Random(), 0
+    batcher: AnyBatcher = training["batcher"]
+    max_epochs = training["max_epochs"]
+    order = random.Random()
     order.setstate(random.getstate())
+    epoch = 0
     while max_epochs < 1 or epoch < max_epochs:
-        if held is not None:
-            order.shuffle(held)
-        for batch in batcher(corpus(nlp) if held is None else held):
+        if in_memory is not None:
+            order.shuffle(in_memory)
+        for batch in batcher(corpus(nlp) if in_memory is None else in_memory):
             yield epoch, batch
         epoch += 1
 
@@ -249,239 +254,172 @@ def _skip(batches: _Batches, state: TrainingState) -> None:
     if content != state.content:
         raise ValueError(
             f"Cannot resume: the training corpus does not make the {state.step} batches of the "
-            "checkpoint. Give the "
-            "same files, or train in another folder."
+            "checkpoint. Give the same files, or train in another folder."
         )
 
 
-def _steps(
-    nlp: Language,
-    training: dict[str, Any],
-    batches: _Batches,
-    state: TrainingState,
-    update: Callable[..., dict[str, float]],
-    evaluate: Callable[[], tuple[float, dict[str, Any]]],
-) -> Iterator[tuple[dict[str, Any], bool | None]]:
-    """Take steps until the scores stop improving, beginning at a state, which is updated.
+class _Steps:
+    """Steps of a training, which update its state, from wherever that is.
 
-    YIELDS (dict, bool): the logger's info; whether the step's score is the best one, None if it was
-        not scored. The last step is yielded once more, with its score, if eval_frequency does not
-        divide its number.
     SOURCE: spacy.training.loop.train_while_improving, which always begins at step 0, and may not
         score the last step.
     """
-    optimizer, frequency, frozen = (
-        training["optimizer"],
-        training["eval_frequency"],
-        training["frozen_components"],
-    )
-    dropouts: Any = (
-        constant(training["dropout"])
-        if isinstance(training["dropout"], float)
-        else training["dropout"]
-    )
-    for _ in range(state.step):
-        next(dropouts)
-    started = perf_counter() - state.seconds
 
-    def result(step: int, *, is_scored: bool) -> tuple[dict[str, Any], bool | None]:
-        info: dict[str, Any] = {
+    def __init__(
+        self,
+        nlp: Language,
+        training: dict[str, Any],
+        state: TrainingState,
+        joint: JointTraining,
+        dev_corpus: Reader,
+    ):
+        self._nlp = nlp
+        self._training = training
+        self._state = state
+        self._joint = joint
+        self._score = loop.create_evaluation_callback(nlp, dev_corpus, training["score_weights"])
+        dropouts: Any = training["dropout"]
+        if isinstance(dropouts, float):
+            dropouts = constant(dropouts)
+        self._dropouts: Iterator[float] = dropouts
+        for _ in range(state.step):
+            next(self._dropouts)
+        self._started = perf_counter() - state.seconds
+
+    def take(self, batches: _Batches) -> Iterator[tuple[_Info, bool | None]]:
+        """Take steps until the batches end or the scores stop improving.
+
+        YIELDS (dict, bool): the logger's info; whether the step's score is the best one, None if it
+            was not scored. The last step is yielded once more, with its score, if eval_frequency
+            does not divide its number.
+        """
+        state = self._state
+        frequency = self._training["eval_frequency"]
+        for epoch, batch in batches:
+            if state.step and self._is_over():
+                break
+            state.epoch = epoch
+            state.content = crc32(content_of(batch), state.content)
+            self._learn(batch)
+            state.words += sum(len(example) for example in batch)
+            step = self._info(state.step, is_scored=state.step % frequency == 0)
+            state.step += 1
+            yield step
+        if state.step and state.results[-1][1] != state.step - 1:
+            yield self._info(state.step - 1, is_scored=True)
+
+    def _is_over(self) -> bool:
+        max_steps = self._training["max_steps"]
+        if max_steps and self._state.step > max_steps:
+            return True
+        return _is_patience_over(self._state, self._training)
+
+    def _learn(self, batch: list[Example]) -> None:
+        training, state = self._training, self._state
+        frozen = training["frozen_components"]
+        if training["before_update"]:
+            training["before_update"](self._nlp, {"step": state.step, "epoch": state.epoch})
+        drop = next(self._dropouts)
+        for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
+            self._joint.update(
+                part,
+                losses=state.losses,
+                sgd=False,
+                drop=drop,
+                exclude=frozen,
+                annotates=training["annotating_components"],
+            )
+        for name, loss in state.losses.items():
+            if not math.isfinite(loss):
+                raise DivergedError(_NOT_FINITE.format(what=f"The loss of '{name}' is"))
+        for name, pipe in self._nlp.pipeline:
+            has_model = getattr(pipe, "model", None) not in (True, False, None)
+            if has_model and name not in frozen and getattr(pipe, "is_trainable", False):
+                pipe.finish_update(training["optimizer"])  # type: ignore[attr-defined]
+        training["optimizer"].step_schedules()
+
+    def _info(self, step: int, *, is_scored: bool) -> tuple[_Info, bool | None]:
+        """Return what the logger is told of a step, and whether its score is the best one."""
+        state = self._state
+        info: _Info = {
             "epoch": state.epoch,
             "step": step,
             "score": None,
             "other_scores": None,
-        }
-        info |= {
             "losses": state.losses,
             "checkpoints": state.results,
             "words": state.words,
             "is_summarized": True,
         }
+        is_best = None
         if is_scored:
-            with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
-                info["score"], info["other_scores"] = evaluate()
-            if not math.isfinite(info["score"]):
-                raise DivergedError(_NOT_FINITE.format(what="The score is"))
-            state.results.append((float(info["score"]), step))
+            score, info["other_scores"] = self._evaluate()
+            info["score"] = score
+            state.results.append((float(score), step))
             state.losses = {}
-        state.seconds = perf_counter() - started
-        is_best = info["score"] == max(state.results)[0] if is_scored else None
-        return info | {"seconds": int(state.seconds)}, is_best
+            is_best = score == max(state.results)[0]
+        state.seconds = perf_counter() - self._started
+        info["seconds"] = int(state.seconds)
+        return info, is_best
 
-    for epoch, batch in batches:
-        is_last = bool(training["max_steps"]) and state.step > training["max_steps"]
-        if state.step and (is_last or _is_patience_over(state, training)):
-            break
-        state.epoch, state.content = epoch, crc32(content_of(batch), state.content)
-        if training["before_update"]:
-            training["before_update"](nlp, {"step": state.step, "epoch": epoch})
-        settings = {
-            "drop": next(dropouts),
-            "exclude": frozen,
-            "annotates": training["annotating_components"],
-        }
-        for part in loop.subdivide_batch(batch, training["accumulate_gradient"]):
-            update(part, losses=state.losses, sgd=False, **settings)
-        if wrong := [name for name, loss in state.losses.items() if not math.isfinite(loss)]:
-            raise DivergedError(_NOT_FINITE.format(what=f"The loss of '{wrong[0]}' is"))
-        for name, pipe in nlp.pipeline:
-            has_model = getattr(pipe, "model", None) not in (True, False, None)
-            if has_model and name not in frozen and getattr(pipe, "is_trainable", False):
-                pipe.finish_update(optimizer)  # type: ignore[attr-defined]
-        optimizer.step_schedules()
-        state.words += sum(len(example) for example in batch)
-        info = result(state.step, is_scored=not state.step % frequency)
-        state.step += 1
-        yield info
-    if state.step and state.results[-1][1] != state.step - 1:
-        yield result(state.step - 1, is_scored=True)
+    def _evaluate(self) -> tuple[float, dict[str, Any]]:
+        averages = self._training["optimizer"].averages
+        with self._nlp.use_params(averages) if averages else nullcontext():
+            _check_finite(self._nlp)
+            score, others = self._joint.evaluate(self._score)
+        if not math.isfinite(score):
+            raise DivergedError(_NOT_FINITE.format(what="The score is"))
+        return score, others
 
 
 def _is_patience_over(state: TrainingState, training: dict[str, Any]) -> bool:
-    """Return whether there were training.patience steps (0: never) after the best score of every eval_frequency."""
-    results = [
-        (score, -step) for score, step in state.results if not step % training["eval_frequency"]
-    ]
-    return (
-        bool(training["patience"] and results)
-        and state.step - 1 + max(results)[1] >= training["patience"]
-    )
+    """Return whether training.patience steps (0: never) were taken after the best score.
 
-
-class _JointTraining:
-    """Updates and evaluates a pipeline on all ranks; with one rank, as the pipeline itself does.
-
-    Each update learns from the rank's part of a batch, and sums the gradients of the encoders.
-    Heads have those of the whole batch already, because each rank computes its loss. Rank 0 gives
-    all its weights, and evaluates for all.
+    Only scores of every eval_frequency count.
     """
+    results = [
+        (score, -step) for score, step in state.results if step % training["eval_frequency"] == 0
+    ]
+    if not training["patience"] or not results:
+        return False
+    _, minus_step = max(results)
+    return state.step - 1 + minus_step >= training["patience"]
 
-    def __init__(self, nlp: Language, ranks: TorchDistributed):
-        self._nlp, self._ranks, self._step = nlp, ranks, 0
-        self.pipes: list[Any] = []
-        if ranks.size == 1:
+
+class _SavedPipelines:
+    """model-last and model-best in the output folder; None for a rank that does not write."""
+
+    def __init__(self, nlp: Language, training: dict[str, Any], output: Path | None):
+        self._nlp = nlp
+        self._training = training
+        self.output = output
+
+    def add_evaluation(self, info: _Info, *, is_best: bool) -> None:
+        """Note the scores in the meta of the pipeline, and save it."""
+        check_scored(self._training["score_weights"], info["other_scores"])
+        with self._nlp.select_pipes(disable=self._training["frozen_components"]):
+            loop.update_meta(self._training, self._nlp, info)
+        self.save(is_best=is_best)
+        if self.output is not None:
+            info["output_path"] = str(self.output / loop.DIR_MODEL_LAST)
+
+    def save(self, *, is_best: bool) -> None:
+        """Save model-last, and a copy of it as model-best."""
+        if self.output is None:
             return
-        config = nlp.config["training"]
-        self.pipes, upstream = _trained(nlp, config["frozen_components"], ranks.size)
-        if config["accumulate_gradient"] != 1:
-            raise ValueError(
-                f"training.accumulate_gradient is {config['accumulate_gradient']}, but "
-                f"{ranks.size} ranks need 1. For "
-                "batches larger than memory take spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
-            )
-        self._encoders = [*upstream, *(pipe.model.get_ref("encoder") for pipe in self.pipes)]
-        self._models = [*upstream, *(pipe.model for pipe in self.pipes)]
-        ranks.broadcast_parameters(self._models)
-        for pipe in self.pipes:
-            pipe.peers = ranks
+        model_last = self.output / loop.DIR_MODEL_LAST
+        before_to_disk = loop.create_before_to_disk_callback(self._training["before_to_disk"])
+        with (
+            self._nlp.use_params(self._training["optimizer"].averages),
+            atomic_folder(model_last, replace=True) as folder,
+        ):
+            before_to_disk(self._nlp).to_disk(folder)
+        if is_best:
+            with atomic_folder(self.output / loop.DIR_MODEL_BEST, replace=True) as folder:
+                shutil.copytree(model_last, folder, dirs_exist_ok=True)
 
-    def close(self) -> None:
-        """Let the pipes train alone again."""
-        for pipe in self.pipes:
-            pipe.peers = None
-
-    def update(self, examples: Sequence[Example], **settings: Any) -> dict[str, float]:
-        """Learn from a batch, which must be the same on all ranks.
-
-        Settings are those of Language.update.
-        """
-        if self._ranks.size == 1:
-            return self._nlp.update(examples, **settings)
-        batch, size = list(examples), self._ranks.size
-        if not self._ranks.agree([content_of(batch)]):
-            raise ValueError(
-                f"The ranks have different batches in step {self._step}. Set training.seed (it is "
-                f"{self._nlp.config['training']['seed']}), give all ranks the same files, and "
-                "shuffle with a seed."
-            )
-        for pipe in self.pipes:
-            learning = [bool(members(example.predicted, pipe.spans_key)) for example in batch]
-            idle = [rank for rank in range(size) if not any(learning[rank::size])]
-            if idle:
-                raise ValueError(
-                    f"A batch of {len(batch)} examples leaves rank {idle[0]} without one for "
-                    f"'{pipe.name}', with "
-                    f"members in doc.spans['{pipe.spans_key}']. Set a larger size in "
-                    "[training.batcher], or take fewer "
-                    f"ranks than {size}."
-                )
-        part = self._ranks.share(batch)
-        losses = self._nlp.update(part, **settings)
-        for pipe in self.pipes:
-            # Which it has counted itself
-            pipe.examples_seen += len(batch) - len(part)
-        self._ranks.sum_gradients(self._encoders)
-        self._step += 1
-        return losses
-
-    def evaluate(self, evaluate: Callable[[], Any]) -> Any:
-        """Return the result of a function, which only rank 0 calls, on all ranks."""
-        if self._ranks.size == 1:
-            return evaluate()
-        if not self._ranks.agree_on_weights(self._models):
-            raise ValueError(
-                f"The ranks have different weights after step {self._step}. Set system.seed and "
-                "training.seed, and "
-                "give all ranks the same files, versions and kind of machine."
-            )
-        # A reader that shuffles must not leave the other ranks behind
-        state = random.getstate()
-        scores = evaluate() if self._ranks.is_first else None
-        random.setstate(state)
-        return self._ranks.gather_objects(scores)[0]
-
-
-def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any], list[Model]]:
-    """Return the `sbert` pipes that are trained, and the models of the components that they listen to."""
-    trained: dict[str, Any] = {
-        name: pipe
-        for name, pipe in nlp.pipeline
-        if name not in frozen and getattr(pipe, "is_trainable", False)
-    }
-    pipes = {name: pipe for name, pipe in trained.items() if getattr(pipe, "takes_peers", False)}
-    upstream = {}
-    for name, pipe in trained.items():
-        listeners = [
-            other for other in getattr(pipe, "listening_components", ()) if other in trained
-        ]
-        if listeners and all(other in pipes for other in listeners):
-            upstream[name] = pipe.model
-    others = trained.keys() - pipes.keys() - upstream.keys()
-    if others or not pipes:
-        raise ValueError(
-            f"{size} ranks cannot train {', '.join(sorted(others)) or 'nothing'} together: "
-            "expected `sbert` pipes and "
-            "the transformers they listen to, the pipeline has "
-            f"{', '.join(nlp.pipe_names) or 'none'}. Name other "
-            "trainable components in training.frozen_components, or train them on one rank."
-        )
-    return [*pipes.values()], [*upstream.values()]
-
-
-def _save(nlp: Language, output: Path, training: dict[str, Any], *, is_best: bool) -> None:
-    """Save model-last, and a copy of it as model-best."""
-    before_to_disk = loop.create_before_to_disk_callback(training["before_to_disk"])
-    averages = training["optimizer"].averages
-    with (
-        nlp.use_params(averages),
-        atomic_folder(output / loop.DIR_MODEL_LAST, replace=True) as folder,
-    ):
-        before_to_disk(nlp).to_disk(folder)
-    if is_best:
-        with atomic_folder(output / loop.DIR_MODEL_BEST, replace=True) as folder:
-            shutil.copytree(output / loop.DIR_MODEL_LAST, folder, dirs_exist_ok=True)
-
-
-def _begin(config: Config, ranks: TorchDistributed) -> dict[str, Any]:
-    """Resolve [training], and seed: batches are the same on all ranks, dropout differs."""
-    seed, allocator = config["training"]["seed"], config["training"]["gpu_allocator"]
-    if seed is not None:
-        # Readers and spaCy shuffle by Python's random
-        fix_random_seed(seed)
-        torch.manual_seed(seed + ranks.rank)
-        xp: Any = get_current_ops().xp
-        for module in {numpy, xp}:
-            module.random.seed(seed + ranks.rank)
-    if allocator and isinstance(get_current_ops(), CupyOps):
-        set_gpu_allocator(allocator)
-    return registry.resolve(config["training"], schema=ConfigSchemaTraining)
+    def hint(self) -> str:
+        """Return where weights from before a divergence are; nothing if there are none."""
+        if self.output is None or not (self.output / loop.DIR_MODEL_LAST).exists():
+            return ""
+        return f" {self.output / loop.DIR_MODEL_LAST} has the weights before."

@@ -45,70 +45,71 @@ def compare(
         )
     for number, result in enumerate(results, 1):
         check_results(result, f"Result {number}")
-    names = [result["model"]["name"] for result in results]
     files = files or [str(number) for number in range(1, len(results) + 1)]
-    names = [
-        f"{name} ({file})" if names.count(name) > 1 else name
-        for name, file in zip(names, files, strict=True)
-    ]
+    names = _distinct_names(results, files)
     results = aligned(results)
-    # The models that have a task
-    having: dict[str, list[str]] = {}
+    models_of_task: dict[str, list[str]] = {}
     for name, result in zip(names, results, strict=True):
         for task in result["tasks"]:
-            having.setdefault(task, []).append(name)
-    shared = [task for task, models in having.items() if len(models) == len(results)]
-    models = zip(names, (result["model"]["digest"] for result in results), strict=True)
+            models_of_task.setdefault(task, []).append(name)
+    shared: Json = {}
+    not_shared = {}
+    for task, models in models_of_task.items():
+        if len(models) == len(results):
+            shared[task] = _task([result["tasks"][task] for result in results], resamples, seed)
+        else:
+            not_shared[task] = models
+    digests = [result["model"]["digest"] for result in results]
     return {
         "format": "spacy-sbert comparison 1",
         "resamples": resamples,
         "seed": seed,
-        "models": [{"name": name, "digest": digest} for name, digest in models],
-        "warnings": list(_warnings(results, names)),
-        "tasks": {
-            task: _task([result["tasks"][task] for result in results], resamples, seed)
-            for task in shared
-        },
-        "not_shared": {task: models for task, models in having.items() if task not in shared},
+        "models": [
+            {"name": name, "digest": digest} for name, digest in zip(names, digests, strict=True)
+        ],
+        "warnings": [*_different_facts(results, names), *_equal_models(digests, names)],
+        "tasks": shared,
+        "not_shared": not_shared,
     }
 
 
-def aligned(results: Sequence[Json]) -> list[Json]:
-    """Return the results with the first variant that all of them have at the front of each task that they share.
+def _distinct_names(results: Sequence[Json], files: Sequence[str]) -> list[str]:
+    """Return the names of the models, with its file behind a name that several have."""
+    names = [result["model"]["name"] for result in results]
+    return [
+        f"{name} ({file})" if names.count(name) > 1 else name
+        for name, file in zip(names, files, strict=True)
+    ]
 
-    Predictions and intervals are those of a result's own first variant: if another comes to the
-    front they are left out, so that nothing is tested across settings.
+
+def aligned(results: Sequence[Json]) -> list[Json]:
+    """Return the results with a variant that all of them have at the front of each shared task.
+
+    It is the first that all have. Predictions and intervals are those of a result's own first
+    variant: if another comes to the front they are left out, so that nothing is tested across
+    settings.
     """
     copies: list[Json] = [{**result, "tasks": dict(result["tasks"])} for result in results]
     for name in copies[0]["tasks"]:
-        common = (
-            common_variants(copies, [name])
-            if all(name in result["tasks"] for result in copies)
-            else []
-        )
+        if not all(name in result["tasks"] for result in copies):
+            continue
+        common = common_variants(copies, [name])
         for result in copies if common else []:
-            task = result["tasks"][name]
-            variants = sorted(task["variants"], key=lambda entry: variant_of(entry) != common[0])
-            if variants[0] is not task["variants"][0]:
-                result["tasks"][name] = {
-                    **task,
-                    "variants": variants,
-                    "intervals": {},
-                    "predictions": {},
-                }
+            result["tasks"][name] = _with_first(result["tasks"][name], common[0])
     return copies
+
+
+def _with_first(task: Json, variant: VariantKey) -> Json:
+    """Return a task with a variant at the front."""
+    if variant_of(task["variants"][0]) == variant:
+        return task
+    variants = sorted(task["variants"], key=lambda entry: variant_of(entry) != variant)
+    return {**task, "variants": variants, "intervals": {}, "predictions": {}}
 
 
 def _task(tasks: Sequence[Json], resamples: int, seed: int) -> Json:
     first, *others = tasks
-    tests: list[Mapping[str, float | str]] = []
-    for task in others:
-        statistics = _statistics(task, first)
-        test = (
-            None if isinstance(statistics, str) else paired_difference(*statistics, resamples, seed)
-        )
-        reason = statistics if isinstance(statistics, str) else "undefined for most resamples"
-        tests.append(test or {"reason": reason})
+    tests = [_test(task, first, resamples, seed) for task in others]
     figures = [figure(task["variants"][0]["scores"], first["primary"].split(".")) for task in tasks]
     return {
         "suite": first["suite"],
@@ -118,27 +119,45 @@ def _task(tasks: Sequence[Json], resamples: int, seed: int) -> Json:
     }
 
 
-def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | str:
-    """Return the statistics of a paired test and the number of examples, or why there is no test."""
-    first, second = ours["predictions"], theirs["predictions"]
-    # digests, wherever the files are
+def _test(
+    ours: Json, theirs: Json, resamples: int, seed: int
+) -> Mapping[str, float] | Mapping[str, str]:
+    """Return a paired test of two results of a task, or the reason why there is none."""
+    reason = _untested(ours, theirs)
+    if reason is not None:
+        return {"reason": reason}
+    test = paired_difference(*_statistics(ours, theirs), resamples, seed)
+    return test or {"reason": "undefined for most resamples"}
+
+
+def _untested(ours: Json, theirs: Json) -> str | None:
+    """Return why there is no paired test; None if there is one."""
+    # By digests, wherever the files are
     if sorted(ours["data"].values()) != sorted(theirs["data"].values()):
         return "the data files differ"
     if variant_of(ours["variants"][0]) != variant_of(theirs["variants"][0]):
         return "the normalisation or the size of the first variant differs"
     if ours["primary"] != theirs["primary"]:
         return "the figures that stand for the task differ"
+    first, second = ours["predictions"], theirs["predictions"]
     if first.get("right") and second.get("right"):
-        rights = [numpy.array(list(each["right"])) == "1" for each in (first, second)]
-        if len(rights[0]) != len(rights[1]):
-            return "the numbers of examples differ"
-        return mean_of(rights[0]), mean_of(rights[1]), len(rights[0])
+        same_number = len(first["right"]) == len(second["right"])
+        return None if same_number else "the numbers of examples differ"
     if not first.get("predicted") or not second.get("predicted"):
         return "no predictions were kept"
     if first["gold"] != second["gold"]:
         return "the gold scores, or their order, differ"
     if ours["primary"].split(".")[1:] not in (["spearman", "pooled"], ["spearman"]):
         return f"there is no paired test for {ours['primary']}"
+    return None
+
+
+def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int]:
+    """Return the statistics of a paired test and the number of examples."""
+    first, second = ours["predictions"], theirs["predictions"]
+    if first.get("right") and second.get("right"):
+        rights = [numpy.array(list(each["right"])) == "1" for each in (first, second)]
+        return mean_of(rights[0]), mean_of(rights[1]), len(rights[0])
     gold = numpy.array(first["gold"], dtype="float64")
     statistics = [
         spearman_of(numpy.array(each["predicted"], dtype="float64"), gold)
@@ -147,23 +166,29 @@ def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int] | 
     return statistics[0], statistics[1], len(gold)
 
 
-def _warnings(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
+def _different_facts(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
+    """Yield which settings and versions differ."""
     for part, what in (("settings", "The setting"), ("versions", "The version of")):
         for key in dict.fromkeys(key for result in results for key in result[part]):
-            values = [result[part].get(key, "not there") for result in results]
-            words = [
-                (", ".join(map(str, v)) or "none") if isinstance(v, list) else str(v)
-                for v in values
-            ]
-            if len(set(words)) > 1:
-                listed = "; ".join(
-                    f"{name}: {value}" for name, value in zip(names, words, strict=True)
-                )
+            values = [_shown(result[part].get(key, "not there")) for result in results]
+            if len(set(values)) > 1:
+                each = zip(names, values, strict=True)
+                listed = "; ".join(f"{name}: {value}" for name, value in each)
                 yield f"{what} {key.replace('_', ' ')} differs. {listed}."
-    digests = [result["model"]["digest"] for result in results]
-    for digest in dict.fromkeys(digest for digest in digests if digests.count(digest) > 1):
-        same = " and ".join(name for name, own in zip(names, digests, strict=True) if own == digest)
-        yield f"{same} are one and the same model: their digests are equal."
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return str(value)
+
+
+def _equal_models(digests: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    for digest in dict.fromkeys(digests):
+        equal = [name for name, own in zip(names, digests, strict=True) if own == digest]
+        if len(equal) > 1:
+            listed = " and ".join(equal)
+            yield f"{listed} are one and the same model: their digests are equal."
 
 
 def common_variants(results: Sequence[Json], names: Sequence[str]) -> list[VariantKey]:

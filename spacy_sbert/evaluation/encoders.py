@@ -20,14 +20,14 @@ from ..files.atomic import atomic_write, check_output
 from ..files.checksum import digest_of_bytes, digest_of_parts, file_digest
 from ..files.serialization import device, read_arrays, versions
 from ..files.text_lines import read_counts
-from ..models.fingerprint import pipeline_digest
 from ..models.word_layers import (
     SMOOTHING,
     first_component,
     sif_weights,
-    token_vectors,
+    static_vectors,
     weighted_mean,
 )
+from ..pipeline.digest import pipeline_digest
 from ..validation import NonNegative, Width, check
 
 # Items and what is done, to the items behind a bar
@@ -216,7 +216,7 @@ def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
     """
     vectors = numpy.zeros((len(texts), 3 * nlp.vocab.vectors_length), dtype="float32")
     for vector, text in zip(vectors, texts, strict=True):
-        rows = token_vectors(nlp.make_doc(text))[1].astype("float64")
+        rows = static_vectors(nlp.make_doc(text))[1].astype("float64")
         if len(rows):
             vector[:] = numpy.concatenate([rows.min(axis=0), rows.mean(axis=0), rows.max(axis=0)])
     return vectors
@@ -360,8 +360,7 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
     if not nlp.vocab.vectors.size:
         raise ValueError(
             f"The pipeline {pipeline} has no static vectors. Use one that has them, such as "
-            "en_core_web_md, or make "
-            "one with 'python -m spacy init vectors'."
+            "en_core_web_md, or make one with 'python -m spacy init vectors'."
         )
     title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
     if name == "static":
@@ -373,8 +372,7 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
     if counts is None:
         raise ValueError(
             "The baseline 'sif' needs word counts (counts): a file with a word and its count on "
-            "each line, such as "
-            "enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
+            "each line, such as enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
         )
     encode = partial(_smooth_inverse_frequency, nlp, sif_weights(read_counts(counts), SMOOTHING))
     return _Baseline(title, encode, digest, SMOOTHING, file_digest(counts), learns=True)

@@ -19,8 +19,7 @@ _Vectors = numpy.ndarray | torch.Tensor
 # What a pipeline does not say of itself
 _UNKNOWN = (
     "release_date languages n_parameters memory_usage_mb max_tokens license open_weights "
-    "public_training_code "
-    "public_training_data training_datasets"
+    "public_training_code public_training_data training_datasets"
 )
 
 
@@ -68,8 +67,7 @@ class MtebEncoder:
                 task = getattr(task_metadata, "name", "unknown")
                 raise ValueError(
                     f"The task '{task}' gave a batch with {', '.join(batch) or 'nothing'}, but no "
-                    "text. Choose tasks "
-                    "whose modality is text."
+                    "text. Choose tasks whose modality is text."
                 )
             texts += batch["text"]
         self.source.batch_size = batch_size or self.source.batch_size

@@ -55,15 +55,13 @@ def evaluation_report(results: Json) -> Document:
     remarks = [
         f"{LEGEND} Layouts, and the paper they speak of: Reimers and Gurevych 2019, Sentence-BERT.",
         f"± is the standard deviation over the seeds {seeds}, where a score depends on them; "
-        "intervals are of the "
-        "first seed.",
+        "intervals are of the first seed.",
     ]
     if settings["bootstrap"]:
         remarks.append(
             f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of "
-            "the examples, with "
-            "predictions as they are: they do not cover what another training of the model would "
-            "change."
+            "the examples, with predictions as they are: they do not cover what another training "
+            "of the model would change."
         )
     tables, details = ([table for table in part if table.rows] for part in model_tables(results))
     return Document(
@@ -152,12 +150,9 @@ def _test_table(names: Sequence[str], comparison: Json) -> Table:
             )
     caption = (
         f"Difference x 100: the model less {names[0]}, on the same examples; p: two-sided, by the "
-        "paired bootstrap "
-        f"with {comparison['resamples']} resamples, seed {comparison['seed']}, of the predictions "
-        "that were kept: "
-        "those of the first variant and, where it is random, the first seed. p is not corrected "
-        "for the number of "
-        "tests."
+        f"paired bootstrap with {comparison['resamples']} resamples, seed {comparison['seed']}, of "
+        "the predictions that were kept: those of the first variant and, where it is random, the "
+        "first seed. p is not corrected for the number of tests."
     )
     columns = ("Task", "Model", "Figure", "Difference", "95 %", "p")
     return Table(f"Every model against {names[0]}", columns, rows, caption, texts=3)

@@ -122,8 +122,7 @@ def tasks_of(suite: str) -> list[Task]:
         known = ", ".join(dict.fromkeys(task.suite for task in _TASKS.values()))
         raise ValueError(
             f"Unknown suite '{suite}': expected some of {known}. Register further ones with "
-            "--code: "
-            "benchmarks/papers/paper_tasks.py has those of the papers."
+            "--code: benchmarks/papers/paper_tasks.py has those of the papers."
         )
     return tasks
 

@@ -94,11 +94,9 @@ def _sts_table(models: _Models) -> Table:
             rows.append((label, words, *_with_average(paths)))
     caption = (
         "Spearman's correlation of the cosine similarity with the gold scores, x 100. STSb and "
-        "SICK-R are the test "
-        "splits and have no sub-sets: their figure is the same in every row. Rows do not compare "
-        "with one another: "
-        "the paper pools all pairs, SentEval reports the means. The average is over all seven "
-        "sets, or is not given."
+        "SICK-R are the test splits and have no sub-sets: their figure is the same in every row. "
+        "Rows do not compare with one another: the paper pools all pairs, SentEval reports the "
+        "means. The average is over all seven sets, or is not given."
     )
     return Table(
         "STS (laid out as Table 1)", ("Model", "Sub-sets", *names, "Avg."), rows, caption, texts=2

@@ -47,7 +47,7 @@ class DataFile:
         raise MissingData(f"{name} not found below {root}. Get it from {self.source}")
 
 
-def check_count(
+def check_official_count(
     n: int, path: Path, official: int | None = None, *, any_count: bool = True
 ) -> list[str]:
     """Return a note on a data set that is not whole.
@@ -62,9 +62,8 @@ def check_count(
     if not any_count:
         raise ValueError(
             f"{path}: {n} examples with a gold value, where the official data set has {official}. "
-            "Get the whole file, "
-            "or allow any number with any_count (--any-count): such scores do not compare with "
-            "published ones."
+            "Get the whole file, or allow any number with any_count (--any-count): such scores do "
+            "not compare with published ones."
         )
     counts = f"{n:,} examples, where the official data set has {official:,}"
     return [f"{path.name}: {counts}: cannot be compared with published figures."]
@@ -177,8 +176,8 @@ class Task:
             if others := [value for value in getattr(settings, name) if value != known]:
                 raise ValueError(
                     f"{self.name} knows none of the {name} {', '.join(others)}: expected {known}. "
-                    "Give tasks that know "
-                    "more with --code: benchmarks/papers/paper_tasks.py has those of the papers."
+                    "Give tasks that know more with --code: benchmarks/papers/paper_tasks.py has "
+                    "those of the papers."
                 )
 
     def find(self, root: Path) -> list[Path]:

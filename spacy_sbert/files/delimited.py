@@ -21,7 +21,7 @@ SHORT_LINE = (
     "remove the line."
 )
 # The line where a record starts, and its columns
-Records = Iterator[tuple[int, list[str]]]
+DelimitedRecords = Iterator[tuple[int, list[str]]]
 _TAB = "\t"
 _SEPARATORS = {",": "comma", ";": "semicolon", "|": "pipe", _TAB: "tab"}
 _DIRECTIVE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
@@ -57,7 +57,7 @@ def read_delimited(
     keep_blank: bool = False,
     delimiter: str | None = None,
     encoding: str = "utf8",
-) -> Records:
+) -> DelimitedRecords:
     """Read the records of a table.
 
     header (bool), keep_blank (bool): see read_table. encoding (str): see read_lines.
@@ -79,13 +79,13 @@ def read_delimited(
     return _with_blank(records, header=header) if keep_blank else _without_blank(records)
 
 
-def _without_blank(records: Records) -> Records:
+def _without_blank(records: DelimitedRecords) -> DelimitedRecords:
     for line, columns in records:
         if any(column.strip() for column in columns):
             yield line, columns
 
 
-def _with_blank(records: Records, *, header: bool) -> Records:
+def _with_blank(records: DelimitedRecords, *, header: bool) -> DelimitedRecords:
     """Leave out blank lines.
 
     In a table of one column they are records, except those before the header.
@@ -114,12 +114,12 @@ def _lines(path: Path, n_before: int, encoding: str) -> Iterator[str]:
         yield text
 
 
-def _split_records(lines: Iterable[str], dialect: _Dialect) -> Records:
+def _split_records(lines: Iterable[str], dialect: _Dialect) -> DelimitedRecords:
     for line, text in enumerate(lines, dialect.n_before + 1):
         yield line, text.rstrip("\r\n").split(dialect.separator)
 
 
-def _parse_records(lines: Iterable[str], path: Path, dialect: _Dialect) -> Records:
+def _parse_records(lines: Iterable[str], path: Path, dialect: _Dialect) -> DelimitedRecords:
     """Yield records whose columns may be quoted. A blank line has one empty column."""
     records = csv.reader(
         lines, strict=True, delimiter=dialect.separator, skipinitialspace=dialect.skips_spaces
@@ -225,7 +225,9 @@ def _doubtful_quotes(path: Path, line: int) -> ValueError:
     )
 
 
-def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool = True) -> Records:
+def by_name(
+    records: DelimitedRecords, names: Sequence[str], path: Path, *, header: bool = True
+) -> DelimitedRecords:
     """Read columns by the names in the first record, or without a header by number.
 
     See read_table.

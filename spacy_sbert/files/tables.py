@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
-TEXT = ".txt"
+TEXT_SUFFIX = ".txt"
 # The values of a record by the names of their columns
 NamedRecord = dict[str, object]
 # The line of a record, and the columns asked for
@@ -232,12 +232,12 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
     """
     text_lines.check_texts(path)
     suffix = text_lines.format_suffix(path)
-    if suffix not in (*TABLES, TEXT):
-        known = f"{', '.join((*TABLES, TEXT))}, all but .parquet also .gz"
+    if suffix not in (*TABLES, TEXT_SUFFIX):
+        known = f"{', '.join((*TABLES, TEXT_SUFFIX))}, all but .parquet also .gz"
         raise ValueError(
             f"Cannot read texts from {path}: expected a name that ends in one of {known}."
         )
-    if suffix == TEXT:
+    if suffix == TEXT_SUFFIX:
         if columns.id is not None:
             raise ValueError(
                 f"{path} has no column '{columns.id}': a .txt file has a text a line. Omit "

@@ -300,8 +300,8 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str
 
     If it encodes whole Docs, the architecture of its tok2vec.
     """
-    if listeners.encodes_whole_docs(pipe.model):
-        for listener in listeners.find_listeners(pipe.model):
+    if pipe.model.source.reads_tokens:
+        for listener in pipe.model.sentence_listeners:
             model = {
                 "tok2vec": nlp.get_pipe_config(
                     listeners.find_upstream(nlp, pipe.name, listener).name

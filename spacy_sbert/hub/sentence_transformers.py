@@ -19,6 +19,7 @@ from ..models import sbert_config
 from ..models.encoder_checks import takes_token_types
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
 from ..models.pooling import SentencePooling
+from ..models.poolings import POOLING
 from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve
 from ..models.sbert_config import REFERENCE, Precision, SentenceTransformersConfig
@@ -46,7 +47,6 @@ _ACTIVATIONS = {
     "torch.nn.modules.activation.Sigmoid": "sigmoid",
 }
 _TORCH_NAMES = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
-_POOLING_NAMES = {ours: theirs for theirs, ours in sbert_config.POOLING_MODES.items()}
 # Parameters of Dense, here and there
 _DENSE_WEIGHTS = {"W": "linear.weight", "b": "linear.bias"}
 
@@ -170,16 +170,16 @@ def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
     modes = name.split("+")
     width = encoder.get_dim("nO")
     include = encoder.prompts.includes(load(encoder).load())
-    if unknown := [mode for mode in modes if mode not in _POOLING_NAMES]:
+    if unknown := [mode for mode in modes if not POOLING[mode].mode]:
         raise ValueError(
             f"Cannot export pooling = '{name}': sentence-transformers has no '{unknown[0]}'. "
-            f"Expected some of {', '.join(_POOLING_NAMES)}."
+            f"Expected some of {', '.join(POOLING_FLAGS.values())}."
         )
     if modes == [mode for mode in POOLING_FLAGS.values() if mode in modes]:
         flags = {flag: mode in modes for flag, mode in POOLING_FLAGS.items()}
         return {"word_embedding_dimension": width, **flags, "include_prompt": include}
     # Flags have a fixed order; only recent versions read a list
-    listed = [_POOLING_NAMES[mode] for mode in modes]
+    listed = [POOLING[mode].mode for mode in modes]
     return {"embedding_dimension": width, "pooling_mode": listed, "include_prompt": include}
 
 

@@ -9,7 +9,7 @@ from thinc.api import Model, Ops
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
-from ..models.heads import unit_length
+from ..models.heads import normalization
 from ..similarity import cosine, euclidean, manhattan
 from ..validation import ConfiguredModel
 
@@ -91,16 +91,15 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
             kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
             raise ValueError(
                 f"The forward function of the loss '{self.name}' returned {kind} as the loss of a "
-                "batch. Expected a "
-                "float, such as float(losses.mean())."
+                "batch. Expected a float, such as float(losses.mean())."
             )
         shapes = [getattr(gradient, "shape", None) for gradient in gradients or ()]
         expected = [member.shape for member in members]
         if shapes != expected:
             raise ValueError(
                 f"The backprop of the loss '{self.name}' returned gradients of the shapes "
-                f"{shapes}. Expected a list "
-                f"with one array a member, of the shape of the member: {expected}."
+                f"{shapes}. Expected a list with one array a member, of the shape of the member: "
+                f"{expected}."
             )
 
 
@@ -165,8 +164,7 @@ def label_indices(ops: Ops, gold: Sequence[str], labels: Sequence[str], owner: s
     if unknown := [label for label in gold if label not in index]:
         raise ValueError(
             f"The label '{unknown[0]}' is unknown to {owner}, which has {', '.join(index)}. "
-            "Correct the example, or "
-            "initialize a new pipe with all labels."
+            "Correct the example, or initialize a new pipe with all labels."
         )
     return ops.asarray1i([index[label] for label in gold])
 
@@ -185,12 +183,12 @@ def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "m
 
 
 # Has neither parameters nor state
-unit_rows = unit_length()
+normalize = normalization()
 
 
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return cos(u_i, v_i), and du, dv: the cosine is the dot product of the rows at unit length."""
-    (unit_u, back_u), (unit_v, back_v) = unit_rows(u, True), unit_rows(v, True)
+    (unit_u, back_u), (unit_v, back_v) = normalize(u, True), normalize(v, True)
     return cosine(u, v), lambda d: [back_u(_column(d) * unit_v), back_v(_column(d) * unit_u)]
 
 
@@ -202,7 +200,7 @@ def _cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
 
 def _euclidean_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return ||u_i - v_i||, and du = (u - v) / ||u - v|| = -dv."""
-    return euclidean(u, v), lambda d: _opposite(_column(d) * unit_rows(u - v, True)[0])
+    return euclidean(u, v), lambda d: _opposite(_column(d) * normalize(u - v, True)[0])
 
 
 def _manhattan_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
@@ -293,10 +291,9 @@ def _compare(
     place = numpy.unravel_index(error.argmax(), error.shape)
     raise ValueError(
         f"The gradient of the loss '{loss.name}' is wrong for {what} at "
-        f"{[int(index) for index in place]}: backprop "
-        f"returns {gradient[place]:.6g}, finite differences give {expected[place]:.6g}. Correct "
-        "the backprop. If the "
-        "loss has a kink near this point, try other members."
+        f"{[int(index) for index in place]}: backprop returns {gradient[place]:.6g}, finite "
+        f"differences give {expected[place]:.6g}. Correct the backprop. If the loss has a kink "
+        "near this point, try other members."
     )
 
 

@@ -22,8 +22,8 @@ from ._common import (
     Members,
     PairedFunction,
     mean_square,
+    normalize,
     pair_loss,
-    unit_rows,
 )
 
 
@@ -245,7 +245,7 @@ def _pairwise_euclidean(X: Floats2d) -> Floats2d:
 
 def _pairwise_cosine(X: Floats2d) -> Floats2d:
     """Return the cosine distance of each row to each, less 1."""
-    unit, _ = unit_rows(X, True)
+    unit, _ = normalize(X, True)
     return -unit @ unit.T
 
 

@@ -31,9 +31,8 @@ def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[fl
         if member.shape[1] != teacher.shape[1]:
             raise ValueError(
                 f"The vectors to learn are {member.shape[1]} wide, the teacher's are "
-                f"{teacher.shape[1]} wide. Choose a "
-                "teacher of the same width, or spacy-sbert.ProjectedDistillationLoss.v1 in place "
-                f"of '{model.name}'."
+                f"{teacher.shape[1]} wide. Choose a teacher of the same width, or "
+                f"spacy-sbert.ProjectedDistillationLoss.v1 in place of '{model.name}'."
             )
     return _mean_squared_error(members, teacher)
 
@@ -90,10 +89,9 @@ def _projected_distillation(
     known = model.get_param("W").shape if model.has_param("W") else "none"
     if known != widths:
         raise ValueError(
-            f"The projection of the loss '{model.name}' has the widths {known} (teacher, "
-            "encoder), and the batch "
-            f"{widths}. Call nlp.initialize with examples of the teacher, or build a new pipe for "
-            "another teacher."
+            f"The projection of the loss '{model.name}' has the widths {known} (teacher, encoder), "
+            f"and the batch {widths}. Call nlp.initialize with examples of the teacher, or build a "
+            "new pipe for another teacher."
         )
     W = model.get_param("W")
     value, back_to_projected = _mean_squared_error([member @ W.T for member in members], teacher)

@@ -9,7 +9,7 @@ from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
-from ._common import DISTANCES, Backprop, LossLayer, Members, cross_entropy, unit_rows
+from ._common import DISTANCES, Backprop, LossLayer, Members, cross_entropy, normalize
 from .contrastive import hinge_of_rows, label_encode
 
 _Inputs = tuple[Members, list[list[str]]]
@@ -83,7 +83,7 @@ def _rank(
     # the similarity matrix is a product of matrices: the rows that are multiplied, and their
     # backprop
     compared: list[Any] = [
-        unit_rows(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members
+        normalize(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members
     ]
     # each has the numbers of the query and of its answers
     searches = [list(range(len(members))), *([[1, 0]] if symmetric else [])]
@@ -215,7 +215,7 @@ def _hardest_negatives(
     all_rows: Any = numpy.arange(len(anchors))
     right = _false_negatives(ids, all_rows) | numpy.eye(len(anchors), dtype=bool)
     similar = xp.where(
-        xp.asarray(right), -xp.inf, unit_rows(anchors, True)[0] @ unit_rows(positives, True)[0].T
+        xp.asarray(right), -xp.inf, normalize(anchors, True)[0] @ normalize(positives, True)[0].T
     )
     rows = xp.asarray(numpy.flatnonzero(~right.all(axis=1)))
     return rows, similar[rows].argmax(axis=1)

@@ -92,8 +92,7 @@ def _paired_angle(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     if u.shape[1] % 2:
         raise ValueError(
             "The loss 'AnglELoss' reads a vector as complex numbers: expected an even width, got "
-            f"{u.shape[1]}. Use "
-            "another encoder, or spacy-sbert.CoSENTLoss.v1."
+            f"{u.shape[1]}. Use another encoder, or spacy-sbert.CoSENTLoss.v1."
         )
     xp = get_array_module(u)
     cos, back_to_turned = paired_cosine(u, v + _times_i(v))

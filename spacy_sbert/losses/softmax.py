@@ -74,8 +74,7 @@ def _init(
     if known and labels != known:
         raise ValueError(
             f"The classifier of the loss '{model.name}' was made for the labels "
-            f"{', '.join(known)}, and cannot be "
-            f"initialized for {given}. Build a new pipe."
+            f"{', '.join(known)}, and cannot be initialized for {given}. Build a new pipe."
         )
     if len(labels) < 2:
         raise ValueError(
@@ -101,8 +100,8 @@ def _forward(
     if saved != parts:
         raise ValueError(
             f"The classifier of the loss '{model.name}' was trained with the concatenation "
-            f"{', '.join(saved)}, but the "
-            f"config has {', '.join(parts)}. Restore it in the config, or build a new pipe."
+            f"{', '.join(saved)}, but the config has {', '.join(parts)}. Restore it in the config, "
+            "or build a new pipe."
         )
     features, scores = _scores(model, *members)
     owner = f"the classifier of the loss '{model.name}'"
@@ -144,8 +143,8 @@ def _check_width(model: Model, n_features: int) -> None:
     if model.get_dim("nI") != n_features:
         raise ValueError(
             f"The classifier of the loss '{model.name}' was made for {model.get_dim('nI')} "
-            "features an example, got "
-            f"{n_features}. Use the encoder it was trained with, or build a new pipe."
+            f"features an example, got {n_features}. Use the encoder it was trained with, or build "
+            "a new pipe."
         )
 
 

@@ -26,8 +26,7 @@ def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
         kind = f"the Thinc model '{layer.name}'" if isinstance(layer, Model) else repr(layer)
         raise ValueError(
             f"The loss '{loss}' is built of loss layers, got {kind}. Set @layers in {setting} to "
-            "one, such as "
-            "spacy-sbert.CosineSimilarityLoss.v1, or to a function that returns a "
+            "one, such as spacy-sbert.CosineSimilarityLoss.v1, or to a function that returns a "
             "spacy_sbert.losses.LossLayer."
         )
     if not layer.n_members:
@@ -111,8 +110,8 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
     narrowest = min(member.shape[1] for member in members)
     if narrowest < dim:
         raise ValueError(
-            f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are "
-            f"{narrowest} wide. Lower dims."
+            f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} "
+            "wide. Lower dims."
         )
     return [member[:, :dim] for member in members], cast(Floats2d, gold)[
         :, :dim
@@ -195,8 +194,7 @@ def _layers(model: LossLayer, names: list[str]) -> dict[str, Model]:
     if saved != names:
         raise ValueError(
             f"The loss '{model.name}' was saved with the objectives {', '.join(saved)}, but the "
-            "config names "
-            f"{', '.join(names)}. Restore them."
+            f"config names {', '.join(names)}. Restore them."
         )
     return dict(zip(names, model.layers, strict=True))
 
@@ -225,9 +223,8 @@ def LossByName(
 
 def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> object:
     raise ValueError(
-        f"Cannot train with the loss '{name}', which no code in this process registers. Import "
-        "its module before, or "
-        "give its file with --code."
+        f"Cannot train with the loss '{name}', which no code in this process registers. Import its "
+        "module before, or give its file with --code."
     )
 
 

@@ -35,7 +35,7 @@ from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, install_extensions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
-from ..training.batch_loss import Scores, score_pairs
+from ..training.batch_loss import Scores, score_examples
 from ..validation import (
     Name,
     NonNegative,
@@ -430,7 +430,7 @@ class SentenceMeta(Pipe):
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:  # type: ignore[override]  # None: not defined
         """Score the pairs among the examples with the pipe's scorer."""
-        return score_pairs(self, list(examples), is_default=self.set_hooks, **kwargs)
+        return score_examples(self, list(examples), is_default=self.set_hooks, **kwargs)
 
     def _parts(self) -> dict[str, Any]:
         """Return what is saved, by name: the estimator, and functions that learned."""

@@ -15,7 +15,7 @@ from ..files.atomic import atomic_write, check_output, write_text
 from ..files.delimited import SHORT_LINE, read_delimited
 from ..files.tables import read_table
 from ..files.text_lines import format_suffix, read_lines, read_objects
-from ..models.fingerprint import pipeline_digest
+from ..pipeline.digest import pipeline_digest
 from ..progress import progress_of
 from ..validation import NonNegative, Positive
 from .members import BLOCK, FunctionMember, Member

@@ -12,7 +12,7 @@ from thinc.types import Floats2d
 from thinc.util import to_numpy
 
 from ..errors import Warnings
-from .heads import unit_length
+from .heads import normalization
 from .span_batch import SpanBatch
 
 # float32 (texts, width), and how many texts were cut
@@ -148,4 +148,4 @@ def check_form(*, convert_to_numpy: bool, convert_to_tensor: bool) -> None:
 
 def unit_vectors(vectors: numpy.ndarray) -> numpy.ndarray:
     """Return the vectors scaled to length 1; zeros stay zeros."""
-    return to_numpy(unit_length().predict(cast(Any, vectors)))
+    return to_numpy(normalization().predict(cast(Any, vectors)))

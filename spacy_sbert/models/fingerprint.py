@@ -8,32 +8,26 @@ on except texts and arithmetic.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib.metadata import packages_distributions, version
 from typing import Any
 
 import numpy
 import torch
 from spacy.attrs import ORTH
-from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
-from thinc.api import Model
+from thinc.api import Model, Shim
 from thinc.util import get_array_module, to_numpy
 
 from ..files.checksum import digest_of_stream
+from .encoder import Encoder
 from .pooling import SentencePooling
 from .private_attributes import forward_settings, upstream_name, version_of
-from .sentence_encoder import is_listener, is_static_embedding
 from .shim import TransformerShim
 from .span_batch import Array
 from .surroundings import undisturbed
-from .transformer import SpanTransformer, is_transformer, load
 
 # Hexadecimal digits of a fingerprint
 LENGTH = 12
-# It reads the metadata of all packages: a second or more
-_distributions = cache(packages_distributions)
 # Settings of a transformer that saving, a new version or training changes, and that vectors do not
 # depend on.
 _IGNORED = {
@@ -169,10 +163,13 @@ class Fingerprint:
         refresh (bool): whether a transformer must look for changes of its weights now; after
             encoding it has.
         """
-        for node in (node for model in models if refresh for node in model.walk()):
-            if isinstance(node, SpanTransformer):
-                node.shim.generation(refresh=True)
-        parts = [*models, *([] if pooling.dense is None else [pooling.dense])]
+        if refresh:
+            for shim in _shims(models):
+                if isinstance(shim, TransformerShim):
+                    shim.generation(refresh=True)
+        parts = list(models)
+        if pooling.dense is not None:
+            parts.append(pooling.dense)
         objects, numbers = _watched(parts, upstream)
         known = self._known
         reads_static = _reads_static(models)
@@ -184,7 +181,8 @@ class Fingerprint:
             or [*map(id, objects)] != [*map(id, known[0])]
         ):
             static = [vectors_digest(vocab)] if reads_static else []
-            known = self._known = objects, numbers, _digest(models, pooling, static)[:LENGTH]
+            known = (objects, numbers, _digest(models, pooling, static)[:LENGTH])
+            self._known = known
         return known[2]
 
     def forget(self) -> None:
@@ -260,39 +258,45 @@ def _digest(
 
     exact (bool): of all weights, not samples.
     """
-    nodes = [node for model in models for node in model.walk()]
-    transformer = next((node for node in nodes if is_transformer(node)), None)
+    shim = next(filter(_holds_transformer, _shims(models)), None)
     parts = [json.dumps([pooling.pooling_name, _width(models, pooling)]), *others]
-    parts += (
-        _layer_parts(nodes, exact)
-        if transformer is None
-        else _transformer_parts(transformer, exact)
-    )
-    parts += [] if pooling.dense is None else _layer_parts(pooling.dense.walk(), exact)
+    if shim is None:
+        parts += _layer_parts((node for model in models for node in model.walk()), exact)
+    else:
+        parts += _transformer_parts(shim, exact)
+    if pooling.dense is not None:
+        parts += _layer_parts(pooling.dense.walk(), exact)
     return digest_of_stream(parts)
+
+
+def _shims(models: Iterable[Model]) -> Iterator[Shim]:
+    return (shim for model in models for node in model.walk() for shim in node.shims)
+
+
+def _holds_transformer(shim: Shim) -> bool:
+    """Return whether a shim is that of a transformer, of this package or of spacy-transformers."""
+    return isinstance(shim, TransformerShim) or hasattr(shim, "_hfmodel")
 
 
 def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
     """Return the width of the vectors, or to which they are truncated if that of the states is not known."""
-    nodes = [node for model in models for node in model.walk()]
-    settings = next(
-        (node.shim.settings for node in nodes if isinstance(node, SpanTransformer)), None
-    )
+    transformers = (shim for shim in _shims(models) if isinstance(shim, TransformerShim))
+    settings = next((shim.settings for shim in transformers), None)
     outer = [node for model in models for node in (model, *model.layers)]
     hidden = next((node.get_dim("nO") for node in outer if node.has_dim("nO")), None)
     return pooling.truncate_dim if hidden is None else pooling.width(hidden, settings)
 
 
-def _transformer_parts(transformer: Model, exact: bool) -> Iterator[bytes]:
+def _transformer_parts(shim: Any, exact: bool) -> Iterator[bytes]:
     """Yield the config, tokenizer and weights of a transformer, of this package or of spacy-transformers."""
-    shim: Any = transformer.layers[0].shims[0]
     if isinstance(shim, TransformerShim):
-        network, tokenizer = shim.weights, shim.tokenizer
+        network = shim.weights
+        tokenizer = shim.tokenizer
+        lowercase = bool(shim.settings and shim.settings.lowercase)
     else:
-        network, tokenizer = shim._model, shim._hfmodel.tokenizer  # noqa: SLF001 (spacy-transformers has no other)
-    lowercase = isinstance(transformer, SpanTransformer) and bool(
-        shim.settings and shim.settings.lowercase
-    )
+        network = shim._model  # noqa: SLF001 (spacy-transformers has no other)
+        tokenizer = shim._hfmodel.tokenizer  # noqa: SLF001
+        lowercase = False
     # What differs from the defaults
     config = json.loads(network.config.to_json_string(use_diff=True))
     kept = {
@@ -380,22 +384,12 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
 
 def encoding_settings(model: Model) -> str:
     """Return the settings of an `sbert` model that its fingerprint is without: how texts are read, and scaled."""
-    encoder = next((node for node in model.walk() if isinstance(node, SpanTransformer)), None)
+    encoders = (node for node in model.walk() if isinstance(node, Encoder))
+    transformer = next((node for node in encoders if node.span_transformer is node), None)
     pooling = model.maybe_get_ref("pooling")
-    if encoder is None or not isinstance(pooling, SentencePooling):
+    if transformer is None or not isinstance(pooling, SentencePooling):
         return json.dumps(getattr(pooling, "normalize", None))
-    return json.dumps(_transformer_settings(encoder, pooling))
-
-
-def _transformer_settings(model: SpanTransformer, pooling: SentencePooling) -> list[object]:
-    folder = load(model).load()
-    how = [
-        model.options.overflow,
-        model.prompt(),
-        model.prompts.includes(folder),
-        folder.max_length,
-    ]
-    return [*how, pooling.normalizes(folder)]
+    return json.dumps(transformer.digest_settings(pooling))
 
 
 def vectors_digest(vocab: Vocab) -> str:
@@ -427,14 +421,8 @@ def encoder_digest(
     tokenizer (Callable): nlp.tokenizer, if tokens are encoded; its vocab has their norms and static
         vectors.
     """
-    others: list[bytes | str] = []
-    if isinstance(model, SpanTransformer):
-        others.append(json.dumps(_transformer_settings(model, pooling)))
-    else:
-        known = (
-            pooling.normalizes(model.settings) if is_static_embedding(model) else pooling.normalize
-        )
-        others.append(json.dumps(known))
+    settings = model.digest_settings(pooling) if isinstance(model, Encoder) else pooling.normalize
+    others: list[bytes | str] = [json.dumps(settings)]
     if tokenizer is not None:
         vocab = tokenizer.vocab
         others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]
@@ -443,49 +431,5 @@ def encoder_digest(
 
 
 def precision_of(shim: Any) -> str:
-    """Return the precision of an encoder, and what else rounding depends on, see TransformerShim.describe_precision."""
-    if not isinstance(shim, TransformerShim):
-        return "float32"
-    return shim.describe_precision()
-
-
-def pipeline_digest(nlp: Language) -> str:
-    """Return the SHA-256 of all that the vectors of a pipeline's Docs depend on, except texts and arithmetic."""
-    return digest_of_stream(_pipeline_parts(nlp))
-
-
-def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
-    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
-    yield json.dumps([nlp.lang, settings], sort_keys=True, default=str)
-    yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
-    if nlp.vocab.vectors.size:
-        yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
-    for name, pipe in nlp.pipeline:
-        model = getattr(pipe, "model", None)
-        nodes = list(model.walk()) if isinstance(model, Model) else []
-        linked = [node.transformer if is_listener(node) else node for node in nodes]
-        encoders = [node for node in linked if isinstance(node, SpanTransformer)]
-        for encoder in encoders:
-            # Or its state and precision would change with use
-            load(encoder)
-        pooling = model.maybe_get_ref("pooling") if isinstance(model, Model) else None
-        yield name
-        # Heads of the training do not change vectors
-        if encoders and isinstance(
-            pooling,
-            SentencePooling,
-        ):
-            yield encoder_digest(encoders[0], pooling)
-        elif hasattr(pipe, "to_bytes"):
-            yield pipe.to_bytes(exclude=["vocab"])
-        # "auto" in the config does not tell the precision.
-        yield from [
-            precision_of(shim)
-            for node in nodes
-            for shim in node.shims
-            if precision_of(shim) != "float32"
-        ]
-    packages = _distributions()
-    modules = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
-    for package in sorted({package for module in modules for package in packages.get(module, [])}):
-        yield f"{package} {version(package)}"
+    """Return the precision of an encoder, and what else rounding depends on."""
+    return shim.describe_precision() if isinstance(shim, TransformerShim) else "float32"

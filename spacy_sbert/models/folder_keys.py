@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 from pydantic import PositiveInt
 
+from .poolings import POOLING
+
 WHOLE, FLAG, TEXT, TEXTS = (
     "a whole number above 0",
     "true or false",
@@ -196,16 +198,8 @@ LISTED_KEYS: Keys = {
     "kwargs": Key("names of arguments of `encode` that none is given here"),
 }
 
-# The flags in config.json of a Pooling module, in the order in which results are concatenated, and
-# its modes.
-POOLING_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+# The flags in config.json of a Pooling module, in the order in which results are concatenated
+POOLING_FLAGS = {kind.flag: name for name, kind in POOLING.items() if kind.flag}
 _SENTENCES = {
     "module_input_name": _refused("the input of the module", "sentence_embedding"),
     "module_output_name": _refused("the output of the module", "sentence_embedding"),

@@ -21,7 +21,7 @@ _Layer = Model[Floats2d, Floats2d]
 _GRADIENT_BITS = 8
 
 
-def unit_length() -> _Layer:
+def normalization() -> _Layer:
     """Scale each row to Euclidean length 1.
 
     y_r = x_r / ||x_r||,   dx_r = (dy_r - (dy_r . y_r) y_r) / ||x_r||

@@ -16,7 +16,10 @@ from thinc.util import get_array_module, to_numpy
 from ..errors import Errors
 from ..validation import ConfiguredModel
 from . import private_attributes
+from .encoded_docs import EncodeSettings
+from .encoder import STATES, TOKENS, Encoder, InPipe, listens_for
 from .engine.concurrency import prepare_forks
+from .pooling import SentencePooling
 from .shared_transformer import TransformerTok2Vec, join_rows, take_states
 from .span_batch import (
     Array,
@@ -59,6 +62,7 @@ class SentenceListener(ConfiguredModel, Model):
     """A listener to the transformer before its pipe: an `sbert_transformer`, or one of another package."""
 
     name = "sentence-listener"
+    listens_for = STATES
     needs_states = True
 
     def __init__(self, upstream_name: str, grad_factor: float):
@@ -246,7 +250,7 @@ def with_own_listener(model: Model) -> Model:
 _FEATURES = [NORM, LEMMA, TAG, POS, MORPH]
 
 
-class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
+class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
     """Encode the rows of Docs token by token; white space is left out.
 
     A model of its own reads each row as a Doc of its own. A listener reads whole Docs: rows are
@@ -272,12 +276,20 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         prepare_forks()
         _copy_width(self)
 
-    @property
-    def listener(self) -> Model | None:
-        """The layer that listens to a component of the pipeline; None in a model of its own."""
-        return next(
-            (node for node in self.walk() if private_attributes.upstream_name(node) is not None),
-            None,
+    kind = "a token-to-vector model of spaCy"
+    reads_tokens = True
+
+    def text_encoder(
+        self, pooling: SentencePooling, settings: EncodeSettings, pipe: InPipe | None
+    ) -> Any:
+        listeners = self.listeners
+        if pipe is None or not all(listens_for(layer) == TOKENS for layer in listeners[:1]):
+            return None
+        from .text_encoders import Tok2VecTextEncoder  # noqa: PLC0415 (not needed for Docs)
+
+        upstream = pipe.find_upstream(listeners[0]) if listeners else None
+        return Tok2VecTextEncoder(
+            self, pooling, settings, self, tokenizer=pipe.tokenizer, upstream=upstream
         )
 
     @contextmanager
@@ -294,8 +306,8 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         if any(spans):
             yield self.read_spans(docs, spans, with_pieces=with_pieces, is_train=is_train)
         elif (
-            is_train and self.listener is not None
             # A component that waits for the gradient gets zeros
+            is_train and self.listeners
         ):
             tokens, backprop = self._tokens_of(docs, True)
             yield EncodedSpans.empty(len(docs), lambda d_values: backprop(tokens * 0))
@@ -303,7 +315,12 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
             yield EncodedSpans.empty(len(docs), no_gradient)
 
     def read_spans(
-        self, docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool, is_train: bool
+        self,
+        docs: list[Doc],
+        spans: list[list[Span]],
+        *,
+        with_pieces: bool = False,
+        is_train: bool = False,
     ) -> EncodedSpans:
         """Return the same for rows that are known."""
         n_tokens = sum(map(len, docs))
@@ -312,7 +329,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         )
         # A row of white space has no states
         windows = numpy.flatnonzero(batch.lengths)
-        if self.listener is None:
+        if not self.listeners:
             values, backprop = self._tokens_of([_row_doc(flat[row]) for row in windows], is_train)
             batch.backprop = lambda d_values: backprop(d_values[0])
         else:

@@ -1,181 +1,20 @@
-"""Pooling: token embeddings to one vector a sequence, windows averaged, and the layers after it applied."""
+"""From the states of windows to the vectors of rows: pooled, averaged over windows, and finished."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy
 from thinc.api import Model, Ops
-from thinc.types import Floats1d, Floats2d, Ints1d, Ragged
+from thinc.types import Floats2d, Ragged
 from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..validation import ConfiguredModel, WidthOrOff, check
 from .encoded_docs import DEFAULT_SETTINGS, EncodeSettings
-from .heads import truncation, unit_length
+from .heads import normalization, truncation
+from .poolings import make_pooling, pooling_of_text
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings
-
-# From a Ragged of the states of rows, float (wordpieces, width), to a vector of each, float (rows,
-# width). x_rw is the state of wordpiece w of row r, which has n_r wordpieces, special tokens among
-# them; y_r is its vector:
-#
-# mean y_r = sum_w x_rw / n_r Reimers and Gurevych 2019, section 3
-# mean_sqrt_len y_r = sum_w x_rw / sqrt(n_r) Cer et al. 2018 (Universal Sentence Encoder)
-#   weightedmean    y_r = sum_w w x_rw / sum_w w,   w = 1 .. n_r      Muennighoff 2022 (SGPT)
-# max y_rd = max_w x_rwd Reimers and Gurevych 2019, section 3
-# cls y_r = x_r1 Reimers and Gurevych 2019, section 3
-# lasttoken y_r = x_rn Neelakantan et al. 2022 (contrastive pre-training)
-#   p_1+...+p_k     y_r = [p_1(x_r); ...; p_k(x_r)]                   (rows, k width)
-#
-# Of a row whose first wordpieces are not pooled, those of a prompt, w goes on from them: as in
-# sentence-transformers. The gradient of a maximum goes to the first wordpiece that attains it.
-# Lengths that are NumPy's need no synchronization with a GPU.
-Pooling = Model[Ragged, Floats2d]
-# y, and from its gradient to that of x
-_Pooled = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
-# As PyTorch adds up, so that sums round as in a pooling written in it
-_STRETCH = 16
-
-
-def _row_sums(ops: Ops, x: Floats2d, n: Ints1d) -> Floats2d:
-    """Add up the states of each row's wordpieces; zeros for a row of none.
-
-    y_r = sum_s (sum_(w in s) x_rw), s = stretches of 16 wordpieces
-
-    SOURCE: Higham 1993, The Accuracy of Floating Point Summation, section 4, on blocks of fixed
-        size.
-    """
-    # As those of a Span or Token
-    if len(x) <= _STRETCH:
-        return ops.reduce_sum(x, ops.asarray1i(n))
-    counts = to_numpy(n)
-    n_stretches = -(-counts // _STRETCH)
-    if not len(counts) or n_stretches.max() <= 1:
-        return ops.reduce_sum(x, ops.asarray1i(n))
-    held = counts > 0
-    sizes = numpy.full(n_stretches.sum(), _STRETCH, dtype="int32")
-    # A row's last may be shorter
-    sizes[n_stretches.cumsum()[held] - 1] -= (_STRETCH * n_stretches - counts)[held]
-    of_stretches = ops.reduce_sum(x, ops.asarray1i(cast(Any, sizes)))
-    return ops.reduce_sum(of_stretches, ops.asarray1i(cast(Any, n_stretches.astype("int32"))))
-
-
-def _column(ops: Ops, divisors: Ints1d | Floats1d, like: Floats2d) -> Floats2d:
-    """Return what the sums of rows are divided by, of their dtype, (rows, 1).
-
-    1 where a row has no wordpieces.
-    """
-    return ops.xp.maximum(divisors, 1)[:, None].astype(like.dtype)
-
-
-def _mean(ops: Ops, x: Floats2d, n: Ints1d) -> _Pooled:
-    lengths, sums = ops.asarray1i(n), _row_sums(ops, x, n)
-    return sums / _column(ops, lengths, sums), lambda d_y: ops.backprop_reduce_mean(d_y, lengths)
-
-
-def _mean_sqrt_len(ops: Ops, x: Floats2d, n: Ints1d) -> _Pooled:
-    lengths, sums = ops.asarray1i(n), _row_sums(ops, x, n)
-    roots = _column(ops, ops.xp.sqrt(lengths), sums)
-    return sums / roots, lambda d_y: ops.backprop_reduce_sum(d_y / roots, lengths)
-
-
-def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int = 0) -> _Pooled:
-    """Return the weighted mean of rows whose first n_lead wordpieces were left out."""
-    counts, lengths = to_numpy(n), cast(Any, ops.asarray1i(n))
-    places = numpy.arange(1, counts.sum() + 1) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
-    positions = ops.xp.asarray(places[:, None] + n_lead, dtype=x.dtype)
-    totals = _column(ops, lengths * (lengths + 1 + 2 * n_lead) / 2, x)
-    sums = _row_sums(ops, cast(Any, x * positions), n)
-    return sums / totals, lambda d_y: ops.backprop_reduce_sum(d_y / totals, lengths) * positions
-
-
-def _max(ops: Ops, x: Floats2d, n: Ints1d) -> _Pooled:
-    lengths = ops.asarray1i(n)
-    y, which = ops.reduce_max(x, lengths)
-    return y, lambda d_y: ops.backprop_reduce_max(d_y, which, lengths)
-
-
-def _cls(ops: Ops, x: Floats2d, n: Ints1d) -> _Pooled:
-    y, starts_ends = ops.reduce_first(x, ops.asarray1i(n))
-    return y, lambda d_y: ops.backprop_reduce_first(d_y, starts_ends)
-
-
-def _last_token(ops: Ops, x: Floats2d, n: Ints1d) -> _Pooled:
-    y, lasts = ops.reduce_last(x, ops.asarray1i(n))
-    return y, lambda d_y: ops.backprop_reduce_last(d_y, lasts)
-
-
-POOLING: dict[str, Callable[[Ops, Floats2d, Ints1d], _Pooled]] = {
-    "cls": _cls,
-    "max": _max,
-    "mean": _mean,
-    "mean_sqrt_len": _mean_sqrt_len,
-    "weightedmean": _weighted_mean,
-    "lasttoken": _last_token,
-}
-
-
-def _pool(
-    model: Pooling,
-    states: Ragged,
-    is_train: bool,
-    *,
-    pooling: Callable[[Ops, Floats2d, Ints1d], _Pooled],
-) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
-    pooled, backprop = pooling(model.ops, cast(Floats2d, states.dataXd), states.lengths)
-    return pooled, lambda d_pooled: Ragged(backprop(d_pooled), states.lengths)
-
-
-def _concatenate(
-    model: Pooling, states: Ragged, is_train: bool
-) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
-    pooled, callbacks = zip(*(layer(states, is_train) for layer in model.layers), strict=True)
-    # Thinc's reductions take no view
-    copy_of: Any = model.ops.xp.ascontiguousarray
-    borders = [0, *accumulate(part.shape[1] for part in pooled)]
-
-    def backprop(d_pooled: Floats2d) -> Ragged:
-        parts = zip(callbacks, pairwise(borders), strict=True)
-        d_states = [back(copy_of(d_pooled[:, start:end])).dataXd for back, (start, end) in parts]
-        return Ragged(sum(d_states[1:], start=d_states[0]), states.lengths)
-
-    return model.ops.xp.concatenate(pooled, axis=1), backprop
-
-
-def _make_pooling(name: str, n_lead: int = 0) -> Pooling:
-    """Return a pooling by its name in POOLING, or several joined with "+", whose results are concatenated.
-
-    n_lead (int): how many wordpieces at the start of each row were left out.
-    """
-    names = name.split("+")
-    if not set(names) <= set(POOLING):
-        raise ValueError(
-            f"Unknown pooling '{name}': expected one of {', '.join(POOLING)}, or several joined "
-            "with '+', "
-            "such as cls+mean."
-        )
-    rules: dict[str, Any] = {**POOLING, "weightedmean": partial(_weighted_mean, n_lead=n_lead)}
-    layers: list[Pooling] = [
-        Model(f"{POOLING[part].__name__[1:]}_pooling", partial(_pool, pooling=rules[part]))
-        for part in names
-    ]
-    return (
-        layers[0]
-        if len(layers) == 1
-        else Model("concatenated_pooling", _concatenate, layers=layers)
-    )
-
-
-def stretch_pooling(name: str) -> Pooling:
-    """Return the pooling of parts of a text, which have no special tokens: the mean in place of cls and lasttoken."""
-    return _make_pooling(
-        "+".join("mean" if part in ("cls", "lasttoken") else part for part in name.split("+"))
-    )
-
-
-# Of windows, rows and their vectors
 
 # float (rows, width) on the model's device, and a copy of the states of each window that Spans and
 # Tokens need, float32 (wordpieces, width); none if they need none
@@ -188,7 +27,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     To finish is to apply a dense layer, normalization and truncation, as far as there are any. The
     attr upstream_normalize says whether the folder of a transformer of another package normalizes.
 
-    pooling (str): see _make_pooling.
+    pooling (str): see make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder specifies.
     dense (Model): from pooled vectors to others; None for none.
     truncate_dim (int): how many dimensions of a vector are kept; 0 for all, or as many as the
@@ -204,16 +43,19 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         truncate_dim: int = 0,
     ):
         check("truncate_dim", truncate_dim, WidthOrOff)
-        layers: list[Model] = [
-            _make_pooling(pooling),
-            unit_length(),
-            *([] if dense is None else [dense]),
-        ]
-        attrs = {"upstream_normalize": False}
+        layers: list[Model] = [make_pooling(pooling), normalization()]
+        if dense is not None:
+            layers.append(dense)
         super().__init__(
-            "sentence_pooling", SentencePooling.pool_rows, init=_init, layers=layers, attrs=attrs
+            "sentence_pooling",
+            SentencePooling.pool_rows,
+            init=_init,
+            layers=layers,
+            attrs={"upstream_normalize": False},
         )
-        self.pooling_name, self.normalize, self.truncate_dim = pooling, normalize, truncate_dim
+        self.pooling_name = pooling
+        self.normalize = normalize
+        self.truncate_dim = truncate_dim
 
     @property
     def dense(self) -> Model[Floats2d, Floats2d] | None:
@@ -286,66 +128,108 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of
             batch returns.
         """
-        folder, lengths, truncate_dim = batch.rows.settings, batch.lengths, settings.truncate_dim
-        finishing: list[Model[Floats2d, Floats2d]] = [] if self.dense is None else [self.dense]
-        finishing += [self.layers[1]] if self.normalizes(folder) else []
-        if kept_width := self._kept_width(folder, truncate_dim):
-            finishing.append(truncation(kept_width))
+        finishing = self._finishing(batch.rows.settings, settings.truncate_dim)
+        windows, copies, backprop_windows = self._pool_windows(
+            batch, is_train, settings.truncate_dim
+        )
+        vectors, backprop_rows = _row_vectors(
+            self.ops,
+            finishing,
+            windows,
+            batch.rows.row_of,
+            batch.rows.window_weights,
+            is_train=is_train,
+        )
+        return (vectors, copies), lambda d_vectors: backprop_windows(backprop_rows(d_vectors))
+
+    def _finishing(
+        self, folder: SentenceTransformersConfig | None, truncate_dim: int | None
+    ) -> list[Model[Floats2d, Floats2d]]:
+        """Return the layers that finish the vector of a row: dense, unit length, truncation."""
+        layers = []
+        if self.dense is not None:
+            layers.append(self.dense)
+        if self.normalizes(folder):
+            layers.append(self.layers[1])
+        kept_width = self._kept_width(folder, truncate_dim)
+        if kept_width:
+            layers.append(truncation(kept_width))
+        return layers
+
+    def _pool_windows(
+        self, batch: EncodedSpans, is_train: bool, truncate_dim: int | None
+    ) -> tuple[Floats2d, list[numpy.ndarray], Callable[[Array], Any]]:
+        """Pool the windows of a batch, part by part as the encoder gives their states.
+
+        RETURNS (float (windows, width), list[ndarray], Callable): the pooled windows, copies of the
+            states that Spans and Tokens need, see PooledRows, and from the gradient of the windows
+            to what the backprop of batch returns.
+        """
+        n_windows = len(batch.lengths)
         windows: Array = None
+        copies: list[numpy.ndarray] = []
         callbacks = []
-        starts, copies = numpy.cumsum(lengths) - lengths, [numpy.zeros((0, 0), "f")] * len(lengths)
         for part in batch.states:
             if windows is None:
                 width = part.values.shape[1]
-                self.width(width, folder, truncate_dim=truncate_dim)
-                windows = self.ops.xp.zeros(
-                    (len(lengths), self.pooled_width(width)), dtype=part.values.dtype
-                )
-                copies = [numpy.zeros((0, width), "f")] * len(lengths)
-            # None keeps the states of its whole batch in memory
-            if batch.kept is not None:
-                values, ends = to_numpy(part.values), numpy.cumsum(part.lengths)
-                bounds = zip(
-                    part.windows.tolist(),
-                    (ends - part.lengths).tolist(),
-                    ends.tolist(),
-                    strict=True,
-                )
-                for window, start, end in bounds:
-                    copies[window] = values[start:end][
-                        batch.kept[starts[window] : starts[window] + end - start]
-                    ]
-            windows[part.windows], backprop_part = self._pool_windows(part, batch.n_lead, is_train)
+                # Or its error
+                self.width(width, batch.rows.settings, truncate_dim=truncate_dim)
+                shape = (n_windows, self.pooled_width(width))
+                windows = self.ops.xp.zeros(shape, dtype=part.values.dtype)
+                if batch.kept is not None:
+                    copies = [numpy.zeros((0, width), "f")] * n_windows
+            for window, states in _kept_states(part, batch):
+                copies[window] = states
+            windows[part.windows], backprop_part = self._pool_part(part, batch.n_lead, is_train)
             if is_train:
                 callbacks.append((part.windows, backprop_part))
-        rows = batch.rows
-        vectors, backprop_rows = _row_vectors(
-            self.ops, finishing, windows, rows.row_of, rows.window_weights, is_train=is_train
-        )
 
-        def backprop(d_vectors: Array) -> object:
-            d_windows: Array = backprop_rows(d_vectors)
+        def backprop(d_windows: Array) -> object:
             return batch.backprop(
-                [backprop_part(d_windows[own]) for own, backprop_part in callbacks]
+                [backprop_part(d_windows[numbers]) for numbers, backprop_part in callbacks]
             )
 
-        return (vectors, [] if batch.kept is None else copies), backprop
+        return windows, copies, backprop
 
-    def _pool_windows(
+    def _pool_part(
         self, part: TokenEmbeddings, n_lead: int, is_train: bool
     ) -> tuple[Floats2d, Callable[[Array], Array]]:
         """Pool each window, its first n_lead wordpieces left out, or each stretch of text without special tokens."""
-        values, lengths = part.values, part.lengths
+        values = part.values
+        lengths = part.lengths
         if not len(lengths):
             return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
-        if not n_lead or part.is_stretch:
-            layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
-            pooled, backprop = layer(Ragged(values, lengths), is_train)  # type: ignore[arg-type]
-            return pooled, lambda d_pooled: backprop(d_pooled).dataXd
-        layer = _make_pooling(self.pooling_name, n_lead)
-        values, lengths, put_back = _without_leading(values, lengths, n_lead)
-        pooled, backprop = layer(Ragged(values, lengths), is_train)  # type: ignore[arg-type]
-        return pooled, lambda d_pooled: put_back(backprop(d_pooled).dataXd)
+        layer = self.layers[0]
+        put_back = None
+        if part.is_stretch:
+            layer = pooling_of_text(self.pooling_name)
+        elif n_lead:
+            layer = make_pooling(self.pooling_name, n_lead)
+            values, lengths, put_back = _without_leading(values, lengths, n_lead)
+        pooled, backprop_layer = layer(Ragged(values, cast(Any, lengths)), is_train)
+
+        def backprop(d_pooled: Array) -> Array:
+            d_values = backprop_layer(d_pooled).dataXd
+            return d_values if put_back is None else put_back(d_values)
+
+        return pooled, backprop
+
+
+def _kept_states(part: TokenEmbeddings, batch: EncodedSpans) -> Iterator[tuple[int, numpy.ndarray]]:
+    """Yield the number of each window, and a copy of those of its states that Spans and Tokens need.
+
+    A view would keep the states of all windows in memory.
+    """
+    if batch.kept is None:
+        return
+    values = to_numpy(part.values)
+    kept_starts = (numpy.cumsum(batch.lengths) - batch.lengths)[part.windows].tolist()
+    lengths = part.lengths.tolist()
+    start = 0
+    for window, kept_start, length in zip(part.windows.tolist(), kept_starts, lengths, strict=True):
+        is_kept = batch.kept[kept_start : kept_start + length]
+        yield window, values[start : start + length][is_kept]
+        start += length
 
 
 def _init(model: SentencePooling, X: object = None, Y: object = None) -> None:
@@ -391,14 +275,8 @@ def _row_vectors(
         window, special tokens left out.
     RETURNS (float (rows, width), Callable): y, and from its gradient to that of x.
     """
-    counts = numpy.bincount(row_of)
     totals = numpy.bincount(row_of, weights=weights)
-    shares = ops.xp.asarray(
-        (weights / numpy.maximum(totals, 1)[row_of])[:, None], dtype=windows.dtype
-    )
-    vectors, lengths = windows * shares, ops.asarray1i(cast(Any, counts))
-    if len(counts) < len(row_of):
-        vectors = ops.reduce_sum(vectors, lengths)
+    vectors, backprop_average = _average_windows(ops, windows, row_of, weights, totals)
     callbacks = []
     for layer in finishing:
         vectors, callback = layer(vectors, is_train)
@@ -415,8 +293,24 @@ def _row_vectors(
         d_rows[empty] = 0
         for callback in reversed(callbacks):
             d_rows = callback(d_rows)
-        return (
-            d_rows if len(counts) == len(row_of) else ops.backprop_reduce_sum(d_rows, lengths)
-        ) * shares
+        return backprop_average(d_rows)
 
     return vectors, backprop
+
+
+def _average_windows(
+    ops: Ops,
+    windows: Floats2d,
+    row_of: numpy.ndarray,
+    weights: numpy.ndarray,
+    totals: numpy.ndarray,
+) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    """Average the windows of each row by their weights, which add up to totals; see _row_vectors."""
+    counts = numpy.bincount(row_of)
+    shares = (weights / numpy.maximum(totals, 1)[row_of])[:, None]
+    shares = ops.xp.asarray(shares, dtype=windows.dtype)
+    if len(counts) == len(row_of):
+        return windows * shares, lambda d_rows: d_rows * shares
+    lengths = ops.asarray1i(cast(Any, counts))
+    averages = ops.reduce_sum(windows * shares, lengths)
+    return averages, lambda d_rows: ops.backprop_reduce_sum(d_rows, lengths) * shares

@@ -40,6 +40,7 @@ from .folder_keys import (
     refused_keys,
     unknown_keys,
 )
+from .poolings import POOLING
 
 # A precision, or rather the batches of sentence-transformers in float32
 REFERENCE = "reference"
@@ -183,10 +184,9 @@ EXPECTED_MODULES = (
     "expected Transformer and Pooling, or StaticEmbedding, any number of Dense, and optionally "
     "Normalize, in this order"
 )
-POOLING_MODES = {
-    **{name: name for name in POOLING_FLAGS.values()},
-    "mean_sqrt_len_tokens": "mean_sqrt_len",
-}
+# The modes of a Pooling module: its own names, and ours
+POOLING_MODES = {name: name for name in POOLING_FLAGS.values()}
+POOLING_MODES |= {POOLING[name].mode: name for name in POOLING_FLAGS.values()}
 # Which every SentenceTransformer has, without a text unless the folder has one
 _EMPTY_PROMPTS = (
     "query",

@@ -1,29 +1,22 @@
 """From Docs to vectors, in use and in training: rows, wordpieces, states, pooling."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc
 from thinc.api import Model, chain
-from thinc.types import Ragged
 
 from ..validation import ConfiguredModel
 from .encoded_docs import DEFAULT_SETTINGS, EncodedDoc, EncodeSettings, WordpieceStates
+from .encoder import Encoder
 from .pooling import SentencePooling
 from .private_attributes import is_replaced
 from .span_batch import Array, EncodedSpans, SpanBatch
 from .spans import SpanGetter
 from .surroundings import undisturbed
-from .transformer import SpanTransformer, load
-
-# These load what only their own architectures need
-if TYPE_CHECKING:
-    from .listener import SentenceListener, Tok2VecEncoder
-    from .static_embedding import StaticEmbedding
+from .transformer import SpanTransformer
 
 # Takes the gradient of the vectors of each Doc
 _Backprop = Callable[[list[Any]], Any]
@@ -31,25 +24,10 @@ _Backprop = Callable[[list[Any]], Any]
 GET_SPANS = "get_spans_of_whole_docs"
 
 
-def is_listener(node: Model) -> "TypeGuard[SentenceListener]":
-    """Return whether a layer listens to a shared transformer."""
-    return node.name == "sentence-listener"
-
-
-def is_static_embedding(node: Model) -> "TypeGuard[StaticEmbedding]":
-    """Return whether a layer is a table of wordpieces."""
-    return node.name == "wordpiece_table"
-
-
-def is_token_encoder(node: Model) -> "TypeGuard[Tok2VecEncoder]":
-    """Return whether a layer encodes rows token by token."""
-    return node.name == "token_encoder"
-
-
 class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
     """Encode the rows of Docs and pool them: an EncodedDoc for each.
 
-    source (Model): an encoder, which reads rows by itself, or a listener to a shared transformer.
+    source (Model): an Encoder, or a listener to a shared transformer.
     pooling (SentencePooling): makes a vector of the states of a row.
     get_spans (Callable): the rows of Docs if the shared transformer encodes whole Docs, as a
         curated one does.
@@ -59,25 +37,38 @@ class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
         self, source: Model, pooling: SentencePooling, get_spans: SpanGetter | None = None
     ):
         layers: list[Model] = [source, pooling]
-        if hasattr(source, "read"):
-            refs: dict[str, Model | None] = {"reader": source, "pooling": pooling}
-            if isinstance(source, SpanTransformer):
-                # As saved pipelines have it, whose weights go by position: the layer between has
-                # none.
-                layers = [chain(source, Model("split-trf-batch", _identity), pooling)]
-                refs["transformer"] = source
-            super().__init__("sentence_encoder", _forward, init=_init, layers=layers, refs=refs)
-            return
-        refs, attrs = {"pooling": pooling}, {GET_SPANS: get_spans}
+        refs: dict[str, Model | None] = {}
+        attrs: dict[str, Any] = {}
+        dims: dict[str, int | None] = {}
+        if isinstance(source, Encoder):
+            refs["reader"] = source
+        else:
+            attrs[GET_SPANS] = get_spans
+            dims["nO"] = None
+        refs["pooling"] = pooling
+        if isinstance(source, SpanTransformer):
+            # As saved pipelines have it, whose weights go by position: the layer between has none.
+            layers = [chain(source, Model("split-trf-batch", _identity), pooling)]
+            refs["transformer"] = source
         super().__init__(
             "sentence_encoder",
             _forward,
             init=_init,
-            dims={"nO": None},
+            dims=dims,
             layers=layers,
             refs=refs,
             attrs=attrs,
         )
+
+    @property
+    def source(self) -> Encoder:
+        """The encoder; what took its place, after `nlp.replace_listeners`."""
+        layer = self.get_ref("reader") if self.has_ref("reader") else self.layers[0]
+        if isinstance(layer, Encoder):
+            return layer
+        from .shared_encoder import SharedEncoder  # noqa: PLC0415 (not needed for a first vector)
+
+        return SharedEncoder(layer, self.attrs[GET_SPANS])
 
     def encode(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
         """Return the rows of Docs and their vectors, with the settings of a call."""
@@ -89,11 +80,12 @@ def _identity(model: Model, X: object, is_train: bool) -> tuple[object, Callable
 
 
 def _init(model: SentenceEncoder, X: Any = None, Y: object = None) -> None:
-    # X: Docs, of which a chain would encode them
     for layer in model.layers:
         # A copy of a curated transformer has its weights
-        if not is_replaced(layer):
-            layer.initialize(X=X if is_token_encoder(layer) else None)
+        if is_replaced(layer):
+            continue
+        # A chain would encode Docs to find its widths
+        layer.initialize(X=X if layer is model.source else None)
 
 
 def _forward(
@@ -107,9 +99,13 @@ def _encode(
     model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> tuple[list[EncodedDoc], _Backprop]:
     pooling = cast(SentencePooling, model.get_ref("pooling"))
-    with _read(model, docs, is_train, settings) as batch:
+    source = model.source
+    with_pieces = settings.token_vectors and not is_train
+    with source.read(
+        docs, prompt=settings.prompt, with_pieces=with_pieces, is_train=is_train
+    ) as batch:
         if not len(batch.lengths):
-            zero = pooling.ops.alloc2f(0, _width(model, pooling, settings.truncate_dim))
+            zero = pooling.ops.alloc2f(0, _width(source, pooling, settings.truncate_dim))
             encoded = [
                 EncodedDoc(SpanBatch.empty(), zero, pooling.pooling_name, False, None) for _ in docs
             ]
@@ -119,63 +115,19 @@ def _encode(
     return encoded, lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
 
 
-def _read(
-    model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
-) -> AbstractContextManager[EncodedSpans]:
-    with_pieces = settings.token_vectors and not is_train
-    reader: Any = model.get_ref("reader") if model.has_ref("reader") else model.layers[0]
-    if hasattr(reader, "read"):
-        return reader.read(docs, prompt=settings.prompt, with_pieces=with_pieces, is_train=is_train)
-    if settings.prompt is not None:
-        raise ValueError(
-            f"Cannot put the prompt '{settings.prompt}' before Docs: other components read the "
-            "output of a shared "
-            "transformer, too. Use spacy-sbert.SentenceEncoder.v1, or encode(texts)."
-        )
-    outputs, backprop = model.layers[0](docs, is_train)
-    if isinstance(outputs, EncodedSpans):
-        batch = replace(outputs, backprop=backprop)
-        return nullcontext(batch if with_pieces else _without_pieces(batch))
-    if outputs and isinstance(outputs[0], Ragged):
-        from .listener import read_pieces  # noqa: PLC0415 (loaded by the listener)
-
-        spans = model.attrs[GET_SPANS](docs)
-        return nullcontext(read_pieces(docs, spans, outputs, backprop, with_pieces=with_pieces))
-    from .spacy_transformers import spans_from_transformer_data  # noqa: PLC0415 (of spacy-transformers)
-
-    batch = spans_from_transformer_data(outputs, docs, backprop)
-    return nullcontext(batch if with_pieces else _without_pieces(batch))
-
-
-def _without_pieces(batch: EncodedSpans) -> EncodedSpans:
-    return replace(batch, characters=None, of_text=None, kept=None)
-
-
-def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:
-    """Return the width of vectors where there is no row.
-
-    0 if that of a shared transformer's states is unknown.
-    """
-    for node in model.layers[0].walk():
-        encoder = node.transformer if is_listener(node) else node
-        folder = load(encoder).settings if isinstance(encoder, SpanTransformer) else None
-        if encoder is not None and is_static_embedding(encoder):
-            encoder.load()
-            folder = encoder.settings
-        if encoder is not None and encoder.has_dim("nO"):
-            return pooling.width(encoder.get_dim("nO"), folder, truncate_dim=truncate_dim)
-    return 0
+def _width(source: Encoder, pooling: SentencePooling, truncate_dim: int | None) -> int:
+    """Return the width of vectors if there is no row: 0 if that of the states is unknown."""
+    width = source.width
+    return 0 if width is None else pooling.width(width, source.folder, truncate_dim=truncate_dim)
 
 
 def _encoded_docs(
     pooling: SentencePooling, batch: EncodedSpans, vectors: Array, states: list[numpy.ndarray]
 ) -> list[EncodedDoc]:
     """Return each Doc of a batch with its rows and their vectors."""
-    name, normalize, is_dense = (
-        pooling.pooling_name,
-        pooling.normalizes(batch.rows.settings),
-        pooling.dense is not None,
-    )
+    name = pooling.pooling_name
+    normalize = pooling.normalizes(batch.rows.settings)
+    is_dense = pooling.dense is not None
     piece_borders = numpy.append(0, numpy.cumsum(batch.lengths))
     encoded = []
     for (start, end), (first, last) in zip(

@@ -19,7 +19,11 @@ from thinc.util import get_array_module
 from ..errors import Errors
 from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
+from .encoded_docs import EncodeSettings
+from .encoder import TOKENS, Encoder, FindUpstream, InPipe
 from .engine.packing import ragged_arange
+from .pooling import SentencePooling
+from .sbert_config import SentenceTransformersConfig
 from .span_batch import (
     Array,
     EncodedSpans,
@@ -43,7 +47,9 @@ _CHUNK = 32
 _STATES = "spacy_sbert.states_{id}"
 
 
-class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Floats2d]], Model):
+class TransformerTok2Vec(
+    ConfiguredModel, ChecksummedModel[list[Doc], list[Floats2d]], Encoder, Model
+):
     """Encode Docs with a transformer, and pool the wordpieces of each token.
 
     The vector of a token is that of its wordpieces in all rows that it is in; zeros if it has none.
@@ -76,6 +82,34 @@ class TransformerTok2Vec(ConfiguredModel, ChecksummedModel[list[Doc], list[Float
     @property
     def pooling(self) -> TokenPooling:
         return self.layers[1]
+
+    # As an Encoder, in place of a listener to it, after nlp.replace_listeners
+
+    kind = SpanTransformer.kind
+    takes_prompts = True
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.transformer.is_loaded
+
+    @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        return self.transformer.folder
+
+    @property
+    def listeners(self) -> list[Model]:
+        return []
+
+    def models(self, find_upstream: FindUpstream, settings: object) -> list[Model]:
+        return [self.transformer]
+
+    def text_encoder(
+        self, pooling: SentencePooling, settings: EncodeSettings, pipe: InPipe | None
+    ) -> Any:
+        return self.transformer.text_encoder(pooling, settings, pipe)
+
+    def digest_settings(self, pooling: SentencePooling) -> object:
+        return self.transformer.digest_settings(pooling)
 
     @contextmanager
     def read(
@@ -273,6 +307,7 @@ class TransformerListener(ConfiguredModel, Model):
     """
 
     name = "sbert-transformer-listener"
+    listens_for = TOKENS
 
     def __init__(self, upstream_name: str, pooling: TokenPooling, grad_factor: float = 1.0):
         Model.__init__(

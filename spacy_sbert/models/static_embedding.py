@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy
 from safetensors.torch import load_file
@@ -17,10 +17,13 @@ from transformers import PreTrainedTokenizerFast
 
 from ..errors import Errors, Warnings, warn
 from ..validation import ConfiguredModel
+from .encoded_docs import EncodeSettings
+from .encoder import Encoder, InPipe
 from .engine.concurrency import prepare_forks
 from .load_tokenizer import load_tokenizer
 from .loading import Source
-from .resolve import check_safetensors, resolve
+from .pooling import SentencePooling
+from .resolve import check_name, check_safetensors, resolve
 from .sbert_config import (
     SentenceTransformersConfig,
     read_settings,
@@ -112,7 +115,7 @@ _FOLDER = "folder"
 _CHUNK = 16384
 
 
-class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
+class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
     """Look up the wordpieces of rows, without special tokens, in a table.
 
     y_w = E_w
@@ -137,6 +140,44 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()
 
+    kind = "a table of wordpieces"
+
+    @property
+    def is_loaded(self) -> bool:
+        return bool(self.attrs["tokenizer"])
+
+    @property
+    def width(self) -> int:
+        self.load()
+        return self.get_dim("nO")
+
+    @property
+    def folder(self) -> SentenceTransformersConfig:
+        return self.settings
+
+    @property
+    def source_name(self) -> str:
+        return self.source
+
+    def before_saving(self) -> None:
+        # The table is no shim, which would load itself
+        self.load()
+
+    def describe(self) -> str:
+        return f"table of wordpieces of {self.source}"
+
+    def text_encoder(
+        self, pooling: SentencePooling, settings: EncodeSettings, pipe: InPipe | None
+    ) -> Any:
+        from .text_encoders import StaticTextEncoder  # noqa: PLC0415 (not needed for Docs)
+
+        if not self.is_loaded:
+            check_name(self.source)
+        return StaticTextEncoder(self, pooling, settings)
+
+    def digest_settings(self, pooling: SentencePooling) -> object:
+        return pooling.normalizes(self.settings)
+
     @property
     def wordpiece_tokenizer(self) -> BatchTokenizer:
         """The tokenizer, for whole batches."""
@@ -160,7 +201,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
         RAISES (OSError, ValueError): if missing or damaged.
         """
-        if self.attrs["tokenizer"]:
+        if self.is_loaded:
             return
         folder = resolve(self.source)
         module, settings = static_module(folder), read_settings(folder, self.source)

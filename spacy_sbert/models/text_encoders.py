@@ -9,11 +9,11 @@ from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy
 import torch
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.util import minibatch
 from srsly import cloudpickle
 from thinc.api import CupyOps, Model, require_gpu
@@ -36,14 +36,10 @@ from .fingerprint import encoder_digest
 from .pooling import SentencePooling
 from .private_attributes import is_curated
 from .sbert_config import REFERENCE, SentenceTransformersConfig
-from .sentence_encoder import is_token_encoder
+from .shim import TransformerShim
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
 from .surroundings import undisturbed
 from .tokenization import TokenizedBatch
-from .transformer import SpanTransformer, load
-
-if TYPE_CHECKING:
-    from .static_embedding import StaticEmbedding
 
 
 def _no_progress(_: int) -> None:
@@ -80,7 +76,10 @@ class TextEncoder:
     @property
     def width(self) -> int:
         """The number of dimensions of the vectors; loads the encoder."""
-        return self.pooling.width(self.model.get_dim("nO"), truncate_dim=self.settings.truncate_dim)
+        self.load()
+        return self.pooling.width(
+            self.model.width, self.model.folder, truncate_dim=self.settings.truncate_dim
+        )
 
     def digest(self) -> str:
         """Return a SHA-256 of everything that the vectors depend on, see encoder_digest."""
@@ -89,6 +88,7 @@ class TextEncoder:
 
     def load(self) -> None:
         """Load the weights, unless they are loaded."""
+        self.model.load()
 
     def tokenize(self, texts: list[str]) -> Any:
         """Return the wordpieces of texts, or their tokens."""
@@ -150,9 +150,12 @@ class TextEncoder:
 
 
 class TransformerTextEncoder(TextEncoder):
-    """From texts to vectors by a transformer of this package."""
+    """From texts to vectors by a SpanTransformer, `model`."""
 
-    model: SpanTransformer
+    @property
+    def shim(self) -> TransformerShim:
+        """The shim of the transformer, whose weights are loaded."""
+        return self.model.load()
 
     @property
     def name(self) -> str:
@@ -160,21 +163,11 @@ class TransformerTextEncoder(TextEncoder):
 
     @property
     def folder(self) -> SentenceTransformersConfig | None:
-        return self.model.shim.settings
-
-    @property
-    def width(self) -> int:
-        folder = load(self.model).load()
-        return self.pooling.width(
-            self.model.get_dim("nO"), folder, truncate_dim=self.settings.truncate_dim
-        )
+        return self.model.folder
 
     @property
     def max_length(self) -> int | None:  # type: ignore[override]
-        return load(self.model).load().max_length
-
-    def load(self) -> None:
-        load(self.model)
+        return self.shim.load().max_length
 
     def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which "int8" rounds, see SentenceBert.calibrate."""
@@ -186,7 +179,7 @@ class TransformerTextEncoder(TextEncoder):
         self.model.shim.calibrate(self.tokenize(checked))
 
     def check_calibrated(self) -> None:
-        shim = load(self.model)
+        shim = self.shim
         if shim.backends.needs_calibration(shim.weights, shim.precision):
             raise ValueError(
                 "precision = 'int8' rounds by ranges that were not found yet, and vectors would "
@@ -196,18 +189,18 @@ class TransformerTextEncoder(TextEncoder):
             )
 
     def set_precision(self, precision: str, gpu_ids: Sequence[int]) -> None:
-        shim = load(self.model)
+        shim = self.shim
         shim.set_precision(precision, "cuda" if gpu_ids else shim.device.type)
 
     def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
-        shim = load(self.model)
+        shim = self.shim
         asked = given or shim.max_batch_items
         if asked and shim.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
         return asked or (GPU_BUDGET if gpu_ids or shim.device.type != "cpu" else CPU_BUDGET)
 
     def device_name(self, gpu_ids: Sequence[int]) -> str:
-        device = load(self.model).device
+        device = self.shim.device
         is_given = gpu_ids or device.type == "cpu"
         return super().device_name(gpu_ids) if is_given else torch.cuda.get_device_name(device)
 
@@ -232,19 +225,7 @@ class TransformerTextEncoder(TextEncoder):
 
 
 class StaticTextEncoder(TextEncoder):
-    """From texts to vectors by a table of wordpieces, which cuts no text."""
-
-    model: "StaticEmbedding"
-
-    @property
-    def width(self) -> int:
-        self.model.load()
-        return self.pooling.width(
-            self.model.get_dim("nO"), self.model.settings, truncate_dim=self.settings.truncate_dim
-        )
-
-    def load(self) -> None:
-        self.model.load()
+    """From texts to vectors by a StaticEmbedding, `model`, which cuts no text."""
 
     def tokenize(self, texts: list[str]) -> TokenizedBatch:
         return self.model.wordpiece_tokenizer(texts, offsets=False)
@@ -258,19 +239,33 @@ class StaticTextEncoder(TextEncoder):
         return vectors, 0
 
 
+class _ReadsSpans(Protocol):
+    """An encoder of tokens that reads given rows."""
+
+    def read_spans(self, docs: list[Doc], spans: list[list[Span]]) -> EncodedSpans: ...
+
+
 class Tok2VecTextEncoder(TextEncoder):
-    """From texts to vectors by a model of tokens, or of the wordpieces of a curated transformer, which cuts no text."""
+    """From texts to vectors by a model of tokens, or of the wordpieces of whole Docs, which cuts no text.
+
+    model (Model): the layer that encodes Docs. encoder: reads the rows of its output.
+    tokenizer (Callable): nlp.tokenizer. upstream (Model): of the component that it listens to.
+    """
 
     def __init__(
         self,
         model: Model,
         pooling: SentencePooling,
         settings: EncodeSettings,
+        encoder: _ReadsSpans,
+        *,
         tokenizer: Callable[[str], Doc],
         upstream: Model | None,
     ):
         super().__init__(model, pooling, settings)
-        self.tokenizer, self.upstream = tokenizer, upstream
+        self.encoder = encoder
+        self.tokenizer = tokenizer
+        self.upstream = upstream
 
     @property
     def name(self) -> str:
@@ -284,6 +279,9 @@ class Tok2VecTextEncoder(TextEncoder):
         ]
         hidden = next(node.get_dim("nO") for node in nodes if node.has_dim("nO"))
         return self.pooling.width(hidden, truncate_dim=self.settings.truncate_dim)
+
+    def load(self) -> None:
+        """Do nothing: these models are loaded with the pipeline."""
 
     def digest(self) -> str:
         return encoder_digest(
@@ -300,22 +298,14 @@ class Tok2VecTextEncoder(TextEncoder):
         # A curated transformer pads batches
         with_tokens.sort(key=lambda number: len(units[number]))
         if with_tokens:
+            docs = [units[number] for number in with_tokens]
+            if self.upstream is not None:
+                _annotate(self.upstream, docs)
             vectors[with_tokens] = self._pooled(
-                self._read([units[number] for number in with_tokens])
+                self.encoder.read_spans(docs, [[doc[:]] for doc in docs])
             )
         moved(len(units))
         return vectors, 0
-
-    def _read(self, docs: list[Doc]) -> EncodedSpans:
-        if self.upstream is not None:
-            _annotate(self.upstream, docs)
-        spans = [[doc[:]] for doc in docs]
-        if is_token_encoder(self.model):
-            return self.model.read_spans(docs, spans, with_pieces=False, is_train=False)
-        from .listener import read_pieces  # noqa: PLC0415 (of a curated transformer)
-
-        outputs, backprop = self.model(docs, False)
-        return read_pieces(docs, spans, outputs, backprop, with_pieces=False)
 
     def to_gpu(self, gpu_id: int) -> None:
         super().to_gpu(gpu_id)

@@ -3,19 +3,23 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 from spacy.tokens import Doc
 from thinc.api import Model
 
 from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
+from .encoded_docs import EncodeSettings
+from .encoder import Encoder, FindUpstream, InPipe
 from .encoder_checks import embedding_rows
 from .engine.backend import encode_windows
 from .engine.concurrency import LOADING, prepare_forks
 from .loading import Tokenizer
+from .pooling import SentencePooling
 from .private_attributes import is_a
-from .sbert_config import TransformerConfig
+from .resolve import check_name
+from .sbert_config import SentenceTransformersConfig, TransformerConfig
 from .shim import TransformerShim
 from .span_batch import Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter
@@ -28,7 +32,7 @@ _PROMPT_IN_WINDOWS = (
 )
 
 
-class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
+class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
     name (str): a folder or a name, see resolve. get_spans (Callable): from Docs to the Spans that
@@ -71,6 +75,64 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     @property
     def shim(self) -> TransformerShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
+
+    # As every Encoder
+
+    kind = "a transformer"
+    takes_prompts = True
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.shim.is_loaded
+
+    def load(self) -> TransformerShim:
+        """Load the weights, unless they are loaded, and return the shim."""
+        return load(self)
+
+    @property
+    def width(self) -> int:
+        self.load()
+        return self.get_dim("nO")
+
+    @property
+    def folder(self) -> SentenceTransformersConfig | None:
+        return self.shim.settings
+
+    @property
+    def source_name(self) -> str:
+        return self.shim.name
+
+    @property
+    def span_transformer(self) -> "SpanTransformer":
+        return self
+
+    def after_loading(self) -> None:
+        if self.is_loaded:
+            self.prompt()
+
+    def models(self, find_upstream: FindUpstream, settings: object) -> list[Model]:
+        return [self]
+
+    def text_encoder(
+        self, pooling: SentencePooling, settings: EncodeSettings, pipe: InPipe | None
+    ) -> Any:
+        from .text_encoders import TransformerTextEncoder  # noqa: PLC0415 (not needed for Docs)
+
+        if not self.is_loaded:
+            check_name(self.source_name)
+        return TransformerTextEncoder(self, pooling, settings)
+
+    def digest_settings(self, pooling: SentencePooling) -> object:
+        settings = self.load().load()
+        return [
+            self.options.overflow,
+            self.prompt(),
+            self.prompts.includes(settings),
+            settings.max_length,
+            pooling.normalizes(settings),
+        ]
+
+    # Encoding
 
     @property
     def in_parallel(self) -> bool:
@@ -161,8 +223,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
                 "Leave the name as it was saved; to use another encoder, make a new pipe with "
                 "nlp.add_pipe."
             )
-        if self.shim.is_loaded:
-            self.prompt()
+        self.after_loading()
         return self
 
     def to_dict(self) -> dict:

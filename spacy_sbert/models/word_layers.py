@@ -391,7 +391,7 @@ def _init_sif(
     model.attrs["weights"] = sif_weights(counted, a)
 
 
-def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
+def static_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
     """Return the lower-cased tokens of a Doc or Span that have a static vector, and those, float32 (n, width)."""
     vocab = stretch.vocab
     kept = [token for token in stretch if vocab.has_vector(token.orth) and not token.is_space]
@@ -416,7 +416,7 @@ def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.nd
 
     weights (Mapping): by lower-cased word; others weigh 1.
     """
-    words, vectors = token_vectors(stretch)
+    words, vectors = static_vectors(stretch)
     if not words:
         return numpy.zeros(vectors.shape[1])
     return numpy.array([weights.get(word, 1.0) for word in words]) @ vectors / len(words)

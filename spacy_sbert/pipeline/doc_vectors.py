@@ -20,7 +20,7 @@ from thinc.types import Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings, warn
-from ..models.pooling import Pooling, stretch_pooling
+from ..models.poolings import Pooling, pooling_of_text
 from ..models.spans import trimmed
 from ..similarity import cosine, lengths, numpy_defaults, unit_length
 from .lost_hooks import Start, next_to_restore, warn_of_lost_hooks
@@ -277,7 +277,7 @@ def _check_states(record: PlacedRecord, text: str, dense: _Dense | None) -> None
 
 @cache
 def _pooling_on_cpu(name: str) -> Pooling:
-    layer = stretch_pooling(name)
+    layer = pooling_of_text(name)
     # The vectors on a Doc are there
     layer.to_cpu()
     return layer

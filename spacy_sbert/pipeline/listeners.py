@@ -15,24 +15,24 @@ from ..errors import Errors, Warnings
 from ..files.serialization import ChecksummedModel
 from ..losses._common import LossLayer, objectives_of
 from ..models.encoded_docs import EncodedDoc, EncodeSettings
+from ..models.encoder import STATES, TOKENS, Encoder, InPipe, listens_for
 from ..models.pooling import SentencePooling
-from ..models.private_attributes import ALL_LAYERS, SENTINEL, is_a, is_curated, upstream_name
-from ..models.resolve import check_name, find_local
+from ..models.private_attributes import ALL_LAYERS, is_a, is_curated, upstream_name
+from ..models.resolve import find_local
 from ..models.sbert_config import INT8, read_settings
-from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
+from ..models.sentence_encoder import GET_SPANS, SentenceEncoder
 from ..models.spans import getter_settings, members
 from ..models.surroundings import check_gradients, is_autocast
 from ..models.transformer import (
     SpanTransformer,
     encoder_of,
-    is_token_listener,
     is_transformer,
     is_transformer_tok2vec,
 )
 
 # These load what only their own architectures need
 if TYPE_CHECKING:
-    from ..models.listener import SentenceListener, Tok2VecEncoder
+    from ..models.listener import SentenceListener
     from ..models.static_embedding import StaticEmbedding
     from ..models.text_encoders import TextEncoder
 
@@ -68,10 +68,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return f"SentenceModel({self.describe()})"
 
     def to_bytes(self) -> bytes:
-        table = find_static_embedding(self)
-        if table is not None:
-            # It is no shim, which would load itself
-            table.load()
+        self.source.before_saving()
         return super().to_bytes()
 
     def from_bytes(self, bytes_data: bytes) -> "SentenceModel":
@@ -81,9 +78,8 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         """
         super().from_bytes(bytes_data)
         # Thinc loads them without their from_bytes
-        for node in self.walk():
-            if isinstance(node, SpanTransformer) and node.shim.is_loaded:
-                node.prompt()
+        for encoder in self._encoders:
+            encoder.after_loading()
         return self
 
     @property
@@ -99,50 +95,62 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return self.maybe_get_ref("loss")
 
     @property
+    def source(self) -> Encoder:
+        """The encoder whose states are pooled."""
+        return cast(SentenceEncoder, self.encoder).source
+
+    @property
+    def _encoders(self) -> list[Encoder]:
+        """The encoders that are a part of the model, also those inside another one."""
+        return [node for node in self.encoder.walk() if isinstance(node, Encoder)]
+
+    @property
     def is_shared(self) -> bool:
         """Whether the encoder listens to another component, which waits for the gradient of every Doc."""
-        return any(upstream_name(node) is not None for node in self.walk())
+        return bool(self.source.listeners)
 
     @property
     def own_encoders(self) -> list[str]:
         """The names or folders of the encoders that are a part of the model: one at most."""
-        transformers = [node.shim.name for node in self.walk() if isinstance(node, SpanTransformer)]
-        return transformers + [node.source for node in self.walk() if is_static_embedding(node)]
+        return [encoder.source_name for encoder in self._encoders if encoder.source_name]
 
     @property
     def shared_encoders(self) -> list[str]:
         """The names or folders of the transformers that the model listens to, once it is linked to them."""
-        upstream = [listener.transformer for listener in find_listeners(self)]
-        return [
-            str(model.attrs["name"])
-            for model in upstream
-            if model is not None and "name" in model.attrs
-        ]
+        return [str(model.attrs["name"]) for model in self.shared_models if "name" in model.attrs]
+
+    @property
+    def sentence_listeners(self) -> "list[SentenceListener]":
+        """The listeners to a transformer; none if the encoder is its own, or reads the vectors of tokens."""
+        listeners = self.source.listeners
+        return [cast(Any, layer) for layer in listeners if listens_for(layer) == STATES]
+
+    @property
+    def shared_models(self) -> list[Model]:
+        """The transformers that the model listens to, as far as they are known."""
+        upstream = [listener.transformer for listener in self.sentence_listeners]
+        return [model for model in upstream if model is not None]
 
     def describe(self) -> str:
         """Return what is known of the encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
-        transformer, table = _span_transformer(self), find_static_embedding(self)
-        pooling = f"{self.pooling.pooling_name} pooling"
-        if transformer is not None:
-            shim = transformer.shim
-            source = (
-                f"{shim.name} (shared), {pooling}" if self.is_shared else f"{shim.name}, {pooling}"
-            )
-            if not shim.is_loaded:
-                return f"{source}, {shim.precision}, not loaded yet"
-            width = self.pooling.width(shim.config.hidden_size, shim.settings)
-            return f"{source}, {width} numbers, {shim.precision} on {shim.device}"
-        if table is not None:
-            return f"table of wordpieces of {table.source}, {pooling}"
-        return f"{'tokens of another component' if self.is_shared else 'tokens'}, {pooling}"
+        text = f"{self.source.describe()}, {self.pooling.pooling_name} pooling"
+        transformer = self.source.span_transformer
+        if transformer is None:
+            return text
+        shim = transformer.shim
+        if not shim.is_loaded:
+            return f"{text}, {shim.precision}, not loaded yet"
+        width = self.pooling.width(shim.config.hidden_size, shim.settings)
+        return f"{text}, {width} numbers, {shim.precision} on {shim.device}"
 
     def validate_upstream(
         self, nlp: Language, name: str, examples: Iterable[Example], spans_key: str
     ) -> None:
         """Check that there is a component upstream, and that its rows will be the members of pairs."""
-        for node in filter(_listens_to_tokens, self.walk()):
-            find_upstream(nlp, name, node)
-        for listener in find_listeners(self):
+        for layer in self.source.listeners:
+            if listens_for(layer) == TOKENS:
+                find_upstream(nlp, name, layer)
+        for listener in self.sentence_listeners:
             upstream = find_upstream(nlp, name, listener)
             self._connect(nlp, listener, upstream)
             self.check_spans_key(name, spans_key)
@@ -151,12 +159,12 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
                 from ..training.examples import check_rows  # noqa: PLC0415 (training)
 
                 given = cast(Model, listener.transformer).attrs.get("get_spans")
-                getter = cast(Callable, given or _own_getter(self))
+                getter = cast(Callable, given or self.encoder.attrs[GET_SPANS])
                 check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
 
     def link_upstream(self, nlp: Language, name: str) -> None:
         """Connect the listeners to the transformer that is in the pipeline now: it may have been replaced."""
-        for listener in find_listeners(self):
+        for listener in self.sentence_listeners:
             pipe = _nearest_upstream(nlp, name, listener)
             if pipe is not None and pipe.model is not listener.upstream:
                 self._connect(nlp, listener, pipe)
@@ -168,8 +176,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         """
         if not is_autocast() and (torch.is_grad_enabled() or not is_train):
             return
-        upstream = [listener.transformer for listener in find_listeners(self)]
-        if any(model is not None and not isinstance(model, SpanTransformer) for model in upstream):
+        if any(not isinstance(model, SpanTransformer) for model in self.shared_models):
             if is_train:
                 check_gradients(f"the transformer upstream of '{name}'")
             if is_autocast():
@@ -198,7 +205,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
     def check_spans_key(self, name: str, spans_key: str) -> None:
         """Check that the pipe and the span getters of its encoder take members from the same spans_key."""
-        for getter in _span_getters(self):
+        for getter in self._span_getters:
             given = getter_settings(getter).get("spans_key")
             if given not in (None, spans_key):
                 raise ValueError(
@@ -215,29 +222,13 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         self, nlp: Language | None, name: str, settings: EncodeSettings
     ) -> "TextEncoder":
         """Return the encoder of texts without Docs, see SentenceBert.text_encoder."""
-        from ..models import text_encoders  # noqa: PLC0415 (not needed for Docs)
-
-        table = find_static_embedding(self)
-        if table is not None:
-            if not table.attrs["tokenizer"]:
-                check_name(table.source)
-            return text_encoders.StaticTextEncoder(table, self.pooling, settings)
-        if not encodes_whole_docs(self):
-            transformer = find_transformer(name, self)
-            if not transformer.shim.is_loaded:
-                check_name(transformer.shim.name)
-            return text_encoders.TransformerTextEncoder(transformer, self.pooling, settings)
-        encoder = _find_token_encoder(self)
-        listener = next(iter(find_listeners(self)), None) if encoder is None else encoder.listener
-        if nlp is None or (
-            encoder is not None and listener is not None and not _listens_to_tokens(listener)
-        ):
+        pipe = None
+        if nlp is not None:
+            pipe = InPipe(nlp.tokenizer, lambda layer: find_upstream(nlp, name, layer).model)
+        encoder = self.source.text_encoder(self.pooling, settings, pipe)
+        if encoder is None:
             raise _no_text_encoder(name)
-        own = self.encoder.layers[0] if encoder is None else encoder
-        upstream = None if listener is None else find_upstream(nlp, name, listener).model
-        return text_encoders.Tok2VecTextEncoder(
-            own, self.pooling, settings, tokenizer=nlp.tokenizer, upstream=upstream
-        )
+        return encoder
 
     def encoding_models(
         self, nlp: Language | None, name: str, settings: object = None
@@ -246,74 +237,75 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
         settings: those that the states came with.
         """
-        own = (
-            self.encoder.get_ref("reader")
-            if self.encoder.has_ref("reader")
-            else self.encoder.layers[0]
-        )
-        listener = own.listener if is_token_encoder(own) else own
-        if listener is None or upstream_name(listener) is None:
-            return [encoder_of(own)]
-        pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
-        if own is not listener:
-            return [] if pipe is None else [own, encoder_of(pipe.model)]
-        # The class of a listener depends on its package
-        linked = cast(Any, listener).transformer
-        nearest = None if pipe is None else encoder_of(pipe.model)
-        candidates = [model for model in (nearest, linked) if model is not None]
-        if settings is not None:
-            transformers = [model for model in candidates if isinstance(model, SpanTransformer)]
-            candidates = [model for model in transformers if model.shim.settings is settings]
-        return candidates[:1]
+
+        def nearest_upstream(listener: Model) -> Model | None:
+            pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
+            return None if pipe is None else encoder_of(pipe.model)
+
+        return self.source.models(nearest_upstream, settings)
 
     def vector_width(self, nlp: Language | None, name: str) -> int:
         """Return the width of the vectors of an initialized encoder, own or shared."""
-        listeners = find_listeners(self)
-        if nlp is not None and listeners:
-            encoder: Model = encoder_of(find_upstream(nlp, name, listeners[0]).model)
-            # frozen: spaCy leaves it out when it initializes a pipeline
-            if not encoder.has_dim("nO"):
-                encoder.initialize()
-        else:
-            kinds = (is_token_encoder, is_static_embedding, is_transformer, is_curated)
-            encoder = next(node for node in self.walk() if any(is_kind(node) for is_kind in kinds))
-        settings = encoder.shim.settings if isinstance(encoder, SpanTransformer) else None
-        return self.pooling.width(encoder.get_dim("nO"), settings)
+        if nlp is not None:
+            for listener in self.sentence_listeners:
+                upstream = encoder_of(find_upstream(nlp, name, listener).model)
+                # frozen: spaCy leaves it out when it initializes a pipeline
+                if not upstream.has_dim("nO"):
+                    upstream.initialize()
+        return self.pooling.width(cast(int, self.source.width), self.source.folder)
+
+    @property
+    def _span_getters(self) -> list[object]:
+        """The span getters of the encoder, and of a shared one that is known; None for other layers."""
+        nodes = [*self.shared_models, *self.walk()]
+        getters = [node.attrs.get("get_spans") for node in nodes]
+        if self.source.reads_tokens and GET_SPANS in self.encoder.attrs:
+            getters.append(self.encoder.attrs[GET_SPANS])
+        return getters
 
     def boundaries_warning(
         self, nlp: Language, name: str, docs: Iterable[Doc], spans_key: str
     ) -> str | None:
         """Return a warning if the boundaries of sentences are set too late for the encoder, or by a disabled pipe."""
-        order, enabled = nlp.component_names, nlp.pipe_names
-        units = [getter_settings(getter).get("unit", "doc") for getter in _span_getters(self)]
-        if name not in enabled or set(units) <= {"doc"}:
+        units = {getter_settings(getter).get("unit", "doc") for getter in self._span_getters}
+        if name not in nlp.pipe_names or units <= {"doc"}:
             return None
-        upstream = [
-            node.upstream
-            for node in find_listeners(self)
-            if isinstance(node.transformer, SpanTransformer)
-        ]
-        encoder = next(
-            (given for given, pipe in nlp.pipeline if getattr(pipe, "model", None) in upstream),
-            name,
-        )
-        setters = [given for given in order if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
-        in_time = [given for given in setters if order.index(given) < order.index(encoder)]
-        late = [given for given in setters if given in enabled]
-        if set(in_time) & set(late) or not (in_time or late):
+        order = nlp.component_names
+        encoder = self._encoding_component(nlp, name)
+        setters = [pipe for pipe in order if _BOUNDARIES & set(nlp.get_pipe_meta(pipe).assigns)]
+        before = [pipe for pipe in setters if order.index(pipe) < order.index(encoder)]
+        enabled = [pipe for pipe in setters if pipe in nlp.pipe_names]
+        if not setters or set(before) & set(enabled):
             return None
-        # Too late for the encoder
-        is_between = bool(late) and order.index(late[0]) < order.index(name)
+        if enabled:
+            setter = enabled[0]
+            message = Warnings.LATE_SENTENCES.format(name=name, encoder=encoder, setter=setter)
+            # Then the boundaries on a Doc were set after it was encoded, and before this pipe
+            comes_between = order.index(setter) < order.index(name)
+        elif before:
+            message = Warnings.NO_SENTENCES.format(name=name, encoder=encoder, setter=before[0])
+            comes_between = False
+        else:
+            return None
         for doc in docs:
-            has_boundaries = doc.has_annotation("SENT_START") and not is_between
+            has_boundaries = doc.has_annotation("SENT_START") and not comes_between
             if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
-                message, setter = (
-                    (Warnings.LATE_SENTENCES, late[0])
-                    if late
-                    else (Warnings.NO_SENTENCES, in_time[0])
-                )
-                return message.format(name=name, encoder=encoder, setter=setter)
+                return message
         return None
+
+    def _encoding_component(self, nlp: Language, name: str) -> str:
+        """Return the enabled component that encodes for the pipe `name`: itself, or the one it listens to."""
+        upstream = [
+            listener.upstream
+            for listener in self.sentence_listeners
+            if isinstance(listener.transformer, SpanTransformer)
+        ]
+        listened_to = (
+            pipe_name
+            for pipe_name, pipe in nlp.pipeline
+            if getattr(pipe, "model", None) in upstream
+        )
+        return next(listened_to, name)
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
@@ -336,30 +328,12 @@ def _cache_transformers(model: Model, loss: object) -> None:
 # The encoder in the tree
 
 
-def find_listeners(model: Model) -> "list[SentenceListener]":
-    """Return the listeners to a transformer in the model tree of a pipe.
-
-    None if its encoder is its own.
-    """
-    return [node for node in model.walk() if is_listener(node) and upstream_name(node) is not None]
-
-
-def _find_token_encoder(model: Model) -> "Tok2VecEncoder | None":
-    return next((node for node in model.walk() if is_token_encoder(node)), None)
-
-
 def find_static_embedding(model: Model) -> "StaticEmbedding | None":
     """Return the table of wordpieces of a pipe; None if its encoder is of another kind."""
-    return next((node for node in model.walk() if is_static_embedding(node)), None)
+    from ..models.static_embedding import StaticEmbedding  # noqa: PLC0415 (seldom needed)
 
-
-def _shared_models(model: Model) -> list[Model]:
-    """Return the models of the transformers that a pipe listens to, as far as they are known."""
-    return [
-        listener.transformer
-        for listener in find_listeners(model)
-        if listener.transformer is not None
-    ]
+    source = cast(SentenceModel, model).source
+    return source if isinstance(source, StaticEmbedding) else None
 
 
 def find_transformer(name: str, model: Model) -> SpanTransformer:
@@ -367,26 +341,16 @@ def find_transformer(name: str, model: Model) -> SpanTransformer:
 
     RAISES (ValueError): if it is of another kind.
     """
-    transformer = _span_transformer(model)
-    if transformer is not None:
-        return transformer
-    if find_static_embedding(model) is not None:
-        kind = "a table of wordpieces"
-    elif encodes_whole_docs(model):
-        is_tok2vec = _find_token_encoder(model) is not None
-        kind = "a token-to-vector model of spaCy" if is_tok2vec else "a curated_transformer"
-    else:
+    source = cast(SentenceModel, model).source
+    if source.span_transformer is not None:
+        return source.span_transformer
+    if not source.kind:
         raise _no_text_encoder(name)
     raise ValueError(
-        f"The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers of "
-        "this package alone. "
-        "To pass the pipeline on, save it or make a package of it: python -m spacy package."
+        f"The encoder of the 'sbert' pipe '{name}' is {source.kind}, and this works with "
+        "transformers of this package alone. To pass the pipeline on, save it or make a package "
+        "of it: python -m spacy package."
     )
-
-
-def _span_transformer(model: Model) -> SpanTransformer | None:
-    nodes = _shared_models(model) if find_listeners(model) else model.walk()
-    return next((node for node in nodes if isinstance(node, SpanTransformer)), None)
 
 
 def _no_text_encoder(name: str) -> ValueError:
@@ -398,20 +362,11 @@ def _no_text_encoder(name: str) -> ValueError:
     )
 
 
-def encodes_whole_docs(model: Model) -> bool:
-    """Return whether the encoder of a pipe reads the tokens of Docs, not texts: token-to-vector, or curated."""
-    return _find_token_encoder(model) is not None or any(
-        map(is_curated, [*_shared_models(model), *model.walk()])
-    )
-
-
 def transformer_name(model: Model) -> str:
     """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
-    return str(
-        next(node for node in _shared_models(model) or model.walk() if is_transformer(node)).attrs[
-            "name"
-        ]
-    )
+    own = cast(SentenceModel, model)
+    transformers = (node for node in [*own.shared_models, *own.walk()] if is_transformer(node))
+    return str(next(transformers).attrs["name"])
 
 
 def describe_int8(transformer: SpanTransformer) -> str:
@@ -436,30 +391,15 @@ def describe_int8(transformer: SpanTransformer) -> str:
 
 
 def are_loaded(models: Iterable[Model]) -> bool:
-    """Return whether the transformers and tables in these models are loaded."""
-    for node in (node for model in models for node in model.walk()):
-        if is_transformer(node) and node.layers[0].shims[0]._model is None:  # noqa: SLF001 (of a stock shim, too)
-            return False
-        if is_static_embedding(node) and not node.attrs["tokenizer"]:
-            return False
-    return True
+    """Return whether the encoders in these models are loaded."""
+    return all(_is_loaded(node) for model in models for node in model.walk())
 
 
-def _own_getter(model: Model) -> object:
-    """Return the span getter of an encoder that listens to a transformer which encodes whole Docs."""
-    return next(node.attrs[GET_SPANS] for node in model.walk() if GET_SPANS in node.attrs)
-
-
-def _span_getters(model: Model) -> list[object]:
-    """Return the span getters of an encoder, and of a shared one that is known.
-
-    None for other layers.
-    """
-    nodes = [*_shared_models(model), *model.walk()]
-    getters = [node.attrs.get("get_spans") for node in nodes]
-    if any(map(is_curated, nodes)) and _find_token_encoder(model) is None:
-        getters.append(_own_getter(model))
-    return getters
+def _is_loaded(layer: Model) -> bool:
+    if isinstance(layer, Encoder):
+        return layer.is_loaded
+    # Of spacy-transformers
+    return not is_transformer(layer) or layer.layers[0].shims[0]._model is not None  # noqa: SLF001 (it has no public name)
 
 
 def find_heads(model: Model) -> dict[str, Model]:
@@ -479,20 +419,15 @@ def find_heads(model: Model) -> dict[str, Model]:
 # The component upstream
 
 
-def _listens_to_tokens(node: Model) -> bool:
-    is_curated_listener = SENTINEL in node.attrs and not is_listener(node)
-    return isinstance(node, Tok2VecListener) or is_token_listener(node) or is_curated_listener
-
-
 def _accepts(listener: Model, pipe: object) -> bool:
     """Return whether a component is of the kind that a listener listens to."""
     if isinstance(listener, Tok2VecListener):
         return isinstance(pipe, Tok2Vec)
-    if is_transformer_tok2vec(getattr(pipe, "model", None)):
-        return is_listener(listener) or is_token_listener(listener)
-    return is_curated(getattr(pipe, "model", None)) or (
-        is_listener(listener) and is_a(pipe, "Transformer")
-    )
+    model = getattr(pipe, "model", None)
+    if is_transformer_tok2vec(model):
+        return hasattr(listener, "listens_for")
+    is_stock_transformer = is_a(pipe, "Transformer") and listens_for(listener) == STATES
+    return is_curated(model) or is_stock_transformer
 
 
 def _nearest_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe | None:
@@ -515,7 +450,7 @@ def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
         upstream = f'(upstream = "{upstream_name(listener)}")'
         kind = "tok2vec" if isinstance(listener, Tok2VecListener) else "curated_transformer"
         missing = f"a '{kind}' component {upstream}, and none"
-        if is_listener(listener):
+        if listens_for(listener) == STATES:
             missing = (
                 f"a transformer {upstream}, and no 'sbert_transformer', 'transformer' or '{kind}'"
             )
@@ -525,7 +460,7 @@ def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
             "Add one before it, correct upstream, or use an encoder of its own: "
             "spacy-sbert.SentenceEncoder.v1."
         )
-    if not is_listener(listener):
+    if listens_for(listener) != STATES:
         _check_tokens(name, listener, pipe)
     return pipe
 

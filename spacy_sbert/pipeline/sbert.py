@@ -212,9 +212,7 @@ class SentenceBert(ChecksummedPipe):
                 f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them."
             )
         text = prompt_name or prompt
-        if text and (
-            listeners.encodes_whole_docs(self.model) or listeners.find_static_embedding(self.model)
-        ):
+        if text and not self.model.source.takes_prompts:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=text))
         if prompt_name is not None:
             encoder = listeners.find_transformer(self.name, self.model)
@@ -279,7 +277,7 @@ class SentenceBert(ChecksummedPipe):
             return
         given = self.model.pooling.pooling_name
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
-        if prompt and not has_prompt and listeners.find_listeners(self.model):
+        if prompt and not has_prompt and self.model.sentence_listeners:
             self._notices.once(
                 Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt)
             )
@@ -664,13 +662,13 @@ class SentenceBert(ChecksummedPipe):
 
         Under the pipe's name if another pipe answers `doc.vector`.
         """
-        from ..training.batch_loss import score_pairs  # noqa: PLC0415 (not needed for a first vector)
+        from ..training.batch_loss import score_examples  # noqa: PLC0415 (not needed for a first vector)
 
         examples = list(examples)
         records = (
             record.name for example in examples for record in doc_vectors.find(example.predicted)
         )
-        return score_pairs(
+        return score_examples(
             self, examples, is_default=next(records, self.name) == self.name, **kwargs
         )
 

@@ -26,12 +26,12 @@ from .examples import Row, example_doc, make_example
 from .formats import (
     AUTO,
     SPACY,
-    UNKNOWN_FORMAT,
     Columns,
     find_format,
     load_docbin,
     read_docs,
     read_rows,
+    unknown_format,
 )
 
 _ItemT = TypeVar("_ItemT")
@@ -86,8 +86,7 @@ class PairCorpus:
         if not paths:
             raise ValueError(
                 "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the "
-                "command line: "
-                "--paths.train pairs.spacy --paths.dev pairs.spacy."
+                "command line: --paths.train pairs.spacy --paths.dev pairs.spacy."
             )
         self.spans_key = spans_key
         self.limit = limit
@@ -223,8 +222,8 @@ class MultiCorpus:
     ):
         if not corpora:
             raise ValueError(
-                "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each "
-                "name, such as "
+                "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each name, "
+                "such as "
                 '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
             )
         for name, corpus in corpora.items():
@@ -396,9 +395,8 @@ class TeacherCorpus:
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(
                     f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, "
-                    "zero, or not finite). "
-                    "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or "
-                    "remove the text."
+                    "zero, or not finite). Use a pipeline whose doc.vector is set, such as one "
+                    "with an 'sbert' pipe, or remove the text."
                 )
             yield vector
 
@@ -450,7 +448,7 @@ def convert(
         input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns
     )
     if corpus.files[0][1] == SPACY:
-        raise ValueError(UNKNOWN_FORMAT.format(path=input_path))
+        raise unknown_format(input_path)
     docs = DocBin()
     for example in progress_of(
         corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress

@@ -71,12 +71,15 @@ def example_doc(
 def pair_doc(
     nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY
 ) -> Doc:
-    """Return one Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
+    """Return one Doc of two texts, with a score from 0 to 1 as gold: see example_doc."""
     return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
 
 
 def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
-    """Return an Example whose predicted Doc has the words, members and objective of the reference, not its gold."""
+    """Return an Example whose predicted Doc is the reference without its gold.
+
+    It has the words, members and objective.
+    """
     words = [token.text for token in reference]
     predicted = Doc(
         reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference]
@@ -90,6 +93,8 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
 
 
 _TRIPLET = 3
+# Lines that a message names
+_SHOWN = 5
 _BOOLEANS = {
     "true": 1.0,
     "t": 1.0,
@@ -118,12 +123,21 @@ class Row:
     label: str | None = None
 
 
+def listed_lines(lines: Sequence[int]) -> str:
+    """Return the first of some lines as messages list them."""
+    word = "lines" if len(lines) > 1 else "line"
+    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    return f"{word} {', '.join(map(str, lines[:_SHOWN]))}{more}"
+
+
 def from_boolean(value: object) -> object:
     """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0.
 
     Other values as they are.
     """
-    return _BOOLEANS.get(value.strip().lower(), value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _BOOLEANS.get(value.strip().lower(), value)
 
 
 def as_number(value: object) -> float:
@@ -145,7 +159,8 @@ def cell_text(value: object) -> str:
 
     "" for a blank one, also where pandas writes NaN.
     """
-    return "" if value is None or value != value else str(value).strip()
+    is_blank = value is None or value != value
+    return "" if is_blank else str(value).strip()
 
 
 def check_members(
@@ -164,8 +179,7 @@ def check_members(
         ]
         raise ValueError(
             f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so "
-            "there is "
-            "nothing to tell apart. Remove the line."
+            "there is nothing to tell apart. Remove the line."
         )
     return members
 
@@ -181,11 +195,9 @@ def check_score(
     # Also refuses nan
     if not low <= score <= high:
         raise ValueError(
-            f"{path}, line {line}: expected a score from {low:g} to {high:g}, got '{value}' in "
-            f"the column '{column}'. "
-            "Repair the line, or set min_score and max_score for a table of another range: "
-            "options of a command that "
-            "has them (--max-score 5), or settings of the config's corpus "
-            "(--corpora.train.max_score 5 of train)."
+            f"{path}, line {line}: expected a score from {low:g} to {high:g}, got '{value}' in the "
+            f"column '{column}'. Repair the line, or set min_score and max_score for a table of "
+            "another range: options of a command that has them (--max-score 5), or settings of the "
+            "config's corpus (--corpora.train.max_score 5 of train)."
         )
     return (score - low) / (high - low)

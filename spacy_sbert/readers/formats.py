@@ -17,17 +17,25 @@ from ..files.delimited import read_delimited
 from ..files.tables import DELIMITED, TABLES, read_table
 from ..files.text_lines import check_label, format_suffix, has_text, plain_label, read_lines
 from ..validation import SCORE_RANGE
-from .datasets import BAD_FORMAT, LAYOUTS, STS_COLUMNS, STS_MAX_SCORE
+from .datasets import LAYOUTS, STS_COLUMNS, STS_MAX_SCORE
 from .examples import Row, as_number, cell_text, check_members, check_score, from_boolean
 
 AUTO, TABLE, TEXT, SPACY = "auto", "table", "text", "spacy"
-FORMATS = (*LAYOUTS, TEXT, TABLE, SPACY)
-UNKNOWN_FORMAT = (
-    f"Cannot read {{path}}: its name does not tell its layout. Set format to one of "
-    f"{', '.join(FORMATS)}."
-)
 # Of the STS benchmark, such as 2012test; some files leave it blank
 _YEAR = re.compile(r"((19|20)\d\d.*)?")
+
+
+def known_formats() -> tuple[str, ...]:
+    """Return the names of all formats of files: see PairCorpus."""
+    return (*LAYOUTS, TEXT, TABLE, SPACY)
+
+
+def unknown_format(path: Path) -> ValueError:
+    """Return the error of a file whose name does not tell its format."""
+    return ValueError(
+        f"Cannot read {path}: its name does not tell its layout. Set format to one of "
+        f"{', '.join(known_formats())}."
+    )
 
 
 @dataclass(frozen=True)
@@ -120,28 +128,24 @@ def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def _text_rows(path: Path) -> Iterator[Row]:
-    """Read one text a line, without gold: for losses that need none, and for what a teacher is to label."""
+    """Read one text a line, without gold: for losses that need none, and for a teacher."""
     for line, text in read_lines(path):
         if text.strip():
             yield Row(check_members((text,), ("text",), path, line), line)
 
 
 def find_format(path: Path, format: str, columns: Columns) -> str:
-    """Return the layout of a file, one of FORMATS: see PairCorpus.
+    """Return the format of a file, one of known_formats: see PairCorpus.
 
     RAISES (ValueError): if settings do not fit.
     """
-    if format not in (AUTO, *FORMATS):
-        raise ValueError(BAD_FORMAT.format(given=format, expected=", ".join((AUTO, *FORMATS))))
+    known = (AUTO, *known_formats())
+    if format not in known:
+        raise ValueError(f"Unknown format '{format}': expected one of {', '.join(known)}.")
     if path.suffix == ".spacy":
         return SPACY
-    suffix = format_suffix(path)
-    if format == AUTO and columns.members and suffix in (*TABLES, ".txt"):
-        format = TABLE
-    elif format == AUTO and suffix in (".csv", ".tsv"):
-        format = "sts"
-    elif format == AUTO:
-        raise ValueError(UNKNOWN_FORMAT.format(path=path))
+    if format == AUTO:
+        format = _format_by_name(path, columns)
     if format != TABLE and columns.given:
         raise ValueError(
             f"{path} is read as '{format}', which has fixed columns and scores, but these are set "
@@ -149,6 +153,15 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
             f'{", ".join(columns.given)}. Set format = "table", or leave them out.'
         )
     return format
+
+
+def _format_by_name(path: Path, columns: Columns) -> str:
+    suffix = format_suffix(path)
+    if columns.members and suffix in (*TABLES, ".txt"):
+        return TABLE
+    if suffix in (".csv", ".tsv"):
+        return "sts"
+    raise unknown_format(path)
 
 
 def is_own_table(
@@ -163,18 +176,24 @@ def is_own_table(
     if format != AUTO or suffix not in (*TABLES, ".txt"):
         return format == TABLE
     _check_file(path)
-    if suffix in DELIMITED:
-        _, first = next(read_delimited(path, header=False), (0, []))
-        if not header or not {*columns}.isdisjoint(name.strip() for name in first):
-            return True
-    return suffix in TABLES and (suffix not in DELIMITED or not _starts_as_sts(path))
+    if suffix not in DELIMITED:
+        return True
+    _, first = next(read_delimited(path, header=False), (0, []))
+    has_column = any(name.strip() in columns for name in first)
+    if has_column or not header:
+        return True
+    return suffix in TABLES and not _starts_as_sts(path)
 
 
 def _starts_as_sts(path: Path) -> bool:
-    """Return whether the first line is one of the STS benchmark: a year, a score from 0 to 5, two texts; or no line."""
-    _, columns = next(
-        read_delimited(path, delimiter="\t"), (0, ["", "", "", "", "0", "text", "text"])
-    )
+    """Return whether the first line is one of the STS benchmark, or there is none.
+
+    It has a year, a score from 0 to 5, and two texts.
+    """
+    first = next(read_delimited(path, delimiter="\t"), None)
+    if first is None:
+        return True
+    _, columns = first
     if len(columns) < STS_COLUMNS or not 0 <= as_number(columns[4]) <= STS_MAX_SCORE:
         return False
     are_texts = (has_text(text) and isnan(as_number(text)) for text in columns[5:7])
@@ -184,13 +203,15 @@ def _starts_as_sts(path: Path) -> bool:
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
     """Read the examples of a file of text, a line at a time.
 
-    format (str): one of FORMATS, but not "spacy".
+    format (str): one of known_formats, but not "spacy".
     """
     _check_file(path)
     if format == TABLE:
         rows = _table_rows(path, columns)
+    elif format == TEXT:
+        rows = _text_rows(path)
     else:
-        rows = _text_rows(path) if format == TEXT else LAYOUTS[format](path)
+        rows = LAYOUTS[format](path)
     row: Row | None = None
     for row in rows:
         yield row
@@ -205,14 +226,16 @@ def _check_file(path: Path) -> None:
     check_input(path)
     if not path.is_file():
         raise ValueError(
-            f"There is no file {path}. Check the path, or [paths] in the config; data sets of "
-            "this project "
-            "come with 'python -m spacy project assets'."
+            f"There is no file {path}. Check the path, or [paths] in the config; data sets of this "
+            "project come with 'python -m spacy project assets'."
         )
 
 
 def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
-    """Yield the Docs of a .spacy file, which is held in memory whole, with members and gold in doc.spans[spans_key]."""
+    """Yield the Docs of a .spacy file, which is held in memory whole.
+
+    Members and gold are in doc.spans[spans_key].
+    """
     docs = load_docbin(path).get_docs(nlp.vocab)
     for number in count(1):
         try:
@@ -226,10 +249,8 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
             text = doc.text[:50]
             raise ValueError(
                 f"{path}: the Doc number {number} ('{text}') is not a pair or another example: "
-                "expected Spans with "
-                f"text in doc.spans['{spans_key}'], and in its attrs at most a score from 0 to 1 "
-                "and a label. Make the "
-                "file with 'python -m spacy sbert convert'."
+                f"expected Spans with text in doc.spans['{spans_key}'], and in its attrs at most a "
+                "score from 0 to 1 and a label. Make the file with 'python -m spacy sbert convert'."
             )
         yield doc
 

@@ -251,8 +251,7 @@ def _read_gold(path: Path, roles: _Roles, given: GoldColumn, *, header: bool) ->
         return given
     raise ValueError(
         f"{path}: the column '{cells.name}' has no gold in any of {len(cells.scores)} rows: all "
-        "are blank or '-'. Fill it, or name the columns to read without it: --members "
-        "first,second."
+        "are blank or '-'. Fill it, or name the columns to read without it: --members first,second."
     )
 
 

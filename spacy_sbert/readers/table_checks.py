@@ -1,4 +1,4 @@
-"""Signs that examples are not what they were meant to be: inverted scores, contradictions, repeated rows, leaks."""
+"""Find inverted scores, contradictions, repeated rows and leaks in examples."""
 
 import re
 import unicodedata
@@ -10,13 +10,11 @@ import numpy
 
 from ..errors import Warnings
 from .corpora import PairCorpus
-from .examples import Row
+from .examples import Row, listed_lines
 
 _Key = tuple[str, ...]
 # Of the rows: what fewer do is normal, as published data sets show
 _SHARE = 0.02
-# Lines that a message names
-_SHOWN = 5
 # Pairs whose texts are compared
 _COMPARED = 20_000
 # Pairs of a kind that are needed to compare their scores
@@ -34,7 +32,10 @@ _ENDS_OF_WORDS = ".,;:!?\"'`()\u2018\u2019\u201c\u201d\u2026\u3001\u3002"
 
 @dataclass(frozen=True)
 class Finding:
-    """What is odd about some rows. is_rare: whether so few have it that a message will do in place of a warning."""
+    """What is odd about some rows.
+
+    is_rare: whether so few have it that a message will do in place of a warning.
+    """
 
     message: str
     is_rare: bool = False
@@ -63,58 +64,67 @@ class ScannedRows:
 
     def findings(self, name: str) -> list[Finding]:
         """Return what is odd about the rows. name (str): of the file."""
-        found = []
-        if min(len(self.alike), len(self.unlike)) >= _FEWEST:
-            alike, unlike = float(numpy.mean(self.alike)), float(numpy.mean(self.unlike))
-            error = numpy.sqrt(
-                sum(numpy.var(scores) / len(scores) for scores in (self.alike, self.unlike))
-            )
-            if unlike - alike > max(_LOWER, _ERRORS * error):
-                counts = {"n_alike": len(self.alike), "n_unlike": len(self.unlike)}
-                message = Warnings.SCORES_INVERTED.format(
-                    path=name, alike=alike, unlike=unlike, **counts
-                )
-                found.append(Finding(message))
-        for message, lines in (
-            (Warnings.GOLD_CONTRADICTS, self.contradicting),
-            (Warnings.ROWS_REPEATED, self.repeated),
-        ):
-            found += _finding(message, lines, self.count, path=name)
+        found = self._inverted(name)
+        found += _finding(Warnings.GOLD_CONTRADICTS, self.contradicting, self.count, path=name)
+        found += _finding(Warnings.ROWS_REPEATED, self.repeated, self.count, path=name)
         for spellings in self.labels.values():
             if len(spellings) > 1:
                 listed = ", ".join(map(repr, sorted(spellings)))
                 found.append(Finding(Warnings.LABELS_ALIKE.format(path=name, labels=listed)))
         return found
 
+    def _inverted(self, name: str) -> list[Finding]:
+        """Return that near-identical texts have lower scores than unlike ones, if they do."""
+        if min(len(self.alike), len(self.unlike)) < _FEWEST:
+            return []
+        alike, unlike = float(numpy.mean(self.alike)), float(numpy.mean(self.unlike))
+        variances = [numpy.var(scores) / len(scores) for scores in (self.alike, self.unlike)]
+        error = numpy.sqrt(sum(variances))
+        if unlike - alike <= max(_LOWER, _ERRORS * error):
+            return []
+        message = Warnings.SCORES_INVERTED.format(
+            path=name,
+            alike=alike,
+            unlike=unlike,
+            n_alike=len(self.alike),
+            n_unlike=len(self.unlike),
+        )
+        return [Finding(message)]
+
+    def add(self, row: Row) -> None:
+        """Count an example."""
+        self.count += 1
+        gold = row.label if row.score is None else row.score
+        if row.label is not None and len(self.labels) < _LABELS_COMPARED:
+            self.labels[_label_key(row.label)].add(row.label)
+        line, first_gold = self.first_rows.setdefault(row_key(row), (row.line, gold))
+        if line != row.line:
+            lines = self.repeated if gold == first_gold else self.contradicting
+            lines.append(row.line)
+        if row.score is not None and len(row.members) == 2 and self.count <= _COMPARED:
+            similarity = character_similarity(*row.members)
+            if similarity >= _ALIKE:
+                self.alike.append(row.score)
+            elif similarity <= _UNLIKE:
+                self.unlike.append(row.score)
+
 
 def scan_rows(rows: Iterable[Row | None]) -> ScannedRows:
     """Read examples; None is a row without gold, and passed over."""
     scanned = ScannedRows()
     for row in rows:
-        if row is None:
-            continue
-        scanned.count += 1
-        gold = row.label if row.score is None else row.score
-        if row.label is not None and len(scanned.labels) < _LABELS_COMPARED:
-            scanned.labels[_label_key(row.label)].add(row.label)
-        key = row_key(row)
-        line, first_gold = scanned.first_rows.setdefault(key, (row.line, gold))
-        if line != row.line:
-            lines = scanned.repeated if gold == first_gold else scanned.contradicting
-            lines.append(row.line)
-        if row.score is not None and len(row.members) == 2 and scanned.count <= _COMPARED:
-            similarity = character_similarity(*row.members)
-            if similarity >= _ALIKE:
-                scanned.alike.append(row.score)
-            elif similarity <= _UNLIKE:
-                scanned.unlike.append(row.score)
+        if row is not None:
+            scanned.add(row)
     return scanned
 
 
 def find_leak(
     train: ScannedRows, dev: Iterable[Row | None], name: str, train_name: str
 ) -> list[Finding]:
-    """Return how many rows of the dev file have the texts of training examples. name, train_name: of both files."""
+    """Return how many rows of the dev file have the texts of training examples.
+
+    name, train_name: of both files.
+    """
     lines = []
     count = 0
     for row in dev:
@@ -133,10 +143,11 @@ def odd_corpora(train: object, dev: object) -> list[Finding]:
     if not isinstance(train, PairCorpus) or not isinstance(dev, PairCorpus):
         return []
     scanned = scan_rows(train.rows())
-    findings = scanned.findings("The training corpus") + scan_rows(dev.rows()).findings(
-        "The dev corpus"
-    )
-    return findings + find_leak(scanned, dev.rows(), "The dev corpus", "the training corpus")
+    return [
+        *scanned.findings("The training corpus"),
+        *scan_rows(dev.rows()).findings("The dev corpus"),
+        *find_leak(scanned, dev.rows(), "The dev corpus", "the training corpus"),
+    ]
 
 
 def row_key(row: Row) -> _Key:
@@ -162,14 +173,15 @@ def _finding(message: str, lines: Sequence[int], count: int, **names: str) -> li
     """Return that so many of all rows have something in common; nothing if there are none."""
     if not lines:
         return []
-    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    listed = f"{'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, lines[:_SHOWN]))}{more}"
-    text = message.format(found=len(lines), count=count, lines=listed, **names)
+    text = message.format(found=len(lines), count=count, lines=listed_lines(lines), **names)
     return [Finding(text, is_rare=len(lines) < _SHARE * count)]
 
 
 def character_similarity(first: str, second: str) -> float:
-    """Return the Dice coefficient of the sets of three characters in a row of two texts, 2 |A n B| / (|A| + |B|)."""
+    """Return the Dice coefficient of two texts, each a set of three characters in a row.
+
+    2 |A n B| / (|A| + |B|)
+    """
     a, b = _trigrams(first), _trigrams(second)
     return 2 * len(a & b) / (len(a) + len(b))
 

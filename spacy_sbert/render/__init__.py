@@ -1,1 +1,1 @@
-"""HTML, SVG, plots, tables and Markdown: one page skeleton and one style for reports, pictures and cards."""
+"""HTML, SVG, plots, tables and Markdown, in one style for reports, pictures and cards."""

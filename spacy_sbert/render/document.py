@@ -30,7 +30,7 @@ class Table:
     """A table.
 
     title: above it. columns: names. rows: as wide as the names. caption: how to read it, below it.
-        texts: how many columns, from the left, are text; the others are figures.
+    texts: how many columns, from the left, are text; the others are figures.
     """
 
     title: str
@@ -48,14 +48,13 @@ class Table:
 
     def trimmed(self, absent: str) -> "Table":
         """Return the table without those numeric columns in which every cell is `absent`."""
-        columns = enumerate(zip(*self.cells, strict=True))
-        kept = [
-            place
-            for place, cells in columns
-            if place < self.texts or any(c.text != absent for c in cells)
-        ]
+        kept = list(range(self.texts))
+        for place, cells in enumerate(zip(*self.cells, strict=True)):
+            if place >= self.texts and any(cell.text != absent for cell in cells):
+                kept.append(place)
+        columns = [self.columns[place] for place in kept]
         rows = [[row[place] for place in kept] for row in self.rows]
-        return replace(self, columns=[self.columns[place] for place in kept], rows=rows)
+        return replace(self, columns=columns, rows=rows)
 
 
 @dataclass(frozen=True)
@@ -78,17 +77,21 @@ class Document:
     @cached_property
     def notes(self) -> dict[str, int]:
         """The notes with their numbers, from 1."""
-        cells = (cell for table in self.tables for row in table.cells for cell in row)
-        return {
-            note: i
-            for i, note in enumerate(
-                dict.fromkeys(note for cell in cells for note in cell.notes), 1
-            )
-        }
+        numbers: dict[str, int] = {}
+        for table in self.tables:
+            for row in table.cells:
+                for cell in row:
+                    for note in cell.notes:
+                        numbers.setdefault(note, len(numbers) + 1)
+        return numbers
 
     def marks(self, cell: Cell) -> list[int]:
         """Return the numbers of the notes on a cell."""
         return sorted(self.notes[note] for note in cell.notes)
+
+    def _mark(self, cell: Cell) -> str:
+        """Return the numbers of the notes as text; "" if there are none."""
+        return ", ".join(str(number) for number in self.marks(cell))
 
     def html(self) -> str:
         """Render the document as one page that loads nothing; equal documents give equal pages."""
@@ -106,35 +109,30 @@ class Document:
         blocks = [f"# {escape_markdown(self.title)}", *map(escape_markdown, self.paragraphs)]
         blocks += self._sections(self.tables)
         if self.notes:
-            notes = (
-                f"- \\[{number}\\] {escape_markdown(note)}" for note, number in self.notes.items()
-            )
+            notes = [f"- \\[{i}\\] {escape_markdown(note)}" for note, i in self.notes.items()]
             blocks += ["## Notes", "\n".join(notes)]
         if self.remarks:
             blocks += ["## How to read it", *map(escape_markdown, self.remarks)]
-        return "\n\n".join([*blocks, *self._sections(self.details)]) + "\n"
+        blocks += self._sections(self.details)
+        return "\n\n".join(blocks) + "\n"
 
     def _sections(self, tables: Iterable[Table]) -> Iterator[str]:
+        """Yield the title, the rows and the caption of each table, in Markdown."""
         for table in tables:
             yield f"## {escape_markdown(table.title)}"
-            rows = [list(map(escape_markdown, table.columns))]
-            rows.append(
-                ["---" if column < table.texts else "---:" for column in range(len(table.columns))]
-            )
-            for row in table.cells:
-                marks = (
-                    f" \\[{', '.join(map(str, self.marks(cell)))}\\]" if cell.notes else ""
-                    for cell in row
-                )
-                rows.append(
-                    [
-                        escape_markdown(cell.text) + mark
-                        for cell, mark in zip(row, marks, strict=True)
-                    ]
-                )
+            n_figures = len(table.columns) - table.texts
+            rows = [
+                [escape_markdown(name) for name in table.columns],
+                ["---"] * table.texts + ["---:"] * n_figures,
+            ]
+            rows += [[self._in_markdown(cell) for cell in row] for row in table.cells]
             yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
             if table.caption:
                 yield escape_markdown(table.caption)
+
+    def _in_markdown(self, cell: Cell) -> str:
+        text = escape_markdown(cell.text)
+        return rf"{text} \[{self._mark(cell)}\]" if cell.notes else text
 
     def terminal(self, width: int) -> str:
         """Render the document as plain text for a terminal, without plots, remarks and details.
@@ -142,49 +140,55 @@ class Document:
         width (int): the columns of the terminal. A wider table is transposed if that makes it
             narrower.
         """
-
-        def wrapped(text: str) -> str:
-            return textwrap.fill(clean(text), width, break_long_words=False, break_on_hyphens=False)
-
-        def headed(title: str, lines: Iterable[str]) -> str:
-            return "\n".join([clean(title), "=" * len(clean(title)), *lines])
-
-        blocks = [wrapped(text) for text in (self.title, *self.paragraphs)]
+        blocks = [_wrapped(text, width) for text in (self.title, *self.paragraphs)]
         for table in self.tables:
-            blocks.append(headed(table.title, self._aligned(table, width)))
-            blocks += [wrapped(table.caption)] if table.caption else []
+            blocks.append(_headed(table.title, self._aligned(table, width)))
+            if table.caption:
+                blocks.append(_wrapped(table.caption, width))
         if self.notes:
-            blocks.append(
-                headed(
-                    "Notes", (wrapped(f"[{number}] {note}") for note, number in self.notes.items())
-                )
-            )
+            notes = [_wrapped(f"[{i}] {note}", width) for note, i in self.notes.items()]
+            blocks.append(_headed("Notes", notes))
         return "\n\n".join(blocks) + "\n"
 
     def _aligned(self, table: Table, width: int) -> Iterator[str]:
+        """Yield the lines of a table, which is transposed if it is too wide."""
         rows = [[clean(name) for name in table.columns]]
-        for row in table.cells:
-            marks = (
-                f" [{', '.join(map(str, self.marks(cell)))}]" if cell.notes else "" for cell in row
-            )
-            rows.append([clean(cell.text) + mark for cell, mark in zip(row, marks, strict=True)])
-        on_side, n_texts = [list(column) for column in zip(*rows, strict=True)], table.texts
-        rules = [_GAP.join("-" * size for size in _widths(each)) for each in (rows, on_side)]
-        if len(rules[0]) > max(width, len(rules[1])):
-            rows, n_texts, rules = on_side, 1, rules[::-1]
+        rows += [[self._in_terminal(cell) for cell in row] for row in table.cells]
+        n_texts = table.texts
+        transposed = [list(column) for column in zip(*rows, strict=True)]
+        if len(_rule(rows)) > max(width, len(_rule(transposed))):
+            rows = transposed
+            n_texts = 1
         widths = _widths(rows)
         for number, texts in enumerate(rows):
-            left = (text.ljust(size) for text, size in zip(texts[:n_texts], widths, strict=False))
-            right = (
-                text.rjust(size)
-                for text, size in zip(texts[n_texts:], widths[n_texts:], strict=True)
-            )
-            yield _GAP.join([*left, *right]).rstrip()
-            if not number:
-                yield rules[0]
+            cells = [
+                text.ljust(size) if place < n_texts else text.rjust(size)
+                for place, (text, size) in enumerate(zip(texts, widths, strict=True))
+            ]
+            yield _GAP.join(cells).rstrip()
+            if number == 0:
+                yield _rule(rows)
+
+    def _in_terminal(self, cell: Cell) -> str:
+        text = clean(cell.text)
+        return f"{text} [{self._mark(cell)}]" if cell.notes else text
 
 
 _GAP = "  "
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(clean(text), width, break_long_words=False, break_on_hyphens=False)
+
+
+def _headed(title: str, lines: Iterable[str]) -> str:
+    title = clean(title)
+    return "\n".join([title, "=" * len(title), *lines])
+
+
+def _rule(rows: Iterable[Sequence[str]]) -> str:
+    """Return the line below the names of a table."""
+    return _GAP.join("-" * size for size in _widths(rows))
 
 
 def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
@@ -204,7 +208,7 @@ def render(template: str, /, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    # Which may be in a zip archive
+    # The package may be in a zip archive
     package = files(__package__.rpartition(".")[0])
     environment = Environment(
         loader=FunctionLoader(lambda path: package.joinpath(path).read_text(encoding="utf8")),
@@ -215,7 +219,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # Of the filter tojson
+    # Settings of the filter tojson
     environment.policies["json.dumps_kwargs"] = {
         "allow_nan": False,
         "separators": (",", ":"),
@@ -223,7 +227,7 @@ def _environment() -> Environment:
     return environment
 
 
-# What Markdown, or HTML inside it, could read as markup; _ only at the edge of a word.
+# What Markdown, or HTML inside it, could read as markup; _ only at the edge of a word
 _MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")
 
 

@@ -8,34 +8,39 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-_JOINERS = (
-    # Format characters without which Persian, Hindi and emoji are written wrongly
-    "\u200c\u200d"
-)
+# Format characters without which Persian, Hindi and emoji are written wrongly
+_JOINERS = "\u200c\u200d"
 
 
 def clean(text: object) -> str:
-    """Replace control and format characters, except zero-width joiners, and lone surrogates with spaces."""
+    """Replace control and format characters, and lone surrogates, with spaces.
+
+    Zero-width joiners stay.
+    """
     text = str(text)
-    # Most are, and this is fast
+    # Most texts are, and this is fast
     if text.isprintable():
         return text
-    return "".join(
-        " " if unicodedata.category(c)[0] == "C" and c not in _JOINERS else c for c in text
-    )
+    return "".join(_clean(character) for character in text)
 
 
-# Of every plot, so that text stays readable on a phone
+def _clean(character: str) -> str:
+    is_control = unicodedata.category(character).startswith("C")
+    return " " if is_control and character not in _JOINERS else character
+
+
+# Width of every plot, so that text stays readable on a phone
 _WIDTH = 420
+# Round distances between marks, times powers of 10
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """From values to pixels.
+    """Map from values to pixels.
 
-    low, high: ends in values. start, end: the same in pixels. log: whether by the logarithm. marks:
-        the values whose numbers stand beside it.
+    low, high: ends in values. start, end: the same in pixels. log: whether by the logarithm.
+    marks: the values whose numbers are beside it.
     """
 
     low: float
@@ -62,13 +67,19 @@ class Axis:
             round numbers.
         """
         marks = _ticks(low, high, wanted)
-        if inside:
-            return cls(low, high, start, end, marks=[mark for mark in marks if low <= mark <= high])
-        return cls(marks[0], marks[-1], start, end, marks=marks)
+        if not inside:
+            return cls(marks[0], marks[-1], start, end, marks=marks)
+        within = [mark for mark in marks if low <= mark <= high]
+        return cls(low, high, start, end, marks=within)
 
     def __call__(self, value: float) -> float:
-        low, high, value = (math.log(x) if self.log else x for x in (self.low, self.high, value))
-        return self.start + (value - low) / ((high - low) or 1.0) * (self.end - self.start)
+        low = self._scaled(self.low)
+        # An axis of one value has no width
+        spread = (self._scaled(self.high) - low) or 1.0
+        return self.start + (self._scaled(value) - low) / spread * (self.end - self.start)
+
+    def _scaled(self, value: float) -> float:
+        return math.log(value) if self.log else value
 
     def below(self, top: float, base: float, name: str) -> Markup:
         """Draw grid lines from top to base, the numbers below them, and the name of the axis."""
@@ -78,10 +89,11 @@ class Axis:
         return Markup("").join([*lines, *words, title])
 
     def left_of(self, left: float, right: float, name: str) -> Markup:
-        """Draw grid lines from left to right, the numbers to their left, and the name of the axis above."""
+        """Draw grid lines from left to right, the numbers to their left, and the name above."""
         lines = [_line([(left, self(mark)), (right, self(mark))], "grid") for mark in self.marks]
         words = [_text(left - 6, self(mark) + 4, f"{mark:g}", "end") for mark in self.marks]
-        return Markup("").join([*lines, *words, _text(4, self.end - 10, name, "start", "name")])
+        title = _text(4, self.end - 10, name, "start", "name")
+        return Markup("").join([*lines, *words, title])
 
 
 def _ticks(low: float, high: float, wanted: int) -> list[float]:
@@ -89,13 +101,14 @@ def _ticks(low: float, high: float, wanted: int) -> list[float]:
     spread = high - low if high > low else 1.0
     power = 10.0 ** math.floor(math.log10(spread / wanted))
     step = next(power * step for step in _STEPS if spread / (power * step) <= wanted)
-    first, last = math.floor(low / step + 1e-9), math.ceil((low + spread) / step - 1e-9)
+    first = math.floor(low / step + 1e-9)
+    last = math.ceil((low + spread) / step - 1e-9)
     return [round(number * step, 10) for number in range(first, last + 1)]
 
 
 def number(value: float, digits: int = 1) -> str:
-    """Format a coordinate, or a number with other digits behind the point, as briefly as possible."""
-    # + 0.0: no -0
+    """Format a number with at most some digits behind the point, as briefly as possible."""
+    # + 0.0 makes 0 of -0
     return f"{round(value, digits) + 0.0:g}"
 
 
@@ -122,17 +135,19 @@ def _line(points: Iterable[tuple[float, float]], kind: str) -> Markup:
     return shape("M" + "L".join(f"{number(x)} {number(y)}" for x, y in points), kind)
 
 
-# Of the field where values stand
-_LEFT, _RIGHT, _TOP, _BASE = 44, _WIDTH - 12, 34, 296
+# Edges of the field where values are
+_LEFT = 44
+_RIGHT = _WIDTH - 12
+_TOP = 34
+_BASE = 296
 _HEIGHT = _BASE + 40
-# Of points, each see-through: one path paints a place where points overlap but once
+# Paths of see-through points: where points of one path overlap, they are painted once
 _LAYERS = 4
-# Room for the names of bars and for their figures; height of a bar with its gap
-_LABELS, _VALUES, _BAR = (
-    132,
-    46,
-    22,
-)
+# Room for the names of bars, and for their figures
+_LABELS = 132
+_VALUES = 46
+# Height of a bar with its gap
+_BAR = 22
 # Characters of the name of a bar
 _MOST = 20
 # In place of a figure that is not defined
@@ -202,17 +217,21 @@ def bars(
     rows (Sequence of Bar): from top to bottom; values are shown x 100. name: of the axis. reach:
         what the axis shows at least.
     """
-    values = [
-        value for row in rows for value in (row.value, *(row.ends or ())) if value is not None
-    ]
-    low, high = 100.0 * min(*values, *reach), 100.0 * max(*values, *reach)
+    values = [*reach]
+    for row in rows:
+        values += [] if row.value is None else [row.value]
+        values += row.ends or ()
+    low = 100.0 * min(values)
+    high = 100.0 * max(values)
     across = Axis.spanning(low, high, _LABELS, _WIDTH - _VALUES, wanted=5)
     base = 8 + _BAR * len(rows)
     parts = [across.below(4, base, name)]
     for place, row in enumerate(rows):
         top = 8 + _BAR * place
         middle = top + _BAR / 2
-        short = row.name if len(row.name) <= _MOST else row.name[: _MOST - 3] + "..."
+        short = row.name
+        if len(short) > _MOST:
+            short = f"{short[: _MOST - 3]}..."
         parts.append(_text(_LABELS - 8, middle + 2, short, "end"))
         if row.value is None:
             parts.append(_text(across(0) + 4, middle + 2, UNDEFINED))
@@ -220,12 +239,10 @@ def bars(
         start, end = sorted((across(0), across(100.0 * row.value)))
         parts.append(box(start, top + 2, end - start, _BAR - 8, "bar"))
         if row.ends is not None:
-            low, high = (across(100.0 * value) for value in row.ends)
-            parts.append(_line([(low, middle - 2), (high, middle - 2)], "whisker"))
-            parts += [
-                _line([(place, middle - 6), (place, middle + 2)], "whisker")
-                for place in (low, high)
-            ]
+            left, right = (across(100.0 * value) for value in row.ends)
+            parts.append(_line([(left, middle - 2), (right, middle - 2)], "whisker"))
+            for tip in (left, right):
+                parts.append(_line([(tip, middle - 6), (tip, middle + 2)], "whisker"))
         parts.append(_text(_WIDTH - 4, middle + 2, f"{100.0 * row.value:.2f}", "end"))
     parts.append(_line([(across(0), 4), (across(0), base)], "edge"))
     return _plot(title, description, base + 40, parts)

@@ -30,7 +30,7 @@ from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
 from ..pipeline._common import InPipeline, find_in, whole_update
 from ..progress import progress_bar
-from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_pairs
+from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
 from ..training.examples import attribute, labels_of, scores_of
 from ..validation import (
     NOT_SEVERAL,
@@ -548,7 +548,7 @@ class SentenceReranker(ChecksummedPipe):
         """
         pairs = self._pairs_among(list(examples))
         is_default = not any(doc_vectors.find(example.predicted) for example in pairs)
-        return score_pairs(self, pairs, is_default=is_default, **kwargs)
+        return score_examples(self, pairs, is_default=is_default, **kwargs)
 
     def _pairs_among(self, examples: list[Example]) -> list[Example]:
         return [example for example in examples if self._pair(example.predicted) is not None]

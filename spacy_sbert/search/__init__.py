@@ -1,4 +1,4 @@
-"""Search among sentence vectors by cosine similarity: exact in bounded memory, or through a saved index; clusters."""
+"""Search among sentence vectors by cosine similarity, exact or through an index; clusters."""
 
 from .clustering import hierarchical_clusters, kmeans_clusters
 from .exact import (
@@ -10,7 +10,8 @@ from .exact import (
     recall,
     similar_groups,
 )
-from .index import EncoderIdentity, VectorIndex, identify
+from .identity import EncoderIdentity, identify
+from .index import VectorIndex
 from .ivfpq import build_ivfpq
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans

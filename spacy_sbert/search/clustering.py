@@ -13,7 +13,7 @@ from ..similarity import check_count, checked, unit_length
 from ..validation import Seed, validated
 from .exact import BLOCK_BYTES, slices
 
-# Each takes as long as the first
+# Tries of k-means, each of which takes as long as the first
 _MAX_INITS = 10_000
 
 
@@ -60,15 +60,15 @@ def hierarchical_clusters(
     # (n - 1, 4), by distance, which is in the third column
     merges = merge(_distances(rows), method=linkage)
     if n_clusters is not None:
-        # The first merge that is not made
-        if n_clusters > 1 and merges[n - n_clusters, 2] == 0:
-            distinct = n - int(numpy.count_nonzero(merges[:, 2] == 0))
+        is_of_equal = merges[:, 2] == 0
+        n_different = n - int(numpy.count_nonzero(is_of_equal))
+        # The first merge that is not made must be of different vectors
+        if n_clusters > 1 and is_of_equal[n - n_clusters]:
             raise ValueError(
-                f"Cannot find n_clusters = {n_clusters} among {distinct} different vectors, of "
-                "which equal "
-                f"ones belong together. Give at most {distinct}."
+                f"Cannot find n_clusters = {n_clusters} among {n_different} different vectors, of "
+                f"which equal ones belong together. Give at most {n_different}."
             )
-        # Merges are counted, for equal distances would give fewer clusters
+        # Merges are counted, as equal distances would give fewer clusters
         merges[:, 2] = numpy.arange(1, n)
         threshold = n - n_clusters
     return _by_appearance(fcluster(merges, threshold, criterion="distance"))
@@ -82,7 +82,8 @@ def _by_appearance(labels: numpy.ndarray) -> numpy.ndarray:
 
 def _distances(rows: numpy.ndarray) -> numpy.ndarray:
     """Return 1 - cos of every two rows i < j, by i and then j: float64 (n (n - 1) / 2,)."""
-    n, filled = len(rows), 0
+    n = len(rows)
+    filled = 0
     distances = numpy.empty(n * (n - 1) // 2)
     for block in slices(n, max(1, BLOCK_BYTES // (8 * n))):
         products = rows[block] @ rows[block.start :].T
@@ -90,10 +91,9 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
             above = distances[filled : filled + len(row) - i]
             numpy.subtract(1, row[i:], out=above)
             filled += len(above)
-    distances[distances < rows.shape[1] * numpy.finfo("float64").eps] = (
-        # Rounding of equal vectors
-        0
-    )
+    # Rounding makes the distance of equal vectors a little more than 0
+    rounding = rows.shape[1] * numpy.finfo("float64").eps
+    distances[distances < rounding] = 0
     return distances
 
 
@@ -110,7 +110,7 @@ def kmeans_clusters(
     seed: Seed = 0,
     n_init: Annotated[int, Field(ge=1, le=_MAX_INITS)] = 10,
 ) -> numpy.ndarray:
-    """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
+    """Clusters whose vectors, made of length 1, are as near to their mean as k-means finds them.
 
     minimise sum_i ||v_i / ||v_i|| - m_c(i)||^2, where m_c is the mean of cluster c
 
@@ -127,5 +127,5 @@ def kmeans_clusters(
     """
     rows = unit_length(checked(vectors, "vectors"))
     check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors", "n_clusters")
-    kmeans = import_kmeans()
-    return _by_appearance(kmeans(n_clusters, n_init=n_init, random_state=seed).fit(rows).labels_)
+    kmeans = import_kmeans()(n_clusters, n_init=n_init, random_state=seed)
+    return _by_appearance(kmeans.fit(rows).labels_)

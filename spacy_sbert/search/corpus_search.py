@@ -26,16 +26,10 @@ from .exact import (
     similar_groups,
     slices,
 )
-from .index import (
-    MANIFEST,
-    BuiltKind,
-    EncoderIdentity,
-    IndexRow,
-    VectorIndex,
-    check_encoder,
-    identify,
-    import_faiss,
-)
+from .faiss_index import BuiltKind, import_faiss
+from .identity import EncoderIdentity, check_encoder, identify
+from .index import VectorIndex
+from .index_folder import MANIFEST, IndexRow
 from .texts import TEXT, Corpus, TextVectors, encode_queries, read_corpus, text_vectors
 
 NO_CLUSTER = -1
@@ -99,7 +93,7 @@ class Searchable(ABC):
         query_prompt: str | None = None,
         progress: bool = False,
     ) -> list[list[FoundText]]:
-        """Find what is most similar to each query, the best first. For arguments see search_texts."""
+        """Find what is most similar to each query, the best first; see search_texts."""
         self.check_encoder(pipe)
         vectors = encode_queries(pipe, queries, query_prompt, progress=progress)
         scores, rows = self.nearest(pipe, vectors, k, progress)

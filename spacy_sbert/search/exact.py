@@ -1,4 +1,4 @@
-"""Exact search by cosine similarity in bounded memory: nearest vectors, similar pairs, and groups of such."""
+"""Exact search by cosine similarity in bounded memory: nearest vectors, pairs and groups."""
 
 from collections.abc import Iterable, Iterator
 from math import isqrt
@@ -16,17 +16,17 @@ from ..progress import progress_bar, progress_of
 from ..similarity import as_array, as_rows, check_count, checked, unit_length
 from ..validation import Cosine, Positive, validated
 
-# Room for a product
+# Bytes of products that are computed at once; one product needs 4
 BlockBytes = Annotated[int, Field(ge=4)]
-# Of products: 1448 by 1448 in float32, which wastes little below a diagonal
+# 1448 by 1448 products in float32, which wastes little below a diagonal
 BLOCK_BYTES = 2**23
-# Above a score: with their texts a list of them takes about 1 GB
+# Pairs above a score: with their texts a list of them takes about 1 GB
 MAX_PAIRS = 4_000_000
-# Scores float32 (n, k), indices int64 (n, k)
+# Scores float32 (n, k), and rows of vectors int64 (n, k)
 Best = tuple[numpy.ndarray, numpy.ndarray]
-# Of vectors that are read at once, which the cache of a core holds
+# Bytes of vectors that are read at once, which the cache of a core holds
 _PART_BYTES = 2**20
-# The cosine of equal vectors, but for rounding: they are found by min_score = 1
+# The cosine of equal vectors after rounding: they are found by min_score = 1
 _EQUAL = 1 - 2**-21
 _FLOAT32 = numpy.finfo("float32")
 
@@ -45,16 +45,17 @@ def check_widths(ours: int, theirs: int) -> None:
 def checked_queries(queries: ArrayLike, shape: tuple[int, int], k: int) -> numpy.ndarray:
     """Return queries, float32 (queries, width).
 
-    Raise ValueError if k vectors of a shape (n, width) cannot be found.
+    shape (tuple): (n, width) of the vectors. RAISES (ValueError): if k of them cannot be found.
     """
-    rows, (n, width) = checked(queries, "queries"), shape
+    n, width = shape
+    rows = checked(queries, "queries")
     check_widths(rows.shape[1], width)
     check_count(k, n, f"nearest of {n} vectors")
     return rows
 
 
 def recall(found: ArrayLike, exact: ArrayLike) -> float:
-    """Recall@k: the share of the k nearest vectors that are among the k found, the mean over queries.
+    """Recall@k: the mean share of the k nearest vectors that are among the k found.
 
     mean_i |found_i & exact_i| / k
 
@@ -64,7 +65,8 @@ def recall(found: ArrayLike, exact: ArrayLike) -> float:
     SOURCE: Aumüller et al. 2018, ANN-Benchmarks, section 3.
     """
     expected = "row numbers, an int array of shape (queries, k)"
-    ours, theirs = as_array(found, "found", expected), as_array(exact, "exact", expected)
+    ours = as_array(found, "found", expected)
+    theirs = as_array(exact, "exact", expected)
     if ours.shape != theirs.shape or ours.ndim != 2 or ours.size == 0:
         given = f"found of shape {ours.shape} with exact of shape {theirs.shape}"
         raise ValueError(f"Cannot compare {given}: expected both of one shape (queries, k).")
@@ -81,9 +83,9 @@ def recall(found: ArrayLike, exact: ArrayLike) -> float:
 def nearest(
     queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES
 ) -> Best:
-    """Find the k vectors most similar to each query, exactly: the best first, the lower index first of equal ones.
+    """Find the k vectors most similar to each query, exactly.
 
-    argsort_j (-cos(q_i, v_j), j), its first k
+    argsort_j (-cos(q_i, v_j), j), its first k: the best first, the lower index first of equal ones
 
     Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has
     similarity 0 to all.
@@ -99,24 +101,30 @@ def nearest(
     RAISES (ValueError): if an array is of another shape, a number is not finite, or there are fewer
         than k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
+
+    Example:
+        scores, rows = nearest(pipe.encode(["A man eats."]), pipe.encode(texts), k=3)
+        print(texts[rows[0, 0]], scores[0, 0])
+
     """
     right = as_rows(vectors, "vectors")
     left = unit_length(checked_queries(queries, right.shape, k))
-    blocks = [
-        _nearest(left[block], right, k, block_bytes)
-        for block in slices(len(left), isqrt(block_bytes // 4))
-    ]
-    scores, indices = map(numpy.concatenate, zip(*blocks, strict=True))
-    return scores, indices
+    scores: list[numpy.ndarray] = []
+    indices: list[numpy.ndarray] = []
+    for block in slices(len(left), isqrt(block_bytes // 4)):
+        own_scores, own_indices = _nearest(left[block], right, k, block_bytes)
+        scores.append(own_scores)
+        indices.append(own_indices)
+    return numpy.concatenate(scores), numpy.concatenate(indices)
 
 
 def nearest_stored(
     queries: ArrayLike, vectors: PartVectors, *, k: int, progress: bool = False
 ) -> Best:
-    """Find the k vectors most similar to each query as `nearest`, of stored vectors, which are read once.
+    """Find the nearest of stored vectors, which are read once.
 
-    vectors (PartVectors): what to search in. progress (bool): whether to show a progress bar.
-        Others: see nearest.
+    vectors (PartVectors): what to search in. progress (bool): whether to show a progress bar. For
+        the other arguments see nearest.
     """
     return nearest_in_blocks(queries, vectors.blocks(), vectors.shape, k, progress=progress)
 
@@ -130,13 +138,18 @@ def nearest_in_blocks(
     block_bytes: int = BLOCK_BYTES,
     progress: bool = False,
 ) -> Best:
-    """Find the nearest of vectors that come in blocks, (b, width). shape (tuple): (n, width) of all of them."""
+    """Find the nearest of vectors that come in blocks, (b, width).
+
+    shape (tuple): (n, width) of all of them. For the other arguments see nearest.
+    """
     rows = checked_queries(queries, shape, k)
-    best, start = _none_found(len(rows)), 0
+    best = _none_found(len(rows))
+    start = 0
     with progress_bar(shape[0], shown=progress, unit="vectors", desc="Searching") as bar:
         for block in blocks:
             scores, found = nearest(rows, block, k=min(k, len(block)), block_bytes=block_bytes)
-            best, start = _best_of(best, (scores, found + start), k), start + len(block)
+            best = _best_of(best, (scores, found + start), k)
+            start += len(block)
             bar.update(len(block))
     return best
 
@@ -147,11 +160,11 @@ def _none_found(n: int) -> Best:
 
 def _best_of(best: Best, more: Best, k: int) -> Best:
     """Return the k best of two results, of which the first has the lower indices."""
-    scores, indices = (numpy.concatenate(both, axis=1) for both in zip(best, more, strict=True))
+    scores = numpy.concatenate([best[0], more[0]], axis=1)
+    indices = numpy.concatenate([best[1], more[1]], axis=1)
     order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(
-        indices, order, axis=1
-    )
+    best_scores = numpy.take_along_axis(scores, order, axis=1)
+    return best_scores, numpy.take_along_axis(indices, order, axis=1)
 
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:
@@ -164,9 +177,8 @@ def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
         i, j = _candidates(_cosines(queries, vectors, block), best[0], k, margin)
         j += block.start
-        best = _best_of(
-            best, _by_query(len(queries), i, j, _scores(queries, vectors, i, j, block_bytes)), k
-        )
+        scores = _scores(queries, vectors, i, j, block_bytes)
+        best = _best_of(best, _by_query(len(queries), i, j, scores), k)
     return best
 
 
@@ -183,13 +195,15 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
     with numpy.errstate(all="ignore"):
         for part in parts:
             rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
-            # first, for it streams memory best
+            # First, as it streams memory best
             squares[part] = (rows[:, None] @ rows[:, :, None])[:, 0, 0]
             numpy.matmul(queries, rows.T, out=cosines[:, part])
         cosines /= numpy.sqrt(squares)
-    usual = (squares >= _FLOAT32.tiny / _FLOAT32.eps) & (squares <= _FLOAT32.max)
-    for part in parts if not usual.all() else ():
-        if not usual[part].all():
+    is_usual = (squares >= _FLOAT32.tiny / _FLOAT32.eps) & (squares <= _FLOAT32.max)
+    if is_usual.all():
+        return cosines
+    for part in parts:
+        if not is_usual[part].all():
             rows = checked(vectors[part], "vectors", start=block.start + part.start)
             numpy.matmul(queries, unit_length(rows).T, out=cosines[:, part])
     return cosines
@@ -215,11 +229,9 @@ def _scores(
 
 def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: float) -> Best:
     """Return the rows and columns of the products that may be among the k best of their row."""
-    floor = (
-        numpy.full((len(products), 1), -numpy.inf, dtype="float32")
-        if scores.shape[1] < k
-        else scores[:, -1:]
-    )
+    floor = numpy.full((len(products), 1), -numpy.inf, dtype="float32")
+    if scores.shape[1] >= k:
+        floor = scores[:, -1:]
     if products.shape[1] > k:
         floor = numpy.maximum(floor, numpy.partition(products, -k, axis=1)[:, [-k]])
     return numpy.divmod(numpy.flatnonzero(products > floor - margin), products.shape[1])
@@ -228,22 +240,24 @@ def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: 
 def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray) -> Best:
     """Return the candidates of each query in a row, padded with the score -inf."""
     counts = numpy.bincount(i, minlength=n)
-    place = numpy.arange(len(i)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
-    found = (
-        numpy.full((n, counts.max()), -numpy.inf, dtype="float32"),
-        numpy.zeros((n, counts.max()), dtype="int64"),
-    )
-    found[0][i, place], found[1][i, place] = scores, j
-    return found
+    starts = numpy.cumsum(counts) - counts
+    # Of each candidate among those of its query
+    place = numpy.arange(len(i)) - numpy.repeat(starts, counts)
+    shape = (n, counts.max())
+    padded_scores = numpy.full(shape, -numpy.inf, dtype="float32")
+    padded_scores[i, place] = scores
+    indices = numpy.zeros(shape, dtype="int64")
+    indices[i, place] = j
+    return padded_scores, indices
 
 
 def least(min_score: float) -> float:
-    """Return the least score that counts: equal vectors reach any, though rounding may take a bit from their 1."""
+    """Return the least score that counts, which equal vectors reach in spite of rounding."""
     return min(min_score, _EQUAL)
 
 
 def _rounding(width: int) -> float:
-    """Return how much lower than another score a product may be, and yet be the better pair once both are scored.
+    """Return how much lower the product of the better of two pairs may be.
 
     2^-22 width: a float32 dot product of unit vectors is within width 2^-24 of the true one, up to
     second order, in whatever order it is summed (Higham 2002, section 3.1). Two are compared, each
@@ -255,7 +269,10 @@ def _rounding(width: int) -> float:
 def _unit_scores(
     u: numpy.ndarray, v: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
 ) -> numpy.ndarray:
-    """Return the cosine of the rows u_i and v_j, of length 1 or 0, float32 (pairs,): as similarity.cosine."""
+    """Return the cosine of the rows u_i and v_j, of length 1 or 0, float32 (pairs,).
+
+    It is that of similarity.cosine.
+    """
     scores = numpy.empty(len(i), dtype="float32")
     for part in slices(len(i), max(1, block_bytes // (4 * u.shape[1]))):
         scores[part] = (u[i[part]] * v[j[part]]).sum(axis=1)
@@ -266,9 +283,10 @@ def _unit_scores(
 def most_similar_pairs(
     vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
 ) -> Best:
-    """Find the k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
+    """Find the k most similar pairs of vectors, exactly.
 
-    argsort_{i < j} (-cos(v_i, v_j), i, j), its first k
+    argsort_{i < j} (-cos(v_i, v_j), i, j), its first k: the best first, and of equal ones the lower
+    (i, j)
 
     Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has
     similarity 0 to all. If most vectors are equal, most pairs are scored one by one, which takes
@@ -287,18 +305,21 @@ def most_similar_pairs(
     n, width = rows.shape
     check_count(k, n * (n - 1) // 2, f"most similar pairs of {n} vectors")
     margin = _rounding(width)
-    scores, pairs = numpy.empty(0, dtype="float32"), numpy.empty((0, 2), dtype="int64")
+    scores = numpy.empty(0, dtype="float32")
+    pairs = numpy.empty((0, 2), dtype="int64")
     for left, right, products in _upper_products(rows, block_bytes, progress):
-        candidates = numpy.flatnonzero(
-            products > (scores[-1] if len(scores) == k else -numpy.inf) - margin
-        )
+        floor = scores[-1] if len(scores) == k else -numpy.inf
+        candidates = numpy.flatnonzero(products > floor - margin)
         if len(candidates) > k:
             above = products.ravel()[candidates]
             candidates = candidates[above > numpy.partition(above, -k)[-k] - margin]
         i, j = numpy.divmod(candidates, products.shape[1])
-        i, j = i + left.start, j + right.start
-        scores = numpy.concatenate([scores, _unit_scores(rows, rows, i, j, block_bytes)])
-        scores, pairs = _ordered(scores, numpy.concatenate([pairs, numpy.stack([i, j], axis=1)]), k)
+        i += left.start
+        j += right.start
+        new = _unit_scores(rows, rows, i, j, block_bytes)
+        scores = numpy.concatenate([scores, new])
+        pairs = numpy.concatenate([pairs, numpy.stack([i, j], axis=1)])
+        scores, pairs = _ordered(scores, pairs, k)
     return scores, pairs
 
 
@@ -310,7 +331,7 @@ def pairs_above(
     block_bytes: BlockBytes = BLOCK_BYTES,
     progress: bool = False,
 ) -> Best:
-    """Find all pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
+    """Find all pairs of vectors that are at least so similar, as most_similar_pairs.
 
     argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
 
@@ -322,11 +343,9 @@ def pairs_above(
         than MAX_PAIRS.
     """
     rows = unit_length(checked(vectors, "vectors"))
-    scores, pairs, count = (
-        [numpy.empty(0, dtype="float32")],
-        [numpy.empty((0, 2), dtype="int64")],
-        0,
-    )
+    scores = [numpy.empty(0, dtype="float32")]
+    pairs = [numpy.empty((0, 2), dtype="int64")]
+    count = 0
     for own, i, j in _blocks_above(rows, min_score, block_bytes, progress):
         scores.append(own)
         pairs.append(numpy.stack([i, j], axis=1))
@@ -334,8 +353,7 @@ def pairs_above(
         if count > MAX_PAIRS:
             raise ValueError(
                 f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too "
-                "many to keep all. "
-                "Give a higher min_score (--min-score), or ask for the k best."
+                "many to keep all. Give a higher min_score (--min-score), or ask for the k best."
             )
     return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
 
@@ -349,16 +367,17 @@ def _blocks_above(
 ) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
     """Yield the pairs of pairs_above block by block: scores, rows i, rows j > i.
 
-    Without pairs of one of the groups.
+    groups (int64 (n,)): the group of each vector; pairs within a group are left out.
     """
+    floor = min_score - _rounding(rows.shape[1])
     for left, right, products in _upper_products(rows, block_bytes, progress):
-        i, j = numpy.divmod(
-            numpy.flatnonzero(products >= min_score - _rounding(rows.shape[1])), products.shape[1]
-        )
-        i, j = i + left.start, j + right.start
+        i, j = numpy.divmod(numpy.flatnonzero(products >= floor), products.shape[1])
+        i += left.start
+        j += right.start
         if groups is not None:
             apart = groups[i] != groups[j]
-            i, j = i[apart], j[apart]
+            i = i[apart]
+            j = j[apart]
         own = _unit_scores(rows, rows, i, j, block_bytes)
         # As Python compares the scores that are written
         kept = own.astype("float64") >= least(min_score)
@@ -401,7 +420,7 @@ def similar_groups(
     block_bytes: BlockBytes = BLOCK_BYTES,
     progress: bool = False,
 ) -> list[numpy.ndarray]:
-    """Find groups of similar vectors, exactly: the connected components over the pairs of pairs_above.
+    """Find groups of similar vectors: the connected components over the pairs of pairs_above.
 
     A vector is in the group of every vector that it is similar to, so two members of a group may be
     less similar. The groups are those of single linkage. Pairs are not kept, so there may be any
@@ -489,7 +508,7 @@ def communities(
 
 
 def _close(u: numpy.ndarray, v: numpy.ndarray, threshold: float, block_bytes: int) -> numpy.ndarray:
-    """Return whether cos(u_i, v_j) >= threshold, bool (len(u), len(v)): the same whatever the blocks."""
+    """Return whether cos(u_i, v_j) >= threshold, bool (len(u), len(v)), whatever the blocks."""
     products = u @ v.T
     margin = _rounding(u.shape[1])
     close = products > threshold - margin

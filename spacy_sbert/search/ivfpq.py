@@ -1,4 +1,4 @@
-"""An index of more vectors than memory holds: lists of near vectors, each in a few bytes, on disk."""
+"""An index of more vectors than memory holds: lists of near vectors in a few bytes, on disk."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,10 @@ from ..progress import progress_bar, ticking
 from ..similarity import checked, unit_length
 from ..validation import Positive, validated
 from .exact import slices
-from .index import EncoderIdentity, Manifest, VectorIndex, import_faiss, write_folder, write_index
+from .faiss_index import import_faiss
+from .identity import EncoderIdentity
+from .index import VectorIndex
+from .index_folder import Manifest, write_folder, write_index
 
 # Vectors a list is trained on; FAISS asks for 39 at least
 _TRAINING = 40
@@ -20,13 +23,13 @@ _TRAINING = 40
 _MIN_ROWS = 39 * 2**8
 # Vectors that a code is learned from, at most
 _CODED = 64
-# Lists that are searched
+# The least number of lists that are searched
 _MIN_PROBED = 8
-# Of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
+# The most bytes of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
 _CODE_BYTES = 64
-# Vectors that are in memory, and written together, at least
+# The least number of vectors that are in memory, and written together
 _BLOCK = 2**16
-# Of blocks, at most
+# The most files of blocks
 _FILES = 2**8
 
 
@@ -43,7 +46,7 @@ def build_ivfpq(
 
     It is trained on a sample, filled block by block, and merged on disk, from where it is searched.
     A vector is found through the list whose centre c(v) is nearest to it, and stored there as the
-    codes of v - c(v), a byte for each of its code_bytes stretches. After an interruption the same
+    codes of v - c(v), a byte for each of its code_bytes slices. After an interruption the same
     call resumes.
 
     vectors (PartVectors): the stored vectors. folder (Path): where the index is written; one that
@@ -58,10 +61,17 @@ def build_ivfpq(
         divisor of the width, or a file was changed. (ImportError): if FAISS is not installed.
         (RuntimeError): if another process writes to the folder.
     SOURCE: Jégou et al. 2011, Product quantization, sections 3 and 4.
+
+    Example:
+        index = build_ivfpq(PartVectors("vectors"), "index")
+        index.search(pipe.encode(queries), k=10, vectors=PartVectors("vectors"))
+
     """
     faiss = import_faiss()
-    folder, (n, width) = Path(folder), vectors.shape
-    code_bytes = code_bytes or max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
+    folder = Path(folder)
+    n, width = vectors.shape
+    if code_bytes is None:
+        code_bytes = max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
     if n_lists is not None and n_lists > n // _TRAINING:
         raise ValueError(
             f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most."
@@ -89,80 +99,99 @@ def build_ivfpq(
             _merge(index, paths, lists)
         return index
 
-    encoder, stored, name = EncoderIdentity.of(vectors), vectors.digest, vectors.name
     manifest = Manifest(
-        kind="ivfpq", width=width, count=n, encoder=encoder, vectors=stored, folder=name
+        kind="ivfpq",
+        width=width,
+        count=n,
+        encoder=EncoderIdentity.of(vectors),
+        vectors=vectors.digest,
+        folder=vectors.name,
     )
     write_folder(folder, manifest, make)
     return VectorIndex.load(folder)
 
 
 def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) -> Any:
-    """Return an empty index, trained on vectors drawn from all."""
-    faiss, (n, width) = import_faiss(), vectors.shape
-    if not path.exists():
-        drawn = numpy.random.default_rng(0).choice(
-            n, min(n, max(_MIN_ROWS, _TRAINING * n_lists)), replace=False
-        )
-        sample = checked(vectors[numpy.sort(drawn)], "vectors")
-        for rows in slices(len(sample), _MIN_ROWS):
-            sample[rows] = unit_length(sample[rows])
-        centres = faiss.IndexFlatIP(width)
-        index = faiss.IndexIVFPQ(centres, width, n_lists, code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
-        index.pq.cp.max_points_per_centroid = _CODED
-        index.train(sample)
-        index.nprobe = min(n_lists, max(_MIN_PROBED, int(2 * n_lists**0.5)))
-        write_index(path, index)
+    """Return an empty index, trained on vectors drawn from all.
+
+    path (Path): of a file that keeps it; an interrupted build reads it.
+    """
+    faiss = import_faiss()
+    n, width = vectors.shape
+    if path.exists():
+        return faiss.read_index(str(path))
+    n_drawn = min(n, max(_MIN_ROWS, _TRAINING * n_lists))
+    drawn = numpy.random.default_rng(0).choice(n, n_drawn, replace=False)
+    sample = checked(vectors[numpy.sort(drawn)], "vectors")
+    for rows in slices(len(sample), _MIN_ROWS):
+        sample[rows] = unit_length(sample[rows])
+    centres = faiss.IndexFlatIP(width)
+    index = faiss.IndexIVFPQ(centres, width, n_lists, code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
+    index.pq.cp.max_points_per_centroid = _CODED
+    index.train(sample)
+    index.nprobe = min(n_lists, max(_MIN_PROBED, int(2 * n_lists**0.5)))
+    write_index(path, index)
     return faiss.read_index(str(path))
 
 
 def _write_blocks(vectors: PartVectors, index: Any, building: Path, progress: bool) -> list[Path]:
-    """Write an index of each block of at least _BLOCK vectors, named by the first, and return their paths."""
-    faiss, (n, _), start, paths = import_faiss(), vectors.shape, 0, list[Path]()
+    """Write an index of each block of at least _BLOCK vectors, and return their paths.
+
+    Each is named by its first vector. Blocks that an interrupted build has written are kept.
+    """
+    faiss = import_faiss()
+    n, _ = vectors.shape
+    paths: list[Path] = []
+    start = 0
     while (path := Path(f"{building}-{start}.faiss")).exists():
         paths.append(path)
         start += faiss.read_index(str(path), faiss.IO_FLAG_MMAP).ntotal
+    if start == n:
+        return paths
+    size = max(_BLOCK, n // _FILES)
     with progress_bar(n, initial=start, shown=progress, unit="vectors") as bar:
-        for block in vectors.blocks(start) if start < n else ():
+        for block in vectors.blocks(start):
             rows = unit_length(checked(block, f"vectors from row {start} on"))
             index.add_with_ids(rows, numpy.arange(start, start + len(rows)))
             start += len(rows)
             bar.update(len(rows))
-            if index.ntotal >= max(_BLOCK, n // _FILES) or start == n:
-                paths.append(Path(f"{building}-{start - index.ntotal}.faiss"))
-                write_index(paths[-1], index)
+            if index.ntotal >= size or start == n:
+                path = Path(f"{building}-{start - index.ntotal}.faiss")
+                write_index(path, index)
+                paths.append(path)
                 index.reset()
     return paths
 
 
 def _merge(index: Any, paths: list[Path], path: Path) -> None:
-    """Move the lists of all blocks to a file beside the index: of each list its codes, then its rows."""
+    """Move the lists of all blocks to a file beside the index.
+
+    Of each list it has the codes, and then the rows.
+    """
     faiss = import_faiss()
-    # Which own their lists
-    indexes = [faiss.read_index(str(part), faiss.IO_FLAG_MMAP) for part in paths]
+    # They own their lists, and so are kept
+    indexes = [faiss.read_index(str(block), faiss.IO_FLAG_MMAP) for block in paths]
     blocks = [faiss.downcast_InvertedLists(each.invlists) for each in indexes]
-    sizes = numpy.array(
-        [[block.list_size(i) for i in range(index.nlist)] for block in blocks], dtype="uint64"
-    )
+    sizes = numpy.empty((len(blocks), index.nlist), dtype="uint64")
+    for own, block in zip(sizes, blocks, strict=True):
+        own[:] = [block.list_size(number) for number in range(index.nlist)]
     with atomic_write(path) as file:
-        for i, own in enumerate(sizes.T.tolist()):
-            filled = [(block, n) for block, n in zip(blocks, own, strict=True) if n]
+        for number, own_sizes in enumerate(sizes.T.tolist()):
+            filled = [(block, n) for block, n in zip(blocks, own_sizes, strict=True) if n]
             for block, n in filled:
-                file.write(faiss.rev_swig_ptr(block.get_codes(i), n * index.code_size).data)
+                file.write(faiss.rev_swig_ptr(block.get_codes(number), n * index.code_size).data)
             for block, n in filled:
-                file.write(faiss.rev_swig_ptr(block.get_ids(i), n).data)
+                file.write(faiss.rev_swig_ptr(block.get_ids(number), n).data)
         total = file.tell()
     lists = faiss.OnDiskInvertedLists()
-    lists.nlist, lists.code_size, lists.totsize, lists.filename = (
-        index.nlist,
-        index.code_size,
-        total,
-        path.name,
-    )
+    lists.nlist = index.nlist
+    lists.code_size = index.code_size
+    lists.totsize = total
+    lists.filename = path.name
     lists.lists.resize(index.nlist)
-    # Which must live until it is read
-    of_lists = sizes.sum(axis=0)
-    lists.set_all_lists_sizes(faiss.swig_ptr(of_lists))
+    # FAISS reads the array itself, so it needs a name
+    list_sizes = sizes.sum(axis=0)
+    lists.set_all_lists_sizes(faiss.swig_ptr(list_sizes))
     index.replace_invlists(lists, True)
     # The index owns them now
     lists.this.disown()

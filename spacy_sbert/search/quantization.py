@@ -1,7 +1,7 @@
 """Vectors in fewer bytes: a byte or a bit per dimension; and search among them."""
 
 from dataclasses import dataclass, replace
-from functools import partial
+from math import ceil
 from pathlib import Path
 
 import numpy
@@ -49,22 +49,26 @@ class Int8Vectors:
 
     @classmethod
     def fit(cls, sample: ArrayLike) -> "Int8Vectors":
-        """Learn the range of each dimension, for `apply`: low = min v, step = (max v - min v) / 255.
+        """Learn the range of each dimension: low = min v, step = (max v - min v) / 255.
 
         sample (float array of shape (n, width), NumPy or CuPy): vectors such as will be stored.
         RETURNS (Int8Vectors): the ranges, and no vectors.
         RAISES (ValueError): if the array is of another shape, a number is not finite, or a vector
             is zero.
         SOURCE: Jacob et al. 2018, Quantization and training of neural networks, section 2.1.
+
+        Example:
+            stored = Int8Vectors.fit(vectors).apply(vectors)
+            scores, rows = stored.search(queries, k=3)
+
         """
         rows = _unit_rows(sample, "sample")
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        step = (high - low) / numpy.float32(_LEVELS)
-        return cls(
-            numpy.zeros((0, rows.shape[1]), dtype="int8"),
-            low,
-            numpy.where(step > 0, step, numpy.float32(1)),
-        )
+        low = rows.min(axis=0)
+        step = (rows.max(axis=0) - low) / numpy.float32(_LEVELS)
+        # A dimension with one value has no range
+        step = numpy.where(step > 0, step, numpy.float32(1))
+        codes = numpy.zeros((0, rows.shape[1]), dtype="int8")
+        return cls(codes, low, step)
 
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
         """Return vectors, float (n, width), quantised by these ranges; numbers outside are clipped.
@@ -100,9 +104,8 @@ class Int8Vectors:
     @validated
     def load(cls, path: str | Path) -> "Int8Vectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
-        arrays = read_arrays(
-            Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)}
-        )
+        expected = {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)}
+        arrays = read_arrays(Path(path), expected)
         widths = {array.shape[-1] for array in arrays.values()}
         if len(widths) > 1:
             raise ValueError(
@@ -136,8 +139,9 @@ class BinaryVectors:
         return cls(numpy.packbits(rows > 0, axis=1), rows.shape[1])
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
-        """Return 1 for each positive number of some rows and -1 for others, float32 (rows, width)."""
-        return numpy.unpackbits(self.bits[rows], axis=1, count=self.width).astype("float32") * 2 - 1
+        """Return 1 for each positive number of some rows and -1 for others, float32 (n, width)."""
+        is_positive = numpy.unpackbits(self.bits[rows], axis=1, count=self.width)
+        return is_positive.astype("float32") * 2 - 1
 
     @validated
     def search(
@@ -148,7 +152,9 @@ class BinaryVectors:
         rescore: NonNegative = _RESCORED,
         vectors: ArrayLike | None = None,
     ) -> Best:
-        """Find the k vectors most similar to each query: the nearest by Hamming distance, ordered by the query itself.
+        """Find the k vectors most similar to each query.
+
+        They are the nearest by Hamming distance, in the order of their cosines to the query.
 
         h(q, v) = number of dimensions whose signs differ; the cosine of the signs is 1 - 2 h /
         width
@@ -174,22 +180,21 @@ class BinaryVectors:
                 f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those "
                 "quantised."
             )
-        # Reads only candidates
-        at = self.decode if vectors is None else partial(self._stored, vectors)
         # (words, n): a pass over each word of all vectors
         words = numpy.ascontiguousarray(_words(self.bits).T)
-        scores, indices = (
-            numpy.empty((len(rows), k), dtype="float32"),
-            numpy.empty((len(rows), k), dtype="int64"),
-        )
+        n_candidates = min(n, max(1, rescore) * k)
+        scores = numpy.empty((len(rows), k), dtype="float32")
+        indices = numpy.empty((len(rows), k), dtype="int64")
         for i, query in enumerate(_words(numpy.packbits(rows > 0, axis=1))):
-            distances, near = _nearest_by_hamming(words, query, min(n, max(1, rescore) * k))
-            if rescore:
-                near = numpy.sort(near)
-                (scores[i],), (best,) = nearest(rows[i : i + 1], at(near), k=k)
-                indices[i] = near[best]
-            else:
-                scores[i], indices[i] = 1 - distances * numpy.float32(2 / self.width), near
+            distances, near = _nearest_by_hamming(words, query, n_candidates)
+            if not rescore:
+                scores[i] = 1 - distances * numpy.float32(2 / self.width)
+                indices[i] = near
+                continue
+            near = numpy.sort(near)
+            candidates = self.decode(near) if vectors is None else self._stored(vectors, near)
+            (scores[i],), (best,) = nearest(rows[i : i + 1], candidates, k=k)
+            indices[i] = near[best]
         return scores, indices
 
     def _stored(self, vectors: numpy.ndarray | StoredVectors, rows: numpy.ndarray) -> numpy.ndarray:
@@ -198,9 +203,8 @@ class BinaryVectors:
         RAISES (ValueError): if their signs are others than those that are stored.
         """
         read = vectors[rows]
-        differing = numpy.unpackbits(
-            numpy.packbits(read > 0, axis=1) ^ self.bits[rows], axis=1
-        ).sum(axis=1)
+        other_signs = numpy.packbits(read > 0, axis=1) ^ self.bits[rows]
+        differing = numpy.unpackbits(other_signs, axis=1).sum(axis=1)
         if (differing > _ROUNDED * self.width).any():
             place = rows[int(differing.argmax())]
             raise ValueError(
@@ -219,11 +223,11 @@ class BinaryVectors:
     @validated
     def load(cls, path: str | Path) -> "BinaryVectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
-        bits, widths = read_arrays(
-            Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)}
-        ).values()
+        arrays = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)})
+        bits = arrays["bits"]
+        widths = arrays["width"]
         width = int(widths[0]) if len(widths) == 1 else 0
-        if width < 1 or bits.shape[1] != -(-width // 8):
+        if width < 1 or bits.shape[1] != ceil(width / 8):
             reason = f"bits of shape {bits.shape} and the width {widths.tolist()}"
             raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=reason))
         return cls(bits, width)
@@ -245,18 +249,23 @@ def _words(bits: numpy.ndarray) -> numpy.ndarray:
     return numpy.ascontiguousarray(filled).view("uint64")
 
 
+def _count_bits(words: numpy.ndarray) -> numpy.ndarray:
+    """Return the number of bits that are set in each word: uint8 (n,), words uint64 (n,)."""
+    # NumPy 2 has it
+    if hasattr(numpy, "bitwise_count"):
+        return numpy.bitwise_count(words)
+    bits = numpy.unpackbits(words.view("uint8").reshape(-1, 8), axis=1)
+    return bits.sum(axis=1, dtype="uint8")
+
+
 def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> Best:
-    """Return distances uint16 (k,) and indices int64 (k,) of words uint64 (words, n), query uint64 (words,)."""
+    """Return the distances and indices of the nearest, uint16 (k,) and int64 (k,).
+
+    words (uint64 (words, n)): of the vectors. query (uint64 (words,)): of one vector.
+    """
     distances = numpy.zeros(words.shape[1], dtype="uint16")
     for row, word in zip(words, query, strict=True):
-        differing = row ^ word
-        # From NumPy 2
-        if hasattr(numpy, "bitwise_count"):
-            distances += numpy.bitwise_count(differing)
-        else:
-            distances += numpy.unpackbits(differing.view("uint8").reshape(-1, 8), axis=1).sum(
-                axis=1, dtype="uint8"
-            )
+        distances += _count_bits(row ^ word)
     near = numpy.flatnonzero(distances <= numpy.partition(distances, k - 1)[k - 1])
     near = near[numpy.argsort(distances[near], kind="stable")[:k]]
     return distances[near], near

@@ -11,7 +11,8 @@ from ..pipeline import doc_vectors
 from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, short_repr, validated
 from .exact import check_widths, nearest
-from .index import BuiltKind, VectorIndex, import_faiss, index_html
+from .faiss_index import BuiltKind, import_faiss
+from .index import VectorIndex, index_html
 
 _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
@@ -36,7 +37,9 @@ def collect_spans(
         has no sentences.
     """
     spans_of = _UNITS[unit] if isinstance(unit, str) else unit
-    for doc in [docs] if isinstance(docs, Doc) else docs:
+    if isinstance(docs, Doc):
+        docs = [docs]
+    for doc in docs:
         if not isinstance(doc, Doc):
             raise TypeError(
                 f"Cannot take Spans of {short_repr(doc)}: expected Docs, nlp.pipe(texts)."
@@ -64,7 +67,8 @@ class SpanSearch:
         kind: Literal["exact"] | BuiltKind = "exact",
         index: VectorIndex | None = None,
     ):
-        if index is None and kind != "exact":
+        builds_index = index is None and kind != "exact"
+        if builds_index:
             # Before Spans are made
             import_faiss()
         found, vectors = with_vectors(spans)
@@ -74,17 +78,16 @@ class SpanSearch:
                 "There is no Span with a vector. Give other Docs, or another unit, such as unit = "
                 '"doc".'
             )
-        widths = set(map(len, vectors))
+        widths = [len(vector) for vector in vectors]
         check_widths(min(widths), max(widths))
-        # (spans, width)
         self._vectors = numpy.stack(vectors)
         self._vectors.flags.writeable = False
         self._encoders = doc_vectors.encoders_of_vector(self.spans[0])
-        texts = self._texts = [span.text for span in self.spans]
-        if index is None and kind != "exact":
-            index = VectorIndex.build(self.vectors, kind=kind, texts=texts)
-        elif index is not None:
-            index.check_made_of(self.vectors, texts)
+        self._texts = [span.text for span in self.spans]
+        if index is not None:
+            index.check_made_of(self.vectors, self._texts)
+        elif kind != "exact":
+            index = VectorIndex.build(self.vectors, kind=kind, texts=self._texts)
         self._index = index
 
     @property
@@ -133,22 +136,27 @@ class SpanSearch:
             `end_char`, and `score`.
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another
             width, or a Doc was retokenized.
+
+        Example:
+            search = SpanSearch(collect_spans(nlp.pipe(texts)))
+            for found in search.search("A man eats.", k=3):
+                print(found.score, found.span.text)
+
         """
-        if isinstance(query, numpy.ndarray):
-            vector = query
-        else:
+        vector = query
+        if not isinstance(query, numpy.ndarray):
             vector = query_vector(
                 query, self.spans[0], prompt_name, nlp=nlp, encoders=self._encoders
             )
-        queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
-        best = (
-            nearest(queries, self.vectors, k=k)
-            if self.index is None
-            else self.index.search(queries, k=k)
-        )
+        queries = numpy.asarray(vector)[None]
+        k = min(k, len(self.spans))
+        if self.index is None:
+            scores, rows = nearest(queries, self.vectors, k=k)
+        else:
+            scores, rows = self.index.search(queries, k=k)
         return [
-            SimilarSpan(self._span(i), float(score))
-            for score, i in zip(*(part[0] for part in best), strict=True)
+            SimilarSpan(self._span(row), float(score))
+            for score, row in zip(scores[0], rows[0], strict=True)
         ]
 
     def _span(self, place: int) -> Span:
@@ -156,7 +164,8 @@ class SpanSearch:
 
         RAISES (ValueError): if its Doc has other tokens than when the search was made.
         """
-        span, text = self.spans[place], self._texts[place]
+        span = self.spans[place]
+        text = self._texts[place]
         if span.end > len(span.doc) or span.text != text:
             raise ValueError(
                 f"The Span {text[:50]!r} is no longer where it was: its Doc was retokenized. Make "

@@ -17,7 +17,7 @@ from ..progress import progress_of
 from ..similarity import checked, cosine
 from ..validation import short_repr
 from .exact import nearest
-from .index import EncoderIdentity, check_encoder, identify
+from .identity import EncoderIdentity, check_encoder, identify
 
 # The default column
 TEXT = "text"

@@ -20,13 +20,12 @@ from .examples import OBJECTIVE, attribute, check_rows, labels_of, scores_of, te
 
 LOSS_NOT_FINITE = (
     "The loss '{loss}' is not finite in the batch that begins with '{text}': training has "
-    "diverged. Lower "
-    "the learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
+    "diverged. Lower the learning rate, clip the gradient, or use float32 or bfloat16 in place of "
+    "float16."
 )
 SINGLE_CLASS = (
-    "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. "
-    "Train on data "
-    "with two labels or more, or give all of them in [initialize.components.sbert] labels."
+    "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train "
+    "on data with two labels or more, or give all of them in [initialize.components.sbert] labels."
 )
 
 Labels = list[Name] | dict[str, list[Name]]
@@ -61,7 +60,7 @@ def needs_labels(loss: Model) -> bool:
 
 
 def needs_width(loss: Model) -> bool:
-    """Return whether an objective needs labels, or has parameters whose shapes depend on the width of the vectors."""
+    """Return whether an objective needs labels, or the width of vectors for its parameters."""
     return needs_labels(loss) or any(node.param_names for node in loss.walk())
 
 
@@ -81,22 +80,22 @@ def batch_loss(
         are those of all, the gradients those of this process's Docs.
     """
     batch = _MemberVectors(ops, examples, scores, spans_key, peers)
+    layers = objectives_of(loss)
     values: dict[str, float] = {}
-    is_part, knows_batch, unlike = [], True, None
+    is_part: list[str] = []
+    knows_batch = True
+    unlike = None
     for name, chosen in _by_objective(loss, batch.examples, spans_key).items():
-        layer, group = objectives_of(loss)[name], [batch.examples[i] for i in chosen]
-        places = [
-            batch.places(chosen, member)
-            for member in range(_count_members(group, layer, spans_key))
-        ]
+        layer = layers[name]
+        group = [batch.examples[i] for i in chosen]
+        n_members = _count_members(group, layer, spans_key)
+        places = [batch.places(chosen, member) for member in range(n_members)]
         gold = _gold_values(group, layer, ops, spans_key)
         unlike = _low_scored_pair(group, layer, spans_key) or unlike
-        sizes = [
-            cast(int | None, attribute(example.reference, "batch_size", spans_key))
-            for example in group
-        ]
-        knows_batch &= None not in sizes
-        share = len(chosen) / (sizes[0] or len(chosen))
+        sizes = [attribute(example.reference, "batch_size", spans_key) for example in group]
+        if None in sizes:
+            knows_batch = False
+        share = len(chosen) / cast(int, sizes[0] or len(chosen))
         if share < 1 and layer.whole_batch:
             is_part.append(layer.name)
             if len(chosen) == 1:
@@ -105,12 +104,10 @@ def batch_loss(
         if layer.is_sum:
             # The parts of a sum add up
             share = 1.0
-        inputs = ([batch.vectors[place] for place in places], gold)
-        value, backprop = loss({name: inputs} if name else inputs, True)
-        d_loss = backprop(factor * share)
-        layer_value, d_members = (value[name], d_loss[name]) if name else (value, d_loss)
-        layer.check_outputs(inputs[0], layer_value, d_members)
-        values[name] = layer_value * factor * share
+        members_of_group = [batch.vectors[place] for place in places]
+        value, d_members = _loss_and_gradients(loss, name, (members_of_group, gold), factor * share)
+        layer.check_outputs(members_of_group, value, d_members)
+        values[name] = value * factor * share
         if not math.isfinite(values[name]):
             raise DivergedError(
                 LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50])
@@ -120,8 +117,22 @@ def batch_loss(
     return BatchLoss(values, batch.doc_gradients(), is_part, knows_batch, unlike)
 
 
+def _loss_and_gradients(
+    loss: Model, name: str, inputs: tuple[list[Floats2d], _Gold], factor: float
+) -> tuple[Any, Any]:
+    """Return the loss of an objective, and the gradients by its members, times the factor."""
+    if not name:
+        value, backprop = loss(inputs, True)
+        return value, backprop(factor)
+    by_objective, backprop = loss({name: inputs}, True)
+    return by_objective[name], backprop(factor)[name]
+
+
 class _MemberVectors:
-    """The members of all examples of a batch: vectors, float32 (members, width), and their gradient, zeros at first."""
+    """The members of all examples of a batch.
+
+    vectors: float32 (members, width). gradient: of the same shape, zeros at first.
+    """
 
     def __init__(
         self,
@@ -131,18 +142,18 @@ class _MemberVectors:
         spans_key: str,
         peers: Any,
     ):
-        rows = [
-            _member_rows(eg, encoded, spans_key)
-            for eg, encoded in zip(examples, scores, strict=True)
-        ]
-        self._ops, self._peers = ops, peers
+        self._ops = ops
+        self._peers = peers
+        # Where the vectors of each Doc of this process begin among those of all
         self._borders = [0, *accumulate(len(encoded.vectors) for encoded in scores)]
-        starts = zip(self._borders, rows, strict=False)
-        self._rows = ops.asarray1i([start + row for start, of_doc in starts for row in of_doc])
+        rows: list[int] = []
+        for start, example, encoded in zip(self._borders, examples, scores, strict=False):
+            rows += [start + row for row in _member_rows(example, encoded, spans_key)]
+        self._rows = ops.asarray1i(rows)
+        own = ops.xp.concatenate([encoded.vectors for encoded in scores])[self._rows]
         self.examples: Sequence[Example] = examples if peers is None else peers.batch
         self._counts = [len(members(example.predicted, spans_key)) for example in self.examples]
         self._starts = [0, *accumulate(self._counts)]
-        own = ops.xp.concatenate([encoded.vectors for encoded in scores])[self._rows]
         self.vectors: Floats2d = own if peers is None else peers.gather(own, self._counts)
         self.gradient = ops.alloc2f(*self.vectors.shape)
 
@@ -150,11 +161,15 @@ class _MemberVectors:
         return self._ops.asarray1i([self._starts[i] + member for i in chosen])
 
     def doc_gradients(self) -> list[Floats2d]:
-        """Return the gradient of the rows of each Doc of this process, zeros for rows that are no members."""
+        """Return the gradient of the vectors of each Doc of this process.
+
+        It is zero for vectors that are no members.
+        """
+        own = self.gradient
+        if self._peers is not None:
+            own = self._peers.own(own, self._counts)
         d_flat = self._ops.alloc2f(self._borders[-1], self.vectors.shape[1])
-        d_flat[self._rows] = (
-            self.gradient if self._peers is None else self._peers.own(self.gradient, self._counts)
-        )
+        d_flat[self._rows] = own
         return [d_flat[start:end] for start, end in pairwise(self._borders)]
 
 
@@ -163,20 +178,23 @@ def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[
 
     Raise ValueError if rows are not the members, or one has no text.
     """
-    doc, rows = example.predicted, encoded.rows
+    doc = example.predicted
+    rows = encoded.rows
     spans = members(doc, spans_key)
     if not spans:
         return []
     if all(span.text.strip() for span in spans):
-        bounds = [(start, end) for start, end in rows.spans.tolist()]
-        check_rows("windows that overlap" if rows.foreign else bounds, doc, spans_key)
+        if rows.foreign:
+            given: str | list[tuple[int, int]] = "windows that overlap"
+        else:
+            given = [(start, end) for start, end in rows.spans.tolist()]
+        check_rows(given, doc, spans_key)
     order = row_order(spans)
     for number, (span, row) in enumerate(zip(spans, order, strict=True), start=1):
         if not span.text.strip() or not rows.has_text[row]:
             raise ValueError(
                 f"The example '{doc.text[:50]}' has an empty member (number {number}) in "
-                f"doc.spans['{spans_key}'], "
-                "which has no vector to learn from. Remove the example."
+                f"doc.spans['{spans_key}'], which has no vector to learn from. Remove the example."
             )
     return order
 
@@ -200,16 +218,18 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
 def _low_scored_pair(
     examples: Sequence[Example], layer: LossLayer, spans_key: str
 ) -> tuple[str, str, float] | None:
-    """Return the loss, and the texts and the score of a pair of low score that it takes as alike.
+    """Return the loss, and the texts and the score of a pair that it takes as alike.
 
-    None if none is.
+    None if no pair has a low score.
     """
-    for example in examples if layer.gold in ("text", None) else ():
-        score, pair = (
-            attribute(example.reference, "score", spans_key),
-            members(example.predicted, spans_key),
-        )
-        if len(pair) == 2 and isinstance(score, int | float | numpy.number) and score < _LOW_SCORE:
+    if layer.gold not in ("text", None):
+        return None
+    for example in examples:
+        pair = members(example.predicted, spans_key)
+        score = attribute(example.reference, "score", spans_key)
+        if not isinstance(score, int | float | numpy.number):
+            continue
+        if len(pair) == 2 and score < _LOW_SCORE:
             return layer.name, " / ".join(span.text[:50] for span in pair), float(score)
     return None
 
@@ -222,7 +242,7 @@ def initialize_objectives(
     spans_key: str,
     labels: Labels | None,
 ) -> None:
-    """Initialize every classifier for its width and labels, and every projection for the width of its teacher.
+    """Initialize classifiers for their width and labels, and projections for their teacher's width.
 
     labels: of the only objective, or of each by its name; None for those of the examples.
     """
@@ -230,65 +250,67 @@ def initialize_objectives(
     if isinstance(labels, dict) and not labels.keys() <= objectives.keys():
         raise ValueError(
             f"[initialize.components.sbert] labels names the objectives {', '.join(labels)}, "
-            "expected some of: "
-            f"{', '.join(objectives) or 'none'}. Give each objective a list by its name, and a "
-            "single one a list."
+            f"expected some of: {', '.join(objectives) or 'none'}. Give each objective a list by "
+            "its name, and a single one a list."
         )
     chosen = _by_objective(loss, examples, spans_key)
     for name, layer in objectives.items():
         group = [examples[i] for i in chosen.get(name, ())]
         inputs = [ops.alloc2f(1, width)] * layer.n_members[0]
+        has_parameters = any(node.param_names for node in layer.walk())
         if layer.gold == "label":
-            of_layer = labels.get(name) if isinstance(labels, dict) else labels
-            known = sorted(set(labels_of(group, spans_key) if of_layer is None else of_layer))
+            given = labels.get(name) if isinstance(labels, dict) else labels
+            known = sorted(set(labels_of(group, spans_key) if given is None else given))
             if len(known) == 1:
                 raise ValueError(SINGLE_CLASS.format(loss=layer.name, given=known[0]))
-            # none: nlp.initialize() without a corpus
+            # None in nlp.initialize() without a corpus
             if known:
                 layer.initialize(X=(inputs, known))
-        elif group and (layer.gold == "vector" or any(node.param_names for node in layer.walk())):
+        elif group and (layer.gold == "vector" or has_parameters):
             layer.initialize(X=(inputs, _gold_values(group[:1], layer, ops, spans_key)))
 
 
 def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> dict[str, list[int]]:
     """Return the numbers of the examples of each objective."""
-    names = objectives_of(loss)
+    known = objectives_of(loss)
+    is_single = "" in known
     chosen: dict[str, list[int]] = {}
     for i, example in enumerate(examples):
         if not members(example.predicted, spans_key):
             continue
-        name = (
-            ""
-            if "" in names
-            else cast(str, attribute(example.reference, OBJECTIVE, spans_key) or "")
-        )
-        if name not in names:
+        name = ""
+        if not is_single:
+            name = cast(str, attribute(example.reference, OBJECTIVE, spans_key) or "")
+        if name not in known:
             raise ValueError(
                 f"The example '{example.reference.text[:50]}' is of the objective '{name}', but "
-                "the loss has "
-                f"{', '.join(names)}. Name the corpora in spacy-sbert.MultiCorpus.v1 as the "
-                "objectives of the loss."
+                f"the loss has {', '.join(known)}. Name the corpora in spacy-sbert.MultiCorpus.v1 "
+                "as the objectives of the loss."
             )
         chosen.setdefault(name, []).append(i)
     return chosen
 
 
 def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str) -> int:
-    """Return how many members the examples have: the same number in all, and one that the loss takes."""
+    """Return how many members the examples have.
+
+    RAISES (ValueError): if that differs, or the loss does not take so many.
+    """
     first = len(members(examples[0].predicted, spans_key))
     expected = [first] if first in layer.n_members else layer.n_members
-    for doc in (example.predicted for example in examples):
-        if (count := len(members(doc, spans_key))) not in expected:
+    for example in examples:
+        doc = example.predicted
+        count = len(members(doc, spans_key))
+        if count not in expected:
             raise ValueError(
                 f"The example '{doc.text[:50]}' has {count} members in doc.spans['{spans_key}'], "
-                "but the loss "
-                f"'{layer.name}' takes {' or '.join(map(str, expected))} in this batch. Make one "
-                "Span a member."
+                f"but the loss '{layer.name}' takes {' or '.join(map(str, expected))} in this "
+                "batch. Make one Span a member."
             )
     return first
 
 
-def score_pairs(
+def score_examples(
     pipe: Any, examples: list[Example], *, is_default: bool, **kwargs: object
 ) -> Scores:
     """Score the pairs among the examples with the pipe's scorer.
@@ -304,9 +326,8 @@ def score_pairs(
         # Which spaCy would report as E900
         raise ValueError(
             f"The scorer of the pipe '{pipe.name}' looked up {error}, and there is no such key. "
-            "Gold values are in "
-            f"example.reference.spans['{pipe.spans_key}'].attrs under 'score', 'label' and "
-            "'objective'."
+            f"Gold values are in example.reference.spans['{pipe.spans_key}'].attrs under 'score', "
+            "'label' and 'objective'."
         ) from error
     if not isinstance(scores, dict):
         raise ValueError(
@@ -314,4 +335,6 @@ def score_pairs(
             "dict of scores, such "
             "as {'my_accuracy': 0.5}."
         )
-    return scores if is_default else {f"{pipe.name}_{key}": value for key, value in scores.items()}
+    if is_default:
+        return scores
+    return {f"{pipe.name}_{key}": value for key, value in scores.items()}

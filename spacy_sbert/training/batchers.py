@@ -38,7 +38,7 @@ class Batcher:
 @registry.batchers("spacy-sbert.batch_by_objective.v1")
 @validated
 def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
-    """Make batches that hold examples of one objective each, so that in-batch negatives are of one kind.
+    """Make batches of one objective each, so that in-batch negatives are of one kind.
 
     Until the next batch is requested, the reference of each example has the size of its batch in
     doc.spans[spans_key].attrs["batch_size"]: with training.accumulate_gradient the parts of a batch
@@ -55,7 +55,7 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 @registry.batchers("spacy-sbert.batch_mixed.v1")
 @validated
 def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
-    """Make batches of examples in the order they come, whatever their objective: every step trains every component.
+    """Make batches in the order of the examples, so that every step trains every component.
 
     size, spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
@@ -68,12 +68,11 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 @registry.batchers("spacy-sbert.batch_in_turn.v1")
 @validated
 def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
-    """Make batches of one objective each, one of every objective in turn, until the examples of one are used up.
+    """Make batches of one objective each, in turn, until the examples of one are used up.
 
     Small data sets then count as much as large ones, which show other examples in each epoch. A
-    stream should come in
-    turn, too (sampling = "round_robin" of spacy-sbert.MultiCorpus.v1): examples ahead of their turn
-        are held in memory.
+    stream should come in turn, too (sampling = "round_robin" of spacy-sbert.MultiCorpus.v1):
+    examples ahead of their turn are held in memory.
 
     size, spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
@@ -104,8 +103,18 @@ def _filled(
 
 
 def _count_by_objective(counts: Sequence[int], size: int) -> int:
-    """Count batches: a single example that is left over makes one only if there is no other, see _filled."""
-    return sum(n // size + (n % size > 1 or n == 1) for n in counts) if size > 1 else sum(counts)
+    """Count batches: a single example that is left over makes one only if there is no other.
+
+    See _filled.
+    """
+    if size == 1:
+        return sum(counts)
+    n_batches = 0
+    for n in counts:
+        n_batches += n // size
+        if n % size > 1 or n == 1:
+            n_batches += 1
+    return n_batches
 
 
 def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
@@ -118,29 +127,29 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches
         kind = kind_of(example.reference, spans_key)
         waiting.setdefault(kind, []).append(example)
         n_batches.setdefault(kind, 0)
-        for ready in [
-            k
-            for k in sorted(n_batches, key=lambda k: n_batches[k])
-            if len(waiting.get(k, ())) >= size
-        ]:
-            if n_batches[ready] == min(n_batches.values()):
-                batch, waiting[ready] = waiting[ready][:size], waiting[ready][size:]
+        # Sorted by the numbers before any of these batches
+        for ready in sorted(n_batches, key=n_batches.__getitem__):
+            is_next = n_batches[ready] == min(n_batches.values())
+            if is_next and len(waiting.get(ready, ())) >= size:
+                batch = waiting[ready][:size]
+                del waiting[ready][:size]
                 n_batches[ready] += 1
                 yield batch
-    # It would not have one in another epoch either
-    for name in (name for name, n in n_batches.items() if not n):
-        kind = (
-            "without members"
-            if name is None
-            else f"of the objective '{name}'"
-            if name
-            else "in all"
-        )
-        raise ValueError(
-            f"spacy-sbert.batch_in_turn.v1 with size = {size} found only {len(waiting[name])} "
-            f"examples {kind}. Set "
-            f"size to {len(waiting[name])} or less in [training.batcher]."
-        )
+    # An objective without a batch would not have one in another epoch either
+    for name, n in n_batches.items():
+        if not n:
+            n_examples = len(waiting[name])
+            raise ValueError(
+                f"spacy-sbert.batch_in_turn.v1 with size = {size} found only {n_examples} examples "
+                f"{_described(name)}. Set size to {n_examples} or less in [training.batcher]."
+            )
+
+
+def _described(kind: str | None) -> str:
+    """Return what examples of a kind are, see kind_of, as messages say it."""
+    if kind is None:
+        return "without members"
+    return f"of the objective '{kind}'" if kind else "in all"
 
 
 def _count_in_turn(counts: Sequence[int], size: int) -> int:

@@ -61,9 +61,9 @@ def scores_of(
     for example, score in zip(examples, scores, strict=True):
         if not low <= score <= high:
             raise ValueError(
-                f"The example '{example.reference.text[:50]}' has the gold score {score}: "
-                f"expected one from {low:g} to "
-                f"{high:g}. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and max_score."
+                f"The example '{example.reference.text[:50]}' has the gold score {score}: expected "
+                f"one from {low:g} to {high:g}. Scale it, as spacy-sbert.PairCorpus.v1 does by "
+                "min_score and max_score."
             )
     return ops.asarray1f(scores)
 
@@ -107,8 +107,7 @@ def teacher_vectors(examples: Sequence[Example], spans_key: str) -> numpy.ndarra
 def _no_gold(example: Example, gold: str, kind: str, spans_key: str) -> ValueError:
     return ValueError(
         f"The example '{example.reference.text[:50]}' has no gold value '{gold}': expected {kind} "
-        "in "
-        f"example.reference.spans['{spans_key}'].attrs['{gold}']. Correct the data, or choose a "
+        f"in example.reference.spans['{spans_key}'].attrs['{gold}']. Correct the data, or choose a "
         "loss for them."
     )
 

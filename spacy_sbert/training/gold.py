@@ -1,4 +1,4 @@
-"""Statistics of the gold values of a corpus, and checks that scores can tell better weights from worse."""
+"""Statistics of the gold values of a corpus, and whether scores can be computed of them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +25,7 @@ _OF_BINARY_PAIRS = (
 )
 MEASURES = (*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS, "nli_acc", "triplet_acc", "knn_acc")
 # Compared with a score, and none themselves
-_THRESHOLDS = (
-    "pair_acc_threshold",
-    "pair_f1_threshold",
-)
+_THRESHOLDS = ("pair_acc_threshold", "pair_f1_threshold")
 # Labels that a message lists
 _MAX_LABELS = 10
 
@@ -58,15 +55,17 @@ class GoldFacts:
         group = reference.spans.get(spans_key)
         if group is None:
             return
-        n_members, score, label = len(group), group.attrs.get("score"), group.attrs.get("label")
-        self.triplets += n_members == 3
+        n_members = len(group)
+        score = group.attrs.get("score")
+        label = group.attrs.get("label")
+        if n_members == 3:
+            self.triplets += 1
         if n_members == 2 and score is not None:
             self.scores[score] += 1
-        if label is not None and n_members == 2:
-            self.objective_labels.setdefault(group.attrs.get(OBJECTIVE) or "", Counter())[
-                label
-            ] += 1
-        elif label is not None and n_members < 2:
+        if n_members == 2 and label is not None:
+            objective = group.attrs.get(OBJECTIVE) or ""
+            self.objective_labels.setdefault(objective, Counter())[label] += 1
+        if n_members < 2 and label is not None:
             self.text_labels[label] += 1
 
     @property
@@ -100,7 +99,10 @@ class GoldFacts:
         return reasons
 
     def relevant(self, reasons: Mapping[str, str]) -> list[str]:
-        """Return those of some reasons, by measure, that concern gold which is present, without repetition."""
+        """Return those of some reasons, by measure, that concern gold which is present.
+
+        None is repeated.
+        """
         present = {
             "nli_acc": self.pair_labels,
             "knn_acc": self.text_labels,
@@ -111,7 +113,10 @@ class GoldFacts:
 
 
 def measure_of(score: str) -> str | None:
-    """Return the measure of a score, which may be of one objective or pipe: sts_spearman of sts_spearman_sick."""
+    """Return the measure of a score of one objective or pipe: sts_spearman of sts_spearman_sick.
+
+    None if it is of none.
+    """
     return next((measure for measure in MEASURES if f"_{measure}_" in f"_{score}_"), None)
 
 
@@ -123,19 +128,20 @@ def listed_labels(labels: Iterable[str]) -> str:
 
 
 def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any]) -> None:
-    """Raise ValueError after an evaluation without any score that has a weight in [training.score_weights]."""
+    """Raise ValueError after an evaluation without any score that has a weight."""
     weighted = [name for name, weight in weights.items() if weight]
     if weighted and not any(name in scores for name in weighted):
         known = ", ".join(name for name, score in scores.items() if isinstance(score, int | float))
         raise ValueError(
-            f"Training cannot tell better weights from worse: no score of [training.score_weights] "
+            "Training cannot tell better weights from worse: no score of [training.score_weights] "
             f"({', '.join(weighted)}) is defined. Give weight to one of these: {known or 'none'}."
         )
 
 
 def is_untrained(results: Sequence[Sequence[float]]) -> bool:
-    """Return whether model-best is the pipeline before training: no score came up to that of step 0.
+    """Return whether model-best is the pipeline before training.
 
+    It is if no score came up to that of step 0.
     results: of each evaluation the score and the step, as spaCy's training loop has them.
     """
     first = [score for score, step, *_ in results if step == 0]
@@ -152,55 +158,60 @@ def check_dev_corpus(nlp: Language) -> None:
         not read.
     """
     config = nlp.config.interpolate()
-    name, weights = config["training"]["dev_corpus"], config["training"]["score_weights"]
+    name = config["training"]["dev_corpus"]
     block: Any = dot_to_object(config, name)
     pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "spans_key")]
     if not pipes or not str(block.get("@readers", "")).startswith("spacy-sbert."):
         return
-    (corpus,) = resolve_dot_names(config, [name])
     facts = {pipe.spans_key: GoldFacts() for pipe in pipes}
+    (corpus,) = resolve_dot_names(config, [name])
     for example in corpus(nlp):
         for key, gold in facts.items():
             gold.add(example.reference, key)
     for pipe in pipes:
         labels = getattr(pipe, "label_data", None) or {}
-        _check_labels(
-            labels if isinstance(labels, Mapping) else {"": labels}, facts[pipe.spans_key], name
-        )
-    undefined = [gold.undefined() for gold in facts.values()]
-    # also the measures of one objective, such as sts_spearman_sick, or pipe
+        by_objective = labels if isinstance(labels, Mapping) else {"": labels}
+        _check_labels(by_objective, facts[pipe.spans_key], name)
+    _check_defined(config["training"]["score_weights"], facts.values(), name)
+
+
+def _check_defined(
+    weights: Mapping[str, float | None], facts: Iterable[GoldFacts], dev_corpus: str
+) -> None:
+    """Refuse a dev corpus on which no score with a weight is defined."""
+    # Also the measures of one objective, such as sts_spearman_sick, or pipe
     measures = {score: measure_of(score) or "" for score, weight in weights.items() if weight}
-    if measures and all(
-        measure in reasons for reasons in undefined for measure in measures.values()
-    ):
-        listed = "; ".join(
-            f"{score}: {undefined[0][measure]}" for score, measure in measures.items()
-        )
-        raise ValueError(
-            f"Training cannot tell better weights from worse: on [{name}] no score of "
-            "[training.score_weights] is "
-            f"defined. {listed}."
-        )
+    undefined = [gold.undefined() for gold in facts]
+    is_any_defined = any(
+        measure not in reasons for reasons in undefined for measure in measures.values()
+    )
+    if not measures or is_any_defined:
+        return
+    listed = "; ".join(f"{score}: {undefined[0][measure]}" for score, measure in measures.items())
+    raise ValueError(
+        f"Training cannot tell better weights from worse: on [{dev_corpus}] no score of "
+        f"[training.score_weights] is defined. {listed}."
+    )
 
 
 def _check_labels(classifiers: Mapping[str, list[str]], gold: GoldFacts, dev_corpus: str) -> None:
-    """Compare the labels of pairs, of each objective ("" for the only one), with those that its classifier learned."""
+    """Compare the labels of pairs with those that the classifier of their objective learned.
+
+    classifiers: the labels of each, by its objective; "" for the only one.
+    """
     for objective, counts in gold.objective_labels.items():
         known = classifiers.get(objective) or classifiers.get("") or []
         unknown = {label: count for label, count in counts.items() if label not in known}
         if not known or not unknown:
             continue
-        given, expected = listed_labels(unknown), listed_labels(known)
+        given = listed_labels(unknown)
+        expected = listed_labels(known)
         if len(unknown) == len(counts):
             raise ValueError(
                 f"[{dev_corpus}] has the labels {given}, and the training examples have none of "
-                f"them: {expected}. "
-                "Spell them alike, or give another dev corpus."
+                f"them: {expected}. Spell them alike, or give another dev corpus."
             )
-        named = {
-            "count": sum(unknown.values()),
-            "corpus": dev_corpus,
-            "given": given,
-            "known": expected,
-        }
-        warn(Warnings.UNKNOWN_DEV_LABELS.format(**named))
+        message = Warnings.UNKNOWN_DEV_LABELS.format(
+            count=sum(unknown.values()), corpus=dev_corpus, given=given, known=expected
+        )
+        warn(message)

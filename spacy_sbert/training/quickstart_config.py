@@ -1,9 +1,9 @@
 """Write and validate training configs."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import spacy
 from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
@@ -24,19 +24,23 @@ _BATCH_HARD = {
     "distance": "euclidean",
     "margin": 1.0,
 }
-# By the kind of table: loss, measure and batch size
-# Large batches, as several texts of a class must meet in one
-_OBJECTIVES: dict[str, tuple[dict[str, Any], str, int]] = {
-    "graded": (_COSINE, "sts_spearman", 16),
-    "binary": (_CONTRASTIVE, "pair_ap", 32),
-    "labelled": (_SOFTMAX, "nli_acc", 16),
-    "positives": (_RANKING, "pair_ap", 32),
-    "triplets": (_RANKING, "triplet_acc", 32),
-    "classes": (
-        _BATCH_HARD,
-        "knn_acc",
-        64,
-    ),
+
+
+class _Objective(NamedTuple):
+    loss: dict[str, Any]
+    measure: str
+    batch_size: int
+
+
+# By the kind of table
+_OBJECTIVES = {
+    "graded": _Objective(_COSINE, "sts_spearman", 16),
+    "binary": _Objective(_CONTRASTIVE, "pair_ap", 32),
+    "labelled": _Objective(_SOFTMAX, "nli_acc", 16),
+    "positives": _Objective(_RANKING, "pair_ap", 32),
+    "triplets": _Objective(_RANKING, "triplet_acc", 32),
+    # A large batch, as several texts of a class must meet in it
+    "classes": _Objective(_BATCH_HARD, "knn_acc", 64),
 }
 # With the other settings, the optimizer of configs/sts.cfg
 _RATE = {
@@ -56,7 +60,11 @@ _ADAM = {
     "L2": 0.0,
     "grad_clip": 1.0,
 }
-# epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
+_EPOCHS = 4
+# Examples of which one epoch is enough
+_MANY = 20_000
+_EVALUATIONS = 10
+# Epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
 _PATIENCE = 4
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
@@ -85,25 +93,31 @@ def quickstart_config(
     epochs (int): None for 4, or 1 of 20,000 examples or more.
     """
     for table in (train, dev):
-        for value in (
-            table["path"],
-            *(table.get("members") or ()),
-            table.get("score"),
-            table.get("label"),
-        ):
-            _check_value(str(value or ""))
+        _check_value(str(table["path"]))
+        for name in (*(table.get("members") or ()), table.get("score"), table.get("label")):
+            _check_value(name or "")
     _check_value(encoder or "")
-    (loss, _, batch_size), (_, measure, _) = _OBJECTIVES[kind], _OBJECTIVES[scored or kind]
+    objective = _OBJECTIVES[kind]
+    measure = _OBJECTIVES[scored or kind].measure
+    pipe: dict[str, Any] = {"loss": dict(objective.loss)}
+    model: dict[str, Any] = {}
+    if kind == "labelled":
+        # As configs/nli.cfg
+        model["normalize"] = False
+    if encoder is not None:
+        model["name"] = encoder
+    if model:
+        pipe["model"] = model
     nlp = spacy.blank(lang)
-    # As configs/nli.cfg
-    model: dict[str, Any] = {"normalize": False} if kind == "labelled" else {}
-    model |= {} if encoder is None else {"name": encoder}
-    nlp.add_pipe("sbert", config={"loss": dict(loss), **({"model": model} if model else {})})
+    nlp.add_pipe("sbert", config=pipe)
     config = nlp.config
-    epochs = epochs or (1 if count >= 20_000 else 4)
-    epoch_steps = ceil(count / batch_size)
+    if epochs is None:
+        epochs = 1 if count >= _MANY else _EPOCHS
+    epoch_steps = ceil(count / objective.batch_size)
     # Steps are counted from 0
-    frequency = max(1, (epochs * epoch_steps - 1) // 10)
+    frequency = max(1, (epochs * epoch_steps - 1) // _EVALUATIONS)
+    # Scores of other measures, which spaCy would add, are none
+    weights = dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {})
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
     config["system"]["seed"] = 1
     config["corpora"] = {}
@@ -116,12 +130,10 @@ def quickstart_config(
         "eval_frequency": frequency,
         "patience": max(min(epochs, _PATIENCE), 2) * epoch_steps,
         "accumulate_gradient": 1,
-        "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": batch_size},
+        "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": objective.batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
         "optimizer": _ADAM | {"use_averages": False, "learn_rate": dict(_RATE)},
-        # those of the component, which spaCy would add, are none
-        "score_weights": dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {})
-        | {measure: 1.0},
+        "score_weights": {**weights, measure: 1.0},
     }
     return config
 
@@ -144,39 +156,44 @@ def check_config(config: Mapping[str, Any], file: Mapping[str, Any]) -> None:
     if "training" not in config:
         raise ValueError(
             f"The config has no section [training], only {', '.join(config) or 'none'}. Complete "
-            "it with 'python -m "
-            "spacy init fill-config'."
+            "it with 'python -m spacy init fill-config'."
         )
-    for section in (*_SCHEMAS, *_FREE_SECTIONS):
-        known = _SCHEMAS[section].model_fields if section in _SCHEMAS else file.get(section, {})
-        for key in config.get(section, {}):
-            is_used = any(f"${{{section}.{key}{end}" in str(file) for end in "}.")
-            if key not in known and not is_used:
-                expected = ", ".join(get_close_matches(key, known, n=1) or known or ["none"])
-                raise ValueError(
-                    f"[{section}] has no setting '{key}', which would be ignored: expected "
-                    f"{expected}."
-                )
-    components = {
-        name: block
-        for name, block in config.get("components", {}).items()
-        if isinstance(block, Mapping)
-    }
-    for name, block in components.items():
-        if "name" in block:
+    for section, schema in _SCHEMAS.items():
+        _check_section(section, schema.model_fields, config, file)
+    for section in _FREE_SECTIONS:
+        _check_section(section, file.get(section, {}), config, file)
+    for name, block in config.get("components", {}).items():
+        if isinstance(block, Mapping):
+            _check_component(name, block)
+
+
+def _check_section(
+    section: str, known: Collection[str], config: Mapping[str, Any], file: Mapping[str, Any]
+) -> None:
+    """Refuse a setting that is not known, unless the file refers to it."""
+    for key in config.get(section, {}):
+        is_used = f"${{{section}.{key}}}" in str(file) or f"${{{section}.{key}." in str(file)
+        if key not in known and not is_used:
+            near = get_close_matches(key, known, n=1)
+            expected = ", ".join(near or known) or "none"
             raise ValueError(
-                f"[components.{name}] has name = '{block['name']}', which would be ignored. Set "
-                "name in "
-                f"[components.{name}.model] (--components.{name}.model.name)."
+                f"[{section}] has no setting '{key}', which would be ignored: expected {expected}."
             )
-        ignored = [key for key in block if key not in ("source", "component", "replace_listeners")]
-        if "source" in block and "factory" not in block and ignored:
-            raise ValueError(
-                f"[components.{name}] has a source and also {', '.join(ignored)}, which spaCy "
-                "would ignore. Load "
-                f'{block["source"]} with config={{"components.{name}.{ignored[0]}": ...}}, and '
-                "save it as source."
-            )
+
+
+def _check_component(name: str, block: Mapping[str, Any]) -> None:
+    if "name" in block:
+        raise ValueError(
+            f"[components.{name}] has name = '{block['name']}', which would be ignored. Set name "
+            f"in [components.{name}.model] (--components.{name}.model.name)."
+        )
+    ignored = [key for key in block if key not in ("source", "component", "replace_listeners")]
+    if "source" in block and "factory" not in block and ignored:
+        raise ValueError(
+            f"[components.{name}] has a source and also {', '.join(ignored)}, which spaCy would "
+            f'ignore. Load {block["source"]} with config={{"components.{name}.{ignored[0]}": '
+            "...}, and save it as source."
+        )
 
 
 def _check_value(value: str) -> None:

@@ -58,8 +58,8 @@ def linear_warmup(
     """
     if not 0 <= warmup < 1:
         raise ValueError(
-            f"Cannot warm up over warmup = {warmup} of the steps: expected a fraction from 0 to "
-            "1, such as 0.1."
+            f"Cannot warm up over warmup = {warmup} of the steps: expected a fraction from 0 to 1, "
+            "such as 0.1."
         )
     rising = int(warmup * total_steps)
     # Thinc's warmup_linear counts from zero, which takes minutes for a step far away
@@ -111,8 +111,8 @@ def linear_warmup_of_epochs(
     if epochs < 1 and not max_steps:
         raise ValueError(
             "spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = "
-            f"{epochs} and max_steps = "
-            "0. Set training.max_epochs to 1 or more, or training.max_steps."
+            f"{epochs} and max_steps = 0. Set training.max_epochs to 1 or more, or "
+            "training.max_steps."
         )
     total = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps
     return linear_warmup(initial_rate, min(total, max_steps or total), warmup, start_step)

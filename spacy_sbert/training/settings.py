@@ -1,4 +1,7 @@
-"""Check the settings of [training] before anything is loaded: spaCy checks their types, but not their ranges."""
+"""Check the settings of [training] before anything is loaded.
+
+spaCy checks their types, but not their ranges.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -21,10 +24,8 @@ from ..validation import (
 from .gold import MEASURES, measure_of
 
 _Fraction = Annotated[float, Field(ge=0, lt=1)]
-_MOST_PARTS = (
-    # Of a batch: spaCy counts to this number at each step, whatever the size of the batch
-    10_000
-)
+# Parts of a batch: spaCy counts to this number at each step, whatever the size of the batch
+_MOST_PARTS = 10_000
 # Of [training]
 _SETTINGS: dict[str, Any] = {
     "patience": NonNegative,
@@ -124,14 +125,12 @@ def _check_number(name: str, value: float) -> None:
 
 def _check_end(training: Mapping[str, Any]) -> None:
     """Refuse a training without an end."""
-    max_epochs, max_steps, patience = (
-        training.get(name, 1) for name in ("max_epochs", "max_steps", "patience")
-    )
-    if max_epochs < 1 and not max_steps and not patience:
+    max_epochs = training.get("max_epochs", 1)
+    has_end = max_epochs >= 1 or training.get("max_steps", 1) or training.get("patience", 1)
+    if not has_end:
         raise ValueError(
             f"The training would never end: max_epochs = {max_epochs}, max_steps = 0 and patience "
-            "= 0. Set one of "
-            "them, such as max_epochs = 4."
+            "= 0. Set one of them, such as max_epochs = 4."
         )
 
 
@@ -142,10 +141,8 @@ def _check_corpus(name: str, value: object, config: Mapping[str, Any]) -> None:
     except (KeyError, TypeError):
         block = None
     if block is None:
-        known = (
-            ", ".join(f"corpora.{key}" for key in config.get("corpora", {}))
-            or "a block of [corpora]"
-        )
+        listed = ", ".join(f"corpora.{key}" for key in config.get("corpora", {}))
+        known = listed or "a block of [corpora]"
         raise ValueError(
             f"Cannot use {name} = {short_repr(value)}: there is no such block. Expected {known}."
         )
@@ -155,15 +152,15 @@ def _check_components(name: str, given: Sequence[str], pipeline: Sequence[str]) 
     unknown = [component for component in given if component not in pipeline]
     if unknown and pipeline:
         raise ValueError(
-            f"Cannot use {name} = {short_repr(list(given))}: there is no component "
-            f"'{unknown[0]}'. The pipeline has "
-            f"{', '.join(pipeline)}."
+            f"Cannot use {name} = {short_repr(list(given))}: there is no component '{unknown[0]}'. "
+            f"The pipeline has {', '.join(pipeline)}."
         )
 
 
 def _check_losses(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Refuse a training in which the loss of every component that would learn has the weight 0."""
-    components, weightless = config.get("components", {}), list[str]()
+    components = config.get("components", {})
+    weightless: list[str] = []
     for name in config.get("nlp", {}).get("pipeline", []):
         block = components.get(name, {})
         if name in training.get("frozen_components", []) or not _has_loss(block.get("factory")):
@@ -174,8 +171,7 @@ def _check_losses(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
     if weightless:
         raise ValueError(
             f"loss_weight = 0 in [components.{weightless[0]}], and nothing else learns: nothing "
-            "would be trained. Set "
-            "it to 1.0."
+            "would be trained. Set it to 1.0."
         )
 
 
@@ -186,9 +182,8 @@ def _has_loss(factory: str | None) -> bool:
     """
     if factory is None or not Language.has_factory(factory):
         return True
-    return factory not in _UPSTREAM and "model" in (
-        Language.get_factory_meta(factory).default_config or {}
-    )
+    settings = Language.get_factory_meta(factory).default_config or {}
+    return factory not in _UPSTREAM and "model" in settings
 
 
 def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -201,10 +196,8 @@ def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
     if weights and not weighted and chooses:
         raise ValueError(
             "All of [training.score_weights] are 0 or null, so no score would be better than that "
-            "before training. "
-            f"Give one of {', '.join(weights)} the weight 1.0. To train to the end without "
-            "choosing set each of them "
-            "to null, and patience = 0."
+            f"before training. Give one of {', '.join(weights)} the weight 1.0. To train to the "
+            "end without choosing set each of them to null, and patience = 0."
         )
     known = _known_scores(config)
     if known is None:

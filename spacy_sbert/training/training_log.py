@@ -18,6 +18,9 @@ from .gold import check_dev_corpus, check_scored, is_untrained
 from .schedules import epoch_steps
 from .settings import check_training
 
+# Between two lines in a log file
+_LINE_SECONDS = 30
+
 
 class TrainingLog:
     """Writes one row for each evaluation, and a progress bar or lines between them.
@@ -28,37 +31,38 @@ class TrainingLog:
     def __init__(
         self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None
     ):
-        check_training(nlp.config.interpolate())
+        config = nlp.config.interpolate()
+        check_training(config)
         check_dev_corpus(nlp)
         trained = [
             (name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)
         ]
-        # The loss that a shared encoder reports is the size of the gradient that it received.
+        # The loss that a shared encoder reports is the size of the gradient that it received
         self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
         self.pipes = [name for name, _ in trained if name not in self.sources]
         self.counters: list[Any] = [
             pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")
         ]
-        self.score_weights = nlp.config.interpolate()["training"]["score_weights"]
-        self.stdout, self.stderr, self.output_file = stdout, stderr, output_file
+        self.score_weights = config["training"]["score_weights"]
+        self.stdout = stdout
+        self.stderr = stderr
+        self.output_file = output_file
         if output_file is not None:
             with rewrite_os_errors(output_file.parent):
                 output_file.parent.mkdir(parents=True, exist_ok=True)
         self.columns: list[str] = []
         # The score and the step of each evaluation
         self.results: list[tuple[float, int]] = []
-        self.is_summarized = (
-            # Whether the best of them is reported at the end, as `spacy sbert train` does
-            False
-        )
-        self.seen_before = max((pipe.examples_seen for pipe in self.counters), default=0)
+        # Whether the best of them is reported at the end, as `spacy sbert train` does
+        self.is_summarized = False
+        self.seen_before = self._examples_seen()
         self.started = perf_counter()
-        # Steps since then, and since the last evaluation
-        self.taken = self.unscored = 0
-        self.done = (
-            # All steps; of a training that resumes, only known from the first evaluation on
-            0
-        )
+        # Steps since then
+        self.taken = 0
+        # Steps since the last evaluation
+        self.unscored = 0
+        # All steps; of a training that resumes, only known from the first evaluation on
+        self.done = 0
         self.total = _total_steps(nlp) if progress_bar else None
         # disable=None: no bar if the output is not a terminal
         self.bar = tqdm(
@@ -77,8 +81,12 @@ class TrainingLog:
         With the info of an evaluation, as spaCy's training loop gives it, write that.
         """
         self.taken += 1
-        self.done = self.done + 1 if info is None else info["step"] + 1
-        self.unscored = self.unscored + 1 if info is None else 0
+        if info is None:
+            self.done += 1
+            self.unscored += 1
+        else:
+            self.done = info["step"] + 1
+            self.unscored = 0
         # spaCy takes one more than max_steps
         self.bar.update(min(self.done, self.total or self.done) - self.bar.n)
         if not self.bar.disable:
@@ -87,7 +95,7 @@ class TrainingLog:
             self.results = info.get("checkpoints", [])
             self.is_summarized = info.get("is_summarized", False)
             self._write_evaluation(info)
-        elif self.has_lines and perf_counter() - self.line_time >= 30:
+        elif self.has_lines and perf_counter() - self.line_time >= _LINE_SECONDS:
             self._write_line()
 
     def close(self) -> None:
@@ -98,20 +106,55 @@ class TrainingLog:
         if self.unscored:
             message = (
                 f"Steps after the last evaluation: {self.unscored}. model-last has their weights, "
-                "model-best has not. "
-                "'spacy sbert train' takes the same config, and always evaluates the last step."
+                "model-best has not. 'spacy sbert train' takes the same config, and always "
+                "evaluates the last step."
             )
             print(Printer(no_print=True).info(message), file=self.stdout)
 
     def _write_evaluation(self, info: dict[str, Any]) -> None:
         check_scored(self.score_weights, info["other_scores"])
-        losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
-        losses |= {
-            key: float(loss) for key, loss in info["losses"].items() if key not in self.sources
-        }
-        shown = [name for name, weight in self.score_weights.items() if weight is not None]
-        scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in shown}
-        score, rate = 100 * float(info["score"]), self._rate()
+        losses = self._losses(info)
+        scores = self._scores(info)
+        score = 100 * float(info["score"])
+        rate = self._rate()
+        self._write_row(info, losses, scores, score, rate)
+        self._reset_line()
+        if self.output_file is not None:
+            line = {
+                "epoch": info["epoch"],
+                "step": info["step"],
+                "examples_per_second": round(rate, 2),
+                "losses": losses,
+                "scores": scores,
+                "score": score,
+            }
+            _append(self.output_file, line)
+
+    def _losses(self, info: dict[str, Any]) -> dict[str, float]:
+        """Return the losses of the pipes that have one, and of their objectives."""
+        losses = dict.fromkeys(self.pipes, 0.0)
+        for name, loss in info["losses"].items():
+            if name not in self.sources:
+                losses[name] = float(loss)
+        return losses
+
+    def _scores(self, info: dict[str, Any]) -> dict[str, float]:
+        """Return the scores that are not turned off, x 100."""
+        scores = {}
+        for name, weight in self.score_weights.items():
+            if weight is not None:
+                scores[name] = 100 * float(info["other_scores"].get(name, 0.0))
+        return scores
+
+    def _write_row(
+        self,
+        info: dict[str, Any],
+        losses: dict[str, float],
+        scores: dict[str, float],
+        score: float,
+        rate: float,
+    ) -> None:
+        """Write the row of an evaluation, below a header if the columns are new."""
         # Most of the time of a single step was the evaluation
         has_speed = self.taken > 1
         row: dict[str, Any] = {
@@ -121,30 +164,24 @@ class TrainingLog:
         }
         if self.total is not None:
             row["left"] = self._left(self.total - info["step"]) if has_speed else "-"
-        row |= {f"loss {name}": loss for name, loss in losses.items()} | scores | {"score": score}
-        printer, lines = Printer(no_print=True), []
+        row |= {f"loss {name}": loss for name, loss in losses.items()}
+        row |= scores
+        row["score"] = score
+        printer = Printer(no_print=True)
+        # Names of two words are those of losses
         widths = [max(len(name), 12 if " " in name else 6) for name in row]
+        lines = []
         # A new objective has a new column
         if list(row) != self.columns:
             self.columns = list(row)
-            lines += [
-                printer.row(self.columns, widths=widths),
-                printer.row(["-" * width for width in widths]),
-            ]
+            lines.append(printer.row(self.columns, widths=widths))
+            lines.append(printer.row(["-" * width for width in widths]))
         cells = [
             f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()
         ]
         lines.append(printer.row(cells, widths=widths, aligns=["r"] * len(cells)))
         with self.bar.external_write_mode(file=self.stdout):
             print(*lines, sep="\n", file=self.stdout, flush=True)
-        self._reset_line()
-        if self.output_file is not None:
-            line = {
-                "epoch": info["epoch"],
-                "step": info["step"],
-                "examples_per_second": round(rate, 2),
-            }
-            _append(self.output_file, line | {"losses": losses, "scores": scores, "score": score})
 
     def _write_line(self) -> None:
         """Write the steps, the mean loss of a step since the last line, the speed and the time left."""
@@ -159,13 +196,17 @@ class TrainingLog:
         self._reset_line()
 
     def _reset_line(self) -> None:
-        self.line_time, self.line_step = perf_counter(), self.taken
+        self.line_time = perf_counter()
+        self.line_step = self.taken
         self.line_losses = {pipe.name: pipe.loss_seen for pipe in self.counters}
+
+    def _examples_seen(self) -> int:
+        return max((pipe.examples_seen for pipe in self.counters), default=0)
 
     def _rate(self) -> float:
         """Return the examples a second since the start, evaluations included."""
-        seen = max((pipe.examples_seen for pipe in self.counters), default=0)
-        return (seen - self.seen_before) / max(perf_counter() - self.started, 1e-9)
+        seconds = max(perf_counter() - self.started, 1e-9)
+        return (self._examples_seen() - self.seen_before) / seconds
 
     def _left(self, steps: int) -> str:
         """Return the time that so many steps will take, evaluations included."""
@@ -184,26 +225,32 @@ def _total_steps(nlp: Language) -> int | None:
 
 
 def _append(path: Path, line: dict[str, Any]) -> None:
-    """Add an evaluation to a log: a row of a table, whose columns may grow, if its name ends in .csv, else JSON."""
+    """Add an evaluation to a log: a row of a table if its name ends in .csv, else JSON."""
     with rewrite_os_errors(path):
-        if path.suffix != ".csv":
-            with path.open("a", encoding="utf8") as file:
-                file.write(srsly.json_dumps(line) + "\n")
+        if path.suffix == ".csv":
+            _append_row(path, line)
             return
-        row = {key: value for key, value in line.items() if not isinstance(value, dict)}
-        row |= {
-            f"{part}.{key}": value
-            for part in ("losses", "scores")
-            for key, value in line[part].items()
-        }
-        rows: list[dict[str, Any]] = []
-        if path.is_file():
-            with path.open(encoding="utf8", newline="") as file:
-                rows = list(csv.DictReader(file))
-        table = StringIO(newline="")
-        writer = csv.DictWriter(
-            table, list(dict.fromkeys([*(rows or [{}])[0], *row])), lineterminator="\n"
-        )
-        writer.writeheader()
-        writer.writerows([*rows, row])
-        write_text(path, table.getvalue())
+        with path.open("a", encoding="utf8") as file:
+            file.write(srsly.json_dumps(line) + "\n")
+
+
+def _append_row(path: Path, line: dict[str, Any]) -> None:
+    """Write a table again with one more row, whose columns may be new."""
+    row: dict[str, Any] = {}
+    inner: dict[str, Any] = {}
+    for key, value in line.items():
+        if isinstance(value, dict):
+            inner |= {f"{key}.{name}": number for name, number in value.items()}
+        else:
+            row[key] = value
+    row |= inner
+    rows: list[dict[str, Any]] = []
+    if path.is_file():
+        with path.open(encoding="utf8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    columns = list(rows[0]) if rows else []
+    table = StringIO(newline="")
+    writer = csv.DictWriter(table, list(dict.fromkeys([*columns, *row])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*rows, row])
+    write_text(path, table.getvalue())

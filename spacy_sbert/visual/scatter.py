@@ -397,9 +397,11 @@ def _named(
     _check_labels(labels, len(words))
     own = [str(label) for label in labels]
     counts = Counter(own)
-    n_named = len(counts) if len(counts) <= MOST_LABELS else MOST_LABELS - 1
-    largest = {label for label, _ in counts.most_common(n_named)}
-    names = [label for label in counts if label in largest]
+    names = list(counts)
+    if len(counts) > MOST_LABELS:
+        largest = {label for label, _ in counts.most_common(MOST_LABELS - 1)}
+        names = [label for label in counts if label in largest]
+    n_others = len(counts) - len(names)
     places = {label: place for place, label in enumerate(names)}
     group = [places.get(label, len(names)) for label in own]
     are_numbers = all(
@@ -411,8 +413,8 @@ def _named(
         # Numbers of clusters that were read from a table are strings
         are_clusters = are_numbers or all(re.fullmatch(r"-1|\d+", label) for label in counts)
         names = _with_terms(names, class_terms(words, group, len(names) + 1), are_clusters)
-    if len(counts) > len(largest):
-        names.append(f"other: {len(counts) - len(largest)} more labels")
+    if n_others:
+        names.append(f"other: {n_others} more labels")
     return names, group
 
 

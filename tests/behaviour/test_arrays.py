@@ -261,22 +261,42 @@ def test_correlations(measure):
                 measure(*given)
 
 
-def test_recall_and_members():
-    assert (
-        recall([[0, 1]], numpy.array([[1, 2]])) == recall(torch.tensor([[0, 1]]), [[2, 1]]) == 0.5
-    )
-    for wrong in (["a"], X, torch.zeros(1, 2, device="meta"), None):
-        with pytest.raises((TypeError, ValueError), match="found"):
-            recall(wrong, [[0, 1]])
-    for views, message in [
-        (None, "views = None"),
-        ("ab", "views = 'ab'"),
-        ({"a": X}, "views = "),
-        ([X], "at least two members"),
-        ([], "at least two members"),
-        ([X, X[:5]], "'1' of a meta-embedding has 5 vectors"),
-    ]:
-        with pytest.raises((TypeError, ValueError), match=message):
-            SVD(size=1).fit(views)
+def test_recall():
+    found = numpy.array([[1, 2]])
+    assert recall([[0, 1]], found) == 0.5
+    assert recall(torch.tensor([[0, 1]]), [[2, 1]]) == 0.5
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(["a"], id="texts"),
+        pytest.param(X, id="numbers"),
+        pytest.param(torch.zeros(1, 2, device="meta"), id="another device"),
+        pytest.param(None, id="None"),
+    ],
+)
+def test_recall_of_no_places(wrong):
+    with pytest.raises((TypeError, ValueError), match="found"):
+        recall(wrong, [[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        pytest.param(None, "views = None", id="None"),
+        pytest.param("ab", "views = 'ab'", id="a str"),
+        pytest.param({"a": X}, "views = ", id="a dict"),
+        pytest.param([X], "at least two members", id="one member"),
+        pytest.param([], "at least two members", id="no members"),
+        pytest.param([X, X[:5]], "'1' of a meta-embedding has 5 vectors", id="unequal members"),
+    ],
+)
+def test_members_that_cannot_be(views, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        SVD(size=1).fit(views)
+
+
+def test_members_without_names():
     with pytest.raises(ValueError, match="Given 1 names for 2 members"):
         SVD(size=1).fit([X, X], names=["a"])

@@ -33,7 +33,5 @@ def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
             export_folder(nlp, tmp_path / "folder")
     encoder = nlp.get_pipe("sbert").text_encoder()
     encoder.set_precision("auto", [])
-    with pytest.raises(
-        ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"
-    ):
+    with pytest.raises(ValueError, match="precision = 'bfloat16'"):
         encoder.set_precision("bfloat16", [])

@@ -149,17 +149,17 @@ def check_gradient(nlp, batch):
     gradient = [derivative().copy() for _, derivative, _ in learned]
     rng = numpy.random.default_rng(1)
     size = norm(gradient)
-    randoms = [[rng.normal(size=value.shape) for value in start] for _ in range(2)]
-    for direction, share in (
-        (gradient, 1.0),
-        *((random, sum(v.size for v in start) ** -0.5) for random in randoms),
-    ):
-        unit = [d / norm(direction) for d in direction]
+    # What a random direction has of the gradient
+    share = sum(value.size for value in start) ** -0.5
+    directions = [(gradient, 1.0)]
+    for _ in range(2):
+        directions.append(([rng.normal(size=value.shape) for value in start], share))
+    for direction, part in directions:
+        unit = [values / norm(direction) for values in direction]
         slope = sum(float((g * d).sum()) for g, d in zip(gradient, unit, strict=True))
-        above, below = (
-            loss_at([v + h * d for v, d in zip(start, unit, strict=True)]) for h in (1e-5, -1e-5)
-        )
-        assert (above - below) / 2e-5 == pytest.approx(slope, abs=1e-4 * share * size)
+        above = loss_at([v + 1e-5 * d for v, d in zip(start, unit, strict=True)])
+        below = loss_at([v - 1e-5 * d for v, d in zip(start, unit, strict=True)])
+        assert (above - below) / 2e-5 == pytest.approx(slope, abs=1e-4 * part * size)
 
 
 @pytest.mark.parametrize(("kind", "way", "loss"), CASES)

@@ -162,9 +162,7 @@ def test_parts_of_a_sum_add_up(make_nlp):
 def test_diverged_training_raises(make_nlp):
     nlp, batch = make(make_nlp, "own", "CosineSimilarityLoss")
     nlp.get_pipe("sbert").loss_weight = float("inf")
-    with pytest.raises(
-        ValueError, match=r"'CosineSimilarityLoss' is not finite in the batch .* has diverged"
-    ):
+    with pytest.raises(ValueError, match=r"'CosineSimilarityLoss' is not finite"):
         nlp.update(batch, sgd=False)
 
 

@@ -137,7 +137,7 @@ def test_wrong_calls(make_nlp):
     doc = Doc(nlp.vocab, words=["a"])
     with pytest.raises(
         ValueError,
-        match="prompt_name = 'document': the prompts of the encoder are 'query', 'passage'",
+        match=r"prompt_name = 'document': .*'query', 'passage'",
     ):
         nlp.get_pipe("sbert").predict([doc], prompt_name="document")
     with pytest.raises(ValueError, match="Got both prompt_name = 'query' and prompt = 'x'"):
@@ -146,9 +146,7 @@ def test_wrong_calls(make_nlp):
         nlp("a man", component_cfg={"sbert": {"truncate_dim": 17}})
     with pytest.raises(ValueError, match="truncate_dim = 0"):
         nlp.get_pipe("sbert").encode(["a"], truncate_dim=0)
-    with pytest.raises(
-        ValueError, match="other components read the output of a shared transformer"
-    ):
+    with pytest.raises(ValueError, match="output of a shared transformer"):
         shared("a man", component_cfg={"sbert": {"prompt": "query: "}})
     expected = make_nlp().get_pipe("sbert").encode(["he ran"])
     # No Docs

@@ -97,9 +97,7 @@ def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
         lambda: nlp.initialize(lambda: [pair]),
         lambda: nlp.evaluate([pair]),
     ):
-        with pytest.raises(
-            ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"
-        ):
+        with pytest.raises(ValueError, match=r"spacy-sbert\.sentence_spans\.v1"):
             learn()
 
 

@@ -71,10 +71,10 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         encode_file(pipe, path, single, window=WINDOW, overwrite=True)
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
-        manifest = RemoteFolder(str(tmp_path / "out")).read_json(f"{name}.npy.json", ShardManifest)
+        manifest = RemoteFolder(str(tmp_path / "out")).read(f"{name}.npy.json", ShardManifest)
         assert manifest.made.rows == len(numpy.load(single))
         assert manifest.bytes == single.stat().st_size
-    index = RemoteFolder(str(tmp_path / "out")).read_json("index.json", Index)
+    index = RemoteFolder(str(tmp_path / "out")).read("index.json", Index)
     assert sum(part.made.rows for part in index.parts) == N_ROWS
     assert index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
@@ -109,9 +109,12 @@ def test_shards(encode, tmp_path):
     reports = [encode("shards", shard="1/2"), encode("shards", shard="2/2")]
     assert [report.parts for report in reports] == [3, 3]
     assert contents(tmp_path / "shards", but=()) == contents(tmp_path / "whole", but=())
-    for shard in ("0/2", "3/2", "2", "a/b", "1/0", ""):
-        with pytest.raises(ValueError, match=f"'{shard}'"):
-            encode(shard=shard)
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "a/b", "1/0", ""])
+def test_bad_shards(encode, shard):
+    with pytest.raises(ValueError, match=f"'{shard}'"):
+        encode(shard=shard)
 
 
 def test_bad_part(encode, source, tmp_path):
@@ -130,19 +133,29 @@ def test_bad_part(encode, source, tmp_path):
     assert (tmp_path / "out" / "index.json").exists()
 
 
-def test_other_options_and_encoders_are_refused(encode, tiny_bert, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("dtype", "float16", "dtype was float32, now float16"),
+        ("precision", "bfloat16", "precision was float32, now bfloat16"),
+        ("output", ".parquet", r"output was \.npy, now \.parquet"),
+        ("truncate_dim", 8, "now 8"),
+    ],
+)
+def test_other_options_are_refused(encode, tmp_path, option, value, message):
+    encode()
+    before = contents(tmp_path / "out", but=())
+    with pytest.raises(ValueError, match=message):
+        encode(**{option: value})
+    assert contents(tmp_path / "out", but=()) == before
+
+
+def test_another_encoder_is_refused(encode, tiny_bert, tmp_path):
     encode()
     before = contents(tmp_path / "out", but=())
     one_pipe(tiny_bert, pooling="max").to_disk(tmp_path / "other")
-    for option, value, said in (
-        ("dtype", "float16", "dtype was float32, now float16"),
-        ("precision", "bfloat16", "precision was float32, now bfloat16"),
-        ("output", ".parquet", "output was .npy, now .parquet"),
-        ("truncate_dim", 8, "now 8"),
-        ("pipeline", tmp_path / "other", r"encoder \(SHA-256\) was \w+, now"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            encode(**{option: value})
+    with pytest.raises(ValueError, match=r"encoder \(SHA-256\) was \w+, now"):
+        encode(pipeline=tmp_path / "other")
     assert contents(tmp_path / "out", but=()) == before
     report = encode(pipeline=tmp_path / "other", restart=True)
     assert (report.done, report.parts) == (0, N_FILES)
@@ -192,25 +205,35 @@ def test_row_groups(pipeline, tmp_path):
     assert "big.parquet, row group 1, line 1" in report.failed["big.parquet.00001"]
 
 
-def test_refused(source, pipeline, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("empty", "empty"), ("none", "none"), ("in", "README.md"), ("nothing://there", "there")],
+)
+def test_refused_sources(source, pipeline, tmp_path, name, message):
     (tmp_path / "empty").mkdir()
     (source / "README.md").write_text("read me")
-    for given, options, error, message in (
-        (tmp_path / "empty", {}, ValueError, "empty"),
-        (tmp_path / "none", {}, ValueError, "none"),
-        (source, {}, ValueError, "README.md"),
-        ("nothing://there", {}, ValueError, "nothing://there"),
-        # These before any work
-        (source, {"dtype": "float8"}, ValueError, "dtype"),
-        (source, {"window": 0}, ValueError, "window"),
-        (source, {"colour": "red"}, TypeError, "colour"),
-        (source, {"with_text": True}, ValueError, "text"),
-    ):
-        with pytest.raises(error, match=message):
-            encode_dataset(
-                given, tmp_path / "out", pipeline="none" if options else pipeline, **options
-            )
-    (source / "README.md").unlink()
+    given = name if "://" in name else tmp_path / name
+    with pytest.raises(ValueError, match=message):
+        encode_dataset(given, tmp_path / "out", pipeline=pipeline)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dtype": "float8"}, ValueError, "dtype"),
+        ({"window": 0}, ValueError, "window"),
+        ({"colour": "red"}, TypeError, "colour"),
+        ({"with_text": True}, ValueError, "text"),
+    ],
+)
+def test_options_are_refused_before_any_work(source, tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        encode_dataset(source, tmp_path / "out", pipeline="none", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_that_is_not_installed(source, pipeline, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
         on_machines(source, tmp_path / "out", pipeline=pipeline)
@@ -253,9 +276,15 @@ def test_worker(source, pipeline, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "place", ["texts/vectors", "texts", "texts/sub/../vectors", "link/vectors", "texts/away"]
+    ("source", "place"),
+    [
+        (source, place)
+        for source in ("texts", "link")
+        for place in ("texts/vectors", "texts", "texts/sub/../vectors", "link/vectors")
+    ]
+    + [("texts", "texts/away")],
 )
-def test_a_target_in_the_source_is_refused(tmp_path, place):
+def test_a_target_in_the_source_is_refused(tmp_path, source, place):
     """Before anything is loaded, through a link, too; its vectors would be read as texts by the
     next call.
     """
@@ -264,9 +293,6 @@ def test_a_target_in_the_source_is_refused(tmp_path, place):
     (tmp_path / "texts" / "a.txt").write_text("A man.\n")
     (tmp_path / "link").symlink_to(tmp_path / "texts")
     (tmp_path / "texts" / "away").symlink_to(tmp_path / "elsewhere")
-    for source in ("texts", "link"):
-        if place == "texts/away" and source == "link":
-            continue
-        with pytest.raises(ValueError, match=r"The target .* is in the source"):
-            encode_dataset(tmp_path / source, tmp_path / place, pipeline="no pipeline")
+    with pytest.raises(ValueError, match=r"The target .* is in the source"):
+        encode_dataset(tmp_path / source, tmp_path / place, pipeline="no pipeline")
     assert sorted(path.name for path in (tmp_path / "texts").iterdir()) == ["a.txt", "away", "sub"]

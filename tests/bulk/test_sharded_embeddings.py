@@ -70,13 +70,13 @@ def test_changed_files(folder, tmp_path):
     data = bytearray(path.read_bytes())
     data[-200] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
+    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file"):
         list(PartVectors(folder).blocks())
     path.write_bytes((folder / parts[0].vectors).read_bytes())
-    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file .*its SHA-256 is"):
+    with pytest.raises(ValueError, match=f"{path.name} .* SHA-256"):
         PartVectors(folder)[numpy.array([4])]
     path.unlink()
-    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
+    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file"):
         PartVectors(folder)[numpy.array([4])]
     (folder / "index.json").unlink()
     for other in (folder, tmp_path):

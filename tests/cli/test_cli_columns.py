@@ -48,68 +48,78 @@ def read(path):
 COLUMNS = ("--column", "body", "--id-column", "sku", "--quiet")
 
 
-@pytest.mark.parametrize(("source", "target"), [("a.csv", "c.jsonl"), ("a.jsonl", "c.tsv")])
-def test_cluster_keeps_columns(source, target):
+# Those that have a text
+KEPT = [i for i, text in enumerate(TEXTS) if text]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "more"), [("a.csv", "c.jsonl", []), ("a.jsonl", "c.tsv", ["tags"])]
+)
+def test_cluster_keeps_columns(source, target, more):
     said("cluster", "nlp", source, target, *COLUMNS, "-m", "hierarchical", "-n", 3)
     found = read(target)
-    kept = [i for i, text in enumerate(TEXTS) if text]
-    assert [row["id"] for row in found] == [IDS[i] for i in kept]
-    assert [(int(row["row"]), row["text"], row["note"]) for row in found] == [
-        (i, TEXTS[i], f"note {i}, more") for i in kept
-    ]
-    # The name was taken
-    assert [int(row["cluster_2"]) for row in found] == [i % 2 for i in kept]
-    tags = ["tags"] if source == "a.jsonl" else []
-    assert list(found[0]) == ["cluster", "name", "row", "id", "text", "cluster_2", "note", *tags]
-    assert [row["tags"] for row in found if row.get("tags")] == ['["x"]' for _ in tags]
+    # The name "cluster" was taken
+    names = ["cluster", "name", "row", "id", "text", "cluster_2", "note", *more]
+    assert list(found[0]) == names
+    assert [int(row["row"]) for row in found] == KEPT
+    assert [row["id"] for row in found] == [IDS[i] for i in KEPT]
+    assert [row["text"] for row in found] == [TEXTS[i] for i in KEPT]
+    assert [row["note"] for row in found] == [f"note {i}, more" for i in KEPT]
+    assert [int(row["cluster_2"]) for row in found] == [i % 2 for i in KEPT]
+    assert [row["tags"] for row in found if row.get("tags")] == ['["x"]'] * len(more)
+
+
+def test_clusters_are_named_by_their_words():
+    said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "-m", "hierarchical", "-n", 3)
+    found = read("c.jsonl")
     labels = [int(row["cluster"]) for row in found]
     tokenize = spacy.blank("en").make_doc
-    terms = class_terms([words_of(tokenize(TEXTS[i])) for i in kept], labels, 3)
+    terms = class_terms([words_of(tokenize(TEXTS[i])) for i in KEPT], labels, 3)
     assert [row["name"] for row in found] == [", ".join(terms[label]) for label in labels]
     assert any(row["name"] for row in found)
 
 
+def search_rows(corpus, *options):
+    """Row, id and text of what is found, by row: equal texts score the same."""
+    written = ("-k", 4, "-o", "f.jsonl", "--overwrite", "--quiet")
+    said("search", "nlp", corpus, "a dog ran", *written, *options)
+    return sorted((row["row"], row.get("id"), row["text"]) for row in read("f.jsonl"))
+
+
+TEXT_ALONE = ("--column", "body")
+
+
 def test_search_has_ids():
     pytest.importorskip("faiss")
-
-    def found(corpus, *options):
-        said(
-            "search",
-            "nlp",
-            corpus,
-            "a dog ran",
-            "-k",
-            4,
-            "-o",
-            "f.jsonl",
-            "--overwrite",
-            "--quiet",
-            *options,
-        )
-        # Equal texts score the same
-        return sorted((row["row"], row.get("id"), row["text"]) for row in read("f.jsonl"))
-
-    expected = found("a.csv", *COLUMNS)
+    expected = search_rows("a.csv", *COLUMNS)
     assert {(1, "t1", "a dog ran"), (5, "t5", "a dog ran")} < set(expected)
-    index = ("--index", "index", "--kind", "flat")
     # Builds it
-    assert found("a.csv", *COLUMNS, *index) == expected
-    assert found("a.csv", *COLUMNS, "--index", "index") == found("index") == expected
-    without = [(row, None, text) for row, _, text in expected]
-    assert found("a.csv", "--column", "body", "--index", "index") == without
-    assert (
-        found("a.csv", "--column", "body", "--index", "plain", "--kind", "flat")
-        == found("plain")
-        == without
-    )
-    # The ids are in the file
-    assert found("a.csv", *COLUMNS, "--index", "plain") == expected
+    assert search_rows("a.csv", *COLUMNS, "--index", "index", "--kind", "flat") == expected
+    assert search_rows("a.csv", *COLUMNS, "--index", "index") == expected
+    assert search_rows("index") == expected
     assert "--id-column" in said("search", "nlp", "index", "he", "--id-column", "sku", code=1)
-    for old, new in (("t5", "t9"), ("a dog ran", "a dog runs")):
-        text = Path("a.csv").read_text(encoding="utf8")
-        Path("other.csv").write_text(text.replace(old, new), encoding="utf8")
-        options = ("--column", "body", "--id-column", "sku", "--index", "index")
-        assert "other.csv" in said("search", "nlp", "other.csv", "he", *options, code=1)
+
+
+def test_search_has_the_ids_that_are_asked_for():
+    pytest.importorskip("faiss")
+    with_ids = search_rows("a.csv", *COLUMNS)
+    without = [(row, None, text) for row, _, text in with_ids]
+    search_rows("a.csv", *COLUMNS, "--index", "index", "--kind", "flat")
+    assert search_rows("a.csv", *TEXT_ALONE, "--index", "index") == without
+    assert search_rows("a.csv", *TEXT_ALONE, "--index", "plain", "--kind", "flat") == without
+    assert search_rows("plain") == without
+    # The ids are in the file
+    assert search_rows("a.csv", *COLUMNS, "--index", "plain") == with_ids
+
+
+@pytest.mark.parametrize(("old", "new"), [("t5", "t9"), ("a dog ran", "a dog runs")])
+def test_an_index_of_another_file(old, new):
+    pytest.importorskip("faiss")
+    search_rows("a.csv", *COLUMNS, "--index", "index", "--kind", "flat")
+    text = Path("a.csv").read_text(encoding="utf8")
+    Path("other.csv").write_text(text.replace(old, new), encoding="utf8")
+    options = (*TEXT_ALONE, "--id-column", "sku", "--index", "index")
+    assert "other.csv" in said("search", "nlp", "other.csv", "he", *options, code=1)
 
 
 def test_texts_with_line_breaks():
@@ -178,41 +188,44 @@ def test_missing_package_is_reported_before_encoding(tmp_path, monkeypatch, modu
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 
-def test_ids_of_pairs_and_groups():
+def test_ids_of_pairs():
+    assert "There may be more pairs" not in said("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
     said("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
     rows = read("p.tsv")
-    assert list(rows[0]) == [
-        "score",
-        "first_row",
-        "second_row",
-        "first_id",
-        "second_id",
-        "first",
-        "second",
-    ]
+    names = "score first_row second_row first_id second_id first second"
+    assert list(rows[0]) == names.split()
     assert {(row["first_id"], row["second_id"]) for row in rows} == {("t0", "t2"), ("t1", "t5")}
-    assert "There may be more pairs" not in said("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
-    done = said("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
-    groups = [(0, 0), (0, 2), (1, 1), (1, 5)]
-    assert read("g.jsonl") == [
-        {"group": g, "row": i, "id": IDS[i], "text": TEXTS[i]} for g, i in groups
-    ]
+
+
+def test_ids_of_groups():
+    groups = ("--groups", "--min-score", 0.9999)
+    done = said("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, *groups)
     assert "2 groups of 4 texts; 2 are in none" in done
-    said("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
+    assert read("g.jsonl") == [
+        {"group": group, "row": row, "id": IDS[row], "text": TEXTS[row]}
+        for group, row in [(0, 0), (0, 2), (1, 1), (1, 5)]
+    ]
+    said("mine", "nlp", "a.csv", "plain.tsv", *TEXT_ALONE, *groups)
     assert list(read("plain.tsv")[0]) == ["group", "row", "text"]
-    for wrong in (("--groups",), ("--groups", "--min-score", 0.9, "-k", 3)):
-        assert "--groups" in said("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
-    for command, output in (("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")):
-        done = said(
-            command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1
-        )
-        assert "'number'" in done
+
+
+@pytest.mark.parametrize("wrong", [["--groups"], ["--groups", "--min-score", 0.9, "-k", 3]])
+def test_options_of_groups(wrong):
+    assert "--groups" in said("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
+
+
+@pytest.mark.parametrize(
+    ("command", "argument"), [("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")]
+)
+def test_a_column_of_ids_that_is_not_there(command, argument):
+    options = (*TEXT_ALONE, "--id-column", "number")
+    assert "'number'" in said(command, "nlp", "a.csv", argument, *options, code=1)
+
+
+def test_texts_in_no_cluster_have_no_name():
     said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
-    assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {
-        0: True,
-        1: True,
-        -1: False,
-    }
+    is_named = {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")}
+    assert is_named == {0: True, 1: True, -1: False}
 
 
 @pytest.mark.parametrize("name", ["a.csv", "linked.csv"])

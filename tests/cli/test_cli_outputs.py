@@ -67,49 +67,65 @@ def remove(path):
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize(
+each_command = pytest.mark.parametrize(
     "command", [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in COMMANDS]
 )
-def test_command_that_writes(folder, command, request):
-    """Bars are on standard error, whether or not that is a terminal; the last lines name what was
-    written.
-    """
+
+
+@pytest.fixture
+def output(folder, command, request):
+    """What a command writes."""
     if command == "search --index":
         pytest.importorskip("faiss")
     # Which changes what it loads
     if command != "fit-meta":
         request.getfixturevalue("loaded_once")
-    name = COMMANDS[command][0]
-    saved = rf"(Wrote|Saved) (.* to )?{COMMANDS[command][0]}"
-    output = folder / name
-    if command != "search --index":
+    return folder / COMMANDS[command][0]
+
+
+def says_what_it_wrote(done, command):
+    return re.search(rf"(Wrote|Saved) (.* to )?{COMMANDS[command][0]}", done.stdout)
+
+
+@each_command
+def test_what_exists_is_not_replaced(output, command):
+    if command == "search --index":
+        pytest.skip("It is used")
+    output.write_text(HAND)
+    # It keeps a README written by hand
+    is_card = command == "card"
+    done = run_command(command, code=0 if is_card else 1)
+    assert output.read_text() == HAND
+    assert is_card or output.name in done.output
+
+
+@each_command
+def test_bars_are_on_standard_error_and_the_last_lines_name_what_was_written(output, command):
+    """Whether or not that is a terminal."""
+    if command not in WITHOUT_OVERWRITE:
         output.write_text(HAND)
-        # Card keeps a README written by hand
-        done = run_command(command, code=int(command != "card"))
-        assert output.read_text() == HAND
-        assert command == "card" or output.name in done.output
-    if command in WITHOUT_OVERWRITE and output.exists():
-        remove(output)
     done = run_command(command, *([] if command in WITHOUT_OVERWRITE else ["--overwrite"]))
     assert BAR.search(done.stderr)
     assert not BAR.search(done.stdout)
-    assert output.exists()
-    assert re.search(saved, done.stdout)
+    assert says_what_it_wrote(done, command)
     assert output.is_dir() or output.read_bytes() != HAND.encode()
-    if command == "search --index":
-        # It is used, not saved again
-        assert not re.search(saved, run_command(command).stdout)
-    remove(output)
-    # reports, and the record of encode
-    for beside in (
-        *folder.glob("[rd].[mh]*"),
-        *folder.glob("v.npy.json"),
-    ):
-        beside.unlink()
+
+
+@each_command
+def test_quiet(output, command):
+    # The card is in the pipeline
+    if output.exists():
+        remove(output)
     done = run_command(command, "--quiet")
     assert output.exists()
     assert not BAR.search(done.output)
-    assert re.search(saved, done.stdout)
+    assert says_what_it_wrote(done, command)
+
+
+def test_an_index_is_used_and_not_saved_again(folder, loaded_once):
+    pytest.importorskip("faiss")
+    assert says_what_it_wrote(run_command("search --index"), "search --index")
+    assert not says_what_it_wrote(run_command("search --index"), "search --index")
 
 
 def test_folder_with_other_files(folder, monkeypatch):

@@ -1,4 +1,4 @@
-"""Commands and formats: where they are registered, and that the options name them."""
+"""Commands: where they are registered."""
 
 import sys
 
@@ -6,8 +6,6 @@ import pytest
 from helpers.invoking import said
 
 from spacy_sbert import cli
-from spacy_sbert.cli.options import _FORMATS, AUTO
-from spacy_sbert.readers.formats import FORMATS, SPACY
 
 COMMAND = '''
 from ._util import command
@@ -35,8 +33,3 @@ def own_module(tmp_path, monkeypatch):
 def test_file_is_all_that_a_command_needs(own_module):
     cli.import_commands()
     assert said("own-command", "a", "--column", "b", "--no-header") == "a b False False"
-
-
-def test_option_lists_every_format():
-    named = _FORMATS.replace(" or ", ", ").split(", ")
-    assert named == [AUTO, *(name for name in FORMATS if name != SPACY)]

@@ -114,9 +114,7 @@ def test_another_format_is_refused():
     with pytest.raises(ValueError, match="Cannot compare 1 results"):
         compare([results({})])
     other = {**results({}), "format": "evaluation 99"}
-    with pytest.raises(
-        ValueError, match=f"Result 2 has the format 'evaluation 99', expected '{FORMAT}'"
-    ):
+    with pytest.raises(ValueError, match=f"'evaluation 99', expected '{FORMAT}'"):
         compare([results({}), other])
 
 
@@ -125,20 +123,30 @@ def test_saved_results_are_read_back(tmp_path):
     found = results({"MR": right(5, 10), "STS12": graded(None, subsets={"a": None, "b": 0.5})})
     path.write_text(json.dumps(found), encoding="utf8")
     assert read_results(path) == found
-    for text, said in (
-        ("", "cannot be read"),
-        ("[" * 100_000, "cannot be read"),
-        ('{"sts_spearman": 0.8}', "has the format None"),
-        ("[1]", "has the format [1]"),
-        (
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("", "cannot be read", id="empty"),
+        pytest.param("[" * 100_000, "cannot be read", id="deep"),
+        pytest.param('{"sts_spearman": 0.8}', "has the format None", id="no format"),
+        pytest.param("[1]", "has the format [1]", id="a list"),
+        pytest.param(
             json.dumps({"format": FORMAT, "model": {}}),
             "it has no versions, settings, tasks, skipped, failed",
+            id="missing keys",
         ),
-        (json.dumps({**results({}), "sha256": "0"}), "its SHA-256 is not the one"),
-    ):
-        path.write_text(text, encoding="utf8")
-        with pytest.raises(ValueError, match=rf"a\.json.*{re.escape(said)}"):
-            read_results(path)
+        pytest.param(
+            json.dumps({**results({}), "sha256": "0"}), "its SHA-256 is not the one", id="changed"
+        ),
+    ],
+)
+def test_what_is_no_file_of_results(tmp_path, content, message):
+    path = tmp_path / "a.json"
+    path.write_text(content, encoding="utf8")
+    with pytest.raises(ValueError, match=rf"a\.json.*{re.escape(message)}"):
+        read_results(path)
 
 
 def test_what_differs_is_said():

@@ -41,31 +41,58 @@ def counts(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", _BASELINES)
-def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
-    source, again = (
-        make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert)) for _ in range(2)
-    )
+@pytest.fixture
+def make_source(nlp, counts, tiny_bert):
+    def make(name):
+        return make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert))
+
+    return make
+
+
+every_baseline = pytest.mark.parametrize("name", _BASELINES)
+
+
+@every_baseline
+def test_a_baseline_has_a_name_and_a_digest(make_source, name):
+    source = make_source(name)
     assert source.name.startswith(name)
     assert source.nlp is None
-    assert source.digest == again.digest
     assert len(source.digest) == 64
+    assert source.digest == make_source(name).digest
+
+
+@every_baseline
+def test_vectors_of_a_baseline(make_source, name):
+    source = make_source(name)
     rows = source.encode(CORPUS, CORPUS)
     assert rows.dtype == "float32"
     assert rows.shape[0] == len(CORPUS)
     assert numpy.isfinite(rows).all()
-    assert rows[0].any() and not rows[4].any(), "no words, no vector"
-    assert numpy.array_equal(rows, again.encode(CORPUS, CORPUS))
-    assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (
-        1,
-        rows.shape[1],
-    )
+    assert numpy.array_equal(rows, make_source(name).encode(CORPUS, CORPUS))
+    store = VectorStore(source, None, lambda items, _: items)
+    assert store(CORPUS[:1], fit_on=CORPUS).shape == (1, rows.shape[1])
+
+
+@every_baseline
+def test_no_words_no_vector(make_source, name):
+    source = make_source(name)
+    rows = source.encode(CORPUS, CORPUS)
+    assert rows[0].any()
+    assert not rows[4].any()
     assert not source.encode([""], [""]).any()
-    if name in ("static", "sif", "power-means"):
-        assert not source.encode(["zebra", " "], CORPUS).any(), "no known words"
-    one = source.encode(CORPUS[:1], CORPUS)
-    other = source.encode(CORPUS[:1], CORPUS[:1])
-    assert (one.shape != other.shape or not numpy.array_equal(one, other)) == source.learns
+
+
+@pytest.mark.parametrize("name", ["static", "sif", "power-means"])
+def test_no_known_words_no_vector(make_source, name):
+    assert not make_source(name).encode(["zebra", " "], CORPUS).any()
+
+
+@every_baseline
+def test_what_learns_depends_on_what_it_learns_of(make_source, name):
+    source = make_source(name)
+    of_all = source.encode(CORPUS[:1], CORPUS)
+    of_one = source.encode(CORPUS[:1], CORPUS[:1])
+    assert (not numpy.array_equal(of_all, of_one)) == source.learns
 
 
 def test_digests_tell_vectors_apart(nlp, counts):
@@ -127,16 +154,22 @@ def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
 
 def test_word_counts(counts):
     assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
-    for text, message in (
-        ("the 7\ncat\n", r"line 2: expected a word .*, got 'cat'"),
-        ("the 0\n", r"line 1: .* got 'the 0'"),
-        ("a b 7\n", r"line 1: .* got 'a b 7'"),
-        ("the 7\nthe 8\n", r"line 2: the word 'the' was counted before"),
-        ("\n", r"holds no word counts"),
-    ):
-        counts.write_text(text, encoding="utf8")
-        with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
-            read_counts(counts)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("the 7\ncat\n", "line 2: expected a word .*'cat'", id="no count"),
+        pytest.param("the 0\n", "line 1: .*'the 0'", id="a count of 0"),
+        pytest.param("a b 7\n", "line 1: .*'a b 7'", id="two words"),
+        pytest.param("the 7\nthe 8\n", "line 2: the word 'the'", id="a word twice"),
+        pytest.param("\n", "holds no word counts", id="empty"),
+    ],
+)
+def test_bad_word_counts(counts, text, message):
+    counts.write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match=rf"counts\.txt.* ?{message}"):
+        read_counts(counts)
 
 
 def test_tf_idf_equals_scikit_learn():
@@ -192,25 +225,27 @@ def test_untuned_transformer_is_the_pipe_as_it_is(pooling, tiny_bert, make_nlp):
     assert abs(numpy.linalg.norm(rows[0]) - 1) > 1e-3, "not scaled"
 
 
-def test_what_is_missing_is_said(nlp, counts, monkeypatch):
+def test_an_unknown_baseline():
+    with pytest.raises(ValueError, match="baseline 'glove': expected one of static, sif, "):
+        make_baseline("glove")
+
+
+@pytest.mark.parametrize("name", ["tf-idf", "random-projection"])
+def test_a_width_of_0(name):
+    with pytest.raises(ValueError, match="width = 0"):
+        make_baseline(name, width=0)
+
+
+def test_what_a_baseline_needs(nlp, counts, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    blank = spacy.blank("xx")
-    for name, given, error, message in (
-        ("glove", {}, ValueError, "Unknown baseline 'glove': expected one of static, sif, "),
-        ("static", {}, ValueError, "'static' needs a pipeline with static vectors"),
-        ("sif", {"nlp": blank, "counts": counts}, ValueError, "xx_pipeline has no static vectors"),
-        ("sif", {"nlp": nlp}, ValueError, "'sif' needs word counts"),
-        ("tf-idf", {"width": 0}, ValueError, "width = 0"),
-        ("random-projection", {"width": 0}, ValueError, "width = 0"),
-        (
-            "tf-idf",
-            {},
-            ImportError,
-            r"'tf-idf' needs scikit-learn.*pip install 'spacy-sbert\[evaluation\]",
-        ),
-    ):
-        with pytest.raises(error, match=message):
-            make_baseline(name, **given)
+    with pytest.raises(ValueError, match="'static' needs a pipeline with static vectors"):
+        make_baseline("static")
+    with pytest.raises(ValueError, match="xx_pipeline has no static vectors"):
+        make_baseline("sif", nlp=spacy.blank("xx"), counts=counts)
+    with pytest.raises(ValueError, match="'sif' needs word counts"):
+        make_baseline("sif", nlp=nlp)
+    with pytest.raises(ImportError, match=r"'tf-idf' needs .*'spacy-sbert\[evaluation\]"):
+        make_baseline("tf-idf")
 
 
 # Suites that need no more than vectors

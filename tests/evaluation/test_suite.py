@@ -264,7 +264,7 @@ def test_tasks_of_ones_own(tmp_path):
 
     with pytest.raises(
         ValueError,
-        match=r"Unknown suite 'own': expected some of sts, .*, speed\. Register .*--code",
+        match=r"suite 'own': expected some of sts, ",
     ):
         measured()
     register_tasks(Own())
@@ -281,23 +281,32 @@ def test_tasks_of_ones_own(tmp_path):
     assert not first["reused"]
 
 
-def test_settings_that_no_task_follows_are_refused_before_anything_is_encoded(tmp_path):
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        pytest.param(
+            {"normalizations": ("none", "zscore")},
+            "STS12 knows none .* zscore: expected none",
+            id="normalizations",
+        ),
+        pytest.param({"sizes": ("pca-3",)}, "sizes pca-3: expected own", id="sizes"),
+        pytest.param({"classifiers": ("mlp",)}, "mlp: expected lr.*--code", id="classifiers"),
+        pytest.param({"normalizations": ()}, "expected at least one", id="no normalization"),
+        pytest.param({"seeds": (1, 1)}, "none twice", id="equal seeds"),
+        pytest.param({"bootstrap": -1}, "bootstrap = -1", id="bootstrap"),
+    ],
+)
+def test_settings_that_no_task_follows_are_refused_before_anything_is_encoded(
+    tmp_path, setting, message
+):
     write_benchmark(tmp_path)
     source = HashedSource()
-    for setting, message in (
-        (
-            {"normalizations": ("none", "zscore")},
-            "STS12 knows none of the normalizations zscore: expected none",
-        ),
-        ({"sizes": ("pca-3",)}, "knows none of the sizes pca-3: expected own"),
-        ({"classifiers": ("mlp",)}, "knows none of the classifiers mlp: expected lr.*--code"),
-        ({"normalizations": ()}, "are '': expected at least one"),
-        ({"seeds": (1, 1)}, "none twice"),
-        ({"bootstrap": -1}, "bootstrap = -1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            evaluate(tmp_path, source, Settings(**setting))
+    with pytest.raises(ValueError, match=message):
+        evaluate(tmp_path, source, Settings(**setting))
     assert not source.seen
-    evaluate_suites(
-        source, tmp_path, ["speed"], settings=Settings(classifiers=("mlp",)), progress_bar=False
-    )
+
+
+def test_settings_of_tasks_that_are_not_asked_for(tmp_path):
+    write_benchmark(tmp_path)
+    settings = Settings(classifiers=("mlp",))
+    evaluate_suites(HashedSource(), tmp_path, ["speed"], settings=settings, progress_bar=False)

@@ -50,26 +50,42 @@ class Said(BaseModel):
     names: list[str]
 
 
-def test_sealed_json():
-    data = json.dumps(checksummed_json({"n": 1, "names": ["a"]})).encode()
-    assert parse_checksummed(Said, data) == Said(n=1, names=["a"])
-    for changed in (
-        data.replace(b'"n": 1', b'"n": 2'),
-        data.replace(b"sha256", b"sha257"),
-        b'{"n": 1, "names": ["a"]}',
-    ):
-        with pytest.raises(ValueError, match="its SHA-256 is not the one"):
-            parse_checksummed(Said, changed)
-    for data, message in [
-        (b'{"n": "1", "names": [2]}', r"^n: .* integer; names\.0: .* string$"),
-        (b'{"n": 1}', "^names: Field required$"),
-        (b"[", "^it: Invalid JSON"),
-        (b"[" * 100_000, "^it: Invalid JSON"),
-        (b"\xff", "^it: Invalid JSON"),
-        (b"3", "^it: "),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            parse_checksummed(Said, data)
+SAID = json.dumps(checksummed_json({"n": 1, "names": ["a"]})).encode()
+
+
+def test_json_with_its_checksum():
+    assert parse_checksummed(Said, SAID) == Said(n=1, names=["a"])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(SAID.replace(b'"n": 1', b'"n": 2'), id="another value"),
+        pytest.param(SAID.replace(b"sha256", b"sha257"), id="another key"),
+        pytest.param(b'{"n": 1, "names": ["a"]}', id="no checksum"),
+    ],
+)
+def test_json_with_another_checksum(changed):
+    with pytest.raises(ValueError, match="its SHA-256 is not the one"):
+        parse_checksummed(Said, changed)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param(
+            b'{"n": "1", "names": [2]}', r"^n: .* integer; names\.0: .* string$", id="types"
+        ),
+        pytest.param(b'{"n": 1}', "^names: Field required$", id="a missing key"),
+        pytest.param(b"[", "^it: Invalid JSON", id="cut"),
+        pytest.param(b"[" * 100_000, "^it: Invalid JSON", id="deep"),
+        pytest.param(b"\xff", "^it: Invalid JSON", id="no UTF-8"),
+        pytest.param(b"3", "^it: ", id="a number"),
+    ],
+)
+def test_json_of_another_form(data, message):
+    with pytest.raises(ValueError, match=message):
+        parse_checksummed(Said, data)
 
 
 def test_a_state_ends_in_its_sha256():
@@ -78,15 +94,22 @@ def test_a_state_ends_in_its_sha256():
     assert verify_checksum(sealed) == STATE
 
 
-def test_every_flip_and_every_cut():
+@pytest.mark.parametrize("bit", range(8))
+def test_every_flip(bit):
     sealed = add_checksum(STATE)
-    for at in range(len(sealed)):
-        for bit in range(8):
-            with pytest.raises(CorruptedState):
-                verify_checksum(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
+    for place in range(len(sealed)):
+        flipped = bytearray(sealed)
+        flipped[place] ^= 1 << bit
         with pytest.raises(CorruptedState):
-            # Also of nothing
-            verify_checksum(sealed[:at])
+            verify_checksum(bytes(flipped))
+
+
+def test_every_cut():
+    """Also the state of nothing."""
+    sealed = add_checksum(STATE)
+    for length in range(len(sealed)):
+        with pytest.raises(CorruptedState):
+            verify_checksum(sealed[:length])
 
 
 def test_weights_in_another_pipe(make_nlp):
@@ -98,19 +121,22 @@ def test_weights_in_another_pipe(make_nlp):
         shim.from_bytes(bytes(data))
 
 
-def test_damaged_cfg_and_missing_parts(make_nlp, tmp_path):
+@pytest.mark.parametrize("content", ["", "{", "[]"])
+def test_a_damaged_cfg(make_nlp, tmp_path, content):
     nlp = make_nlp()
     nlp.to_disk(tmp_path)
     file = tmp_path / "sbert" / "cfg"
-    pipe = nlp.get_pipe("sbert")
-    for content in ("", "{", "[]"):
-        file.write_text(content)
-        with pytest.raises(ValueError, match="damaged") as caught:
-            pipe.from_disk(tmp_path / "sbert")
-        assert str(file) in str(caught.value)
-    for part in ("model", "cfg"):
-        parts = srsly.msgpack_loads(pipe.to_bytes(exclude=["vocab"]))
-        del parts[part]
-        with pytest.raises(ValueError, match=f"its part '{part}' is missing"):
-            pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab"])
-        pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab", part])
+    file.write_text(content)
+    with pytest.raises(ValueError, match="damaged") as caught:
+        nlp.get_pipe("sbert").from_disk(tmp_path / "sbert")
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["model", "cfg"])
+def test_a_missing_part(make_nlp, part):
+    pipe = make_nlp().get_pipe("sbert")
+    parts = srsly.msgpack_loads(pipe.to_bytes(exclude=["vocab"]))
+    del parts[part]
+    with pytest.raises(ValueError, match=f"its part '{part}' is missing"):
+        pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab"])
+    pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab", part])

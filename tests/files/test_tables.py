@@ -126,7 +126,7 @@ def test_columns_by_name_or_number(tmp_path):
     assert next(by_name(read_delimited(path, delimiter="\t"), ["a", "b"], path)) == (2, ["2", "1"])
     with pytest.raises(ValueError, match="line 3: 2 columns, but the first line has 3"):
         list(read_table(path, ["1"], header=False))
-    with pytest.raises(ValueError, match="line 3: no column 'c', the line has only 2 columns"):
+    with pytest.raises(ValueError, match="line 3: no column 'c'"):
         list(read_table(path, ["c"]))
     with pytest.raises(ValueError, match="expected a number counted from 0"):
         list(read_table(path, ["a"], header=False))

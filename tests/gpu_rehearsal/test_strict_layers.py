@@ -15,7 +15,8 @@ from thinc.api import Ragged, get_current_ops
 from thinc.util import to_numpy
 
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation, unit_length
-from spacy_sbert.models.pooling import POOLING, _make_pooling, _without_leading
+from spacy_sbert.models.pooling import _without_leading
+from spacy_sbert.models.poolings import POOLING, make_pooling
 from spacy_sbert.models.span_batch import in_places
 from spacy_sbert.models.word_layers import bilstm_encoder, ngram_hash_embed, word_vectors
 from spacy_sbert.similarity import cosine, euclidean, manhattan
@@ -46,7 +47,7 @@ def test_poolings(name):
 
     def work(lengths=LENGTHS):
         pooled, d_states = there_and_back(
-            _make_pooling(name), Ragged(put(STATES), lengths), d_pooled
+            make_pooling(name), Ragged(put(STATES), lengths), d_pooled
         )
         return pooled, d_states.dataXd
 

@@ -22,7 +22,7 @@ from thinc.types import Ragged
 from thinc.util import to_numpy
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sbert.models.pooling import _make_pooling
+from spacy_sbert.models.poolings import make_pooling
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.readers import pair_doc
 
@@ -222,9 +222,9 @@ def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
 
 def pooled(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
     """The vector of one row of states."""
-    return _make_pooling(pooling).predict(
-        Ragged(states, numpy.array([len(states)], dtype="int32"))
-    )[0]
+    return make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[
+        0
+    ]
 
 
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:

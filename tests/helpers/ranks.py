@@ -21,8 +21,8 @@ from helpers.pipelines import finish_update
 from thinc.api import SGD
 from torch import distributed
 
+from spacy_sbert.distributed.joint_training import JointTraining
 from spacy_sbert.distributed.torch_distributed import TorchDistributed, _parameters_of, launched
-from spacy_sbert.distributed.train_loop import _JointTraining
 
 # The last is uneven
 SIZES = (6, 6, 6, 6, 5)
@@ -115,7 +115,7 @@ def descend(nlp, name, ranks):
     losses = []
     found = {}
     models = [pipe.model for _, pipe in nlp.pipeline]
-    joint = _JointTraining(nlp, ranks)
+    joint = JointTraining(nlp, ranks)
     for batch in batches(nlp, name):
         losses.append(joint.update(batch, sgd=False)["sbert"])
         if not found:

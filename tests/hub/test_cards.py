@@ -48,9 +48,7 @@ def cells(card):
 
 
 def test_facts(make_nlp, tiny_bert, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"none of the pipes makes sentence vectors \(given: none\)"
-    ):
+    with pytest.raises(ValueError, match=r"none of the pipes makes sentence vectors"):
         describe(spacy.blank("xx"))
     nlp = trained(make_nlp("own", lang="en", model={"pooling": "max", "normalize": True}))
     nlp.to_disk(tmp_path / "nlp")
@@ -269,9 +267,7 @@ def test_sentence_transformers_card(make_nlp):
         assert 'SentenceTransformer("organisation/mine")' in card.text
         assert "ents_f" not in card.text
         assert cells(card.text)["Width"] == ["16"]
-    with pytest.raises(
-        ValueError, match="'ner' makes no sentence vectors: expected one of sbert, other"
-    ):
+    with pytest.raises(ValueError, match=r"'ner' .* sbert, other"):
         sentence_transformers_card(nlp, "ner")
 
 

@@ -268,9 +268,7 @@ def test_modules_of_one_name(made, tmp_path):
     listed = json.loads(file.read_text())
     listed[2]["name"] = listed[1]["name"]
     file.write_text(json.dumps(listed))
-    with pytest.raises(
-        ValueError, match="says name = '1': expected a name of its own for each module"
-    ):
+    with pytest.raises(ValueError, match="name = '1'"):
         import_folder(str(tmp_path / "in"))
 
 
@@ -420,67 +418,70 @@ def test_links_of_the_cache_are_followed(made, tmp_path):
     )
     shutil.move(folder / "1_Pooling", tmp_path / "elsewhere")
     (folder / "1_Pooling").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(
-        ValueError, match=r"'1_Pooling', and .*/1_Pooling is a link to .*/elsewhere, outside"
-    ):
+    with pytest.raises(ValueError, match=r"/1_Pooling is a link to .*/elsewhere"):
         import_folder(str(folder))
 
 
 LINEAR = "2_Dense/config.json"
-# file, where in it, and value; None for the whole content
+# File, place in it (None for all of it), value, and message
 WRONG = [
-    (
+    pytest.param(
         "modules.json",
         (4, "type"),
         "custom_module.Normalize",
-        "the module custom_module.Normalize, which is unknown",
+        "custom_module.Normalize, which is unknown",
+        id="unknown module",
     ),
-    ("modules.json", (1, "type"), "sentence_transformers.models.Normalize", "in this order"),
-    ("modules.json", (1, "path"), "../elsewhere", "lies outside of its folder"),
-    ("modules.json", None, "[{", "modules.json, a part of the encoder's folder"),
-    (
+    pytest.param(
+        "modules.json",
+        (1, "type"),
+        "sentence_transformers.models.Normalize",
+        "in this order",
+        id="order",
+    ),
+    pytest.param("modules.json", (1, "path"), "../elsewhere", "outside of its folder", id="path"),
+    pytest.param("modules.json", None, "[{", "modules.json", id="cut"),
+    pytest.param(
         "1_Pooling/config.json",
         ("pooling_mode",),
         "median",
-        "1_Pooling.* pooling_mode = 'median': expected some of",
+        "1_Pooling.* pooling_mode = 'median'",
+        id="pooling",
     ),
-    (
-        LINEAR,
-        ("activation_function",),
-        "os.system",
-        "its activation_function os.system is none of torch.nn",
+    pytest.param(
+        LINEAR, ("activation_function",), "os.system", "os.system is none of", id="activation"
     ),
-    (LINEAR, None, "[1]", r"2_Dense/config\.json.*expected a JSON object, found list"),
-    (LINEAR, ("out_features",), 99, r"its config says linear.weight of \(99, 128\)"),
+    pytest.param(LINEAR, None, "[1]", r"2_Dense/config\.json.*found list", id="a list"),
+    pytest.param(LINEAR, ("out_features",), 99, r"linear.weight of \(99, 128\)", id="width"),
 ]
 
 
-def test_wrong_folders(made, tmp_path):
-    shutil.copytree(made["all"], tmp_path / "in")
-    assert import_folder(str(tmp_path / "in"))
-    for name, place, value, message in WRONG:
-        file = tmp_path / "in" / name
-        whole = file.read_text()
-        content = json.loads(whole)
+@pytest.mark.parametrize(("name", "place", "value", "message"), WRONG)
+def test_wrong_folders(made, tmp_path, name, place, value, message):
+    file = shutil.copytree(made["all"], tmp_path / "in") / name
+    if place is None:
+        file.write_text(value)
+    else:
+        content = json.loads(file.read_text())
+        *outer, key = place
         inner = content
-        for key in (place or ())[:-1]:
-            inner = inner[key]
-        if place:
-            inner[place[-1]] = value
-        file.write_text(json.dumps(content) if place else value)
-        with pytest.raises(ValueError, match=message):
-            import_folder(str(tmp_path / "in"))
-        file.write_text(whole)
+        for part in outer:
+            inner = inner[part]
+        inner[key] = value
+        file.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        import_folder(str(tmp_path / "in"))
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "2_Dense/model.safetensors"])
-def test_damaged_weights(file, made, tmp_path):
+@pytest.mark.parametrize("damage", ["cut", "header", "zeros"])
+def test_damaged_weights(file, damage, made, tmp_path):
     weights = shutil.copytree(made["Dense"], tmp_path / "in") / file
     whole = weights.read_bytes()
-    for damaged in (whole[:-10], b"\xff" * 8 + whole[8:], b"\x00" * 100):
-        weights.write_bytes(damaged)
-        with pytest.raises(ValueError, match="damaged or not whole"):
-            import_folder(str(tmp_path / "in"))
+    damaged = {"cut": whole[:-10], "header": b"\xff" * 8 + whole[8:], "zeros": b"\x00" * 100}
+    weights.write_bytes(damaged[damage])
+    with pytest.raises(ValueError, match="damaged or not whole"):
+        import_folder(str(tmp_path / "in"))
 
 
 def test_pickled_code_in_dense_weights_is_not_run(made, tmp_path):
@@ -503,9 +504,7 @@ def test_pickled_code_in_dense_weights_is_not_run(made, tmp_path):
 def test_wrong_exports(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer")
-    with pytest.raises(
-        ValueError, match="no 'sbert' pipe named 'sentencizer': those it has are sbert"
-    ):
+    with pytest.raises(ValueError, match=r"named 'sentencizer': .* sbert"):
         export_folder(nlp, tmp_path / "out", name="sentencizer")
     with pytest.raises(ValueError, match="no 'sbert' pipe named 'other'"):
         export_folder(nlp, tmp_path / "out", name="other")

@@ -166,9 +166,7 @@ def test_in(case, dtype, tiny_bert, tmp_path):
     theirs = encode(folder, given)
     name = str(dtype).removeprefix("torch.")
     is_half = dtype is not torch.float32
-    half = pytest.warns(
-        UserWarning, match=rf"\[sbert-static-half-precision\] The table of .* is {name}"
-    )
+    half = pytest.warns(UserWarning, match=rf"\[sbert-static-half-precision\] .* {name}")
     with half if is_half else no_warnings():
         nlp = import_folder(str(folder))
     empty = is_empty(nlp, given)
@@ -180,9 +178,7 @@ def test_in(case, dtype, tiny_bert, tmp_path):
 
 def test_the_layout_of_model2vec(tiny_bert, tmp_path):
     folder = make_model2vec(tiny_bert, tmp_path / "in")
-    with pytest.warns(
-        UserWarning, match=r"\[sbert-import-static-uncut\] The tokenizer of .* at 128 wordpieces"
-    ):
+    with pytest.warns(UserWarning, match=r"\[sbert-import-static-uncut\] .* 128 wordpieces"):
         nlp = import_folder(str(folder))
     short = ["a man is eating food", "the cat sat \u1234", "", "cat " * 128]
     assert largest_difference(vectors(nlp, short), encode(folder, short)) < 1e-6
@@ -237,7 +233,7 @@ def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
     change_json(folder / SHARED, default_prompt_name=default)
     with pytest.raises(
         ValueError,
-        match=f"the prompt '{given}' before every text .* set default_prompt_name to null",
+        match=f"'{given}' .* default_prompt_name",
     ):
         import_folder(str(folder))
     nlp = make_nlp(folder, is_drawn=False)

@@ -181,9 +181,7 @@ def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(
     assert found.evaluate(examples)["sts_spearman"] == pytest.approx(
         nlp.evaluate(examples)["sts_spearman"]
     )
-    with pytest.raises(
-        ValueError, match=r"Cannot train with the loss '(own|wrapping)\.v1'.*--code"
-    ):
+    with pytest.raises(ValueError, match=r"'(own|wrapping)\.v1'.*--code"):
         found.update(examples, sgd=False)
     assert numpy.array_equal(reloaded(found, tmp_path / "second")(TEXT).vector, expected)
     # With its code it is trained again

@@ -13,7 +13,7 @@ from spacy_sbert.losses.ranking import CachedMultipleNegativesRankingLoss
 from spacy_sbert.losses.similarity import CoSENTLoss, CosineSimilarityLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss, MultiTaskLoss
-from spacy_sbert.models.heads import unit_length
+from spacy_sbert.models.heads import normalization
 
 RNG = numpy.random.default_rng(10)
 MEMBERS = [RNG.normal(size=(5, 6)) for _ in range(2)]
@@ -105,9 +105,7 @@ def test_saved_objectives():
     assert values == {**expected, "nli": 2 * expected["nli"]}
     other = MultiTaskLoss({"sts": CosineSimilarityLoss(), "snli": SoftmaxLoss()})
     other.from_bytes(build().to_bytes())
-    with pytest.raises(
-        ValueError, match="saved with the objectives nli, sts, but the config names snli, sts"
-    ):
+    with pytest.raises(ValueError, match=r"objectives nli, sts, .* snli, sts"):
         other({"sts": STS}, True)
 
 
@@ -146,7 +144,7 @@ REFUSED = [
         "to 8 dimensions: they are 6 wide",
     ),
     (
-        lambda: MatryoshkaLoss(unit_length(), DIMS),
+        lambda: MatryoshkaLoss(normalization(), DIMS),
         "is built of loss layers, got the Thinc model 'unit_length'",
     ),
     (

@@ -100,16 +100,17 @@ def test_texts_without_docs(svd, saved):
         meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:])
     )
     assert numpy.allclose(meta.encode("a dog"), meta.encode(["a dog"])[0], atol=1e-6)
-    for name, value in {
-        "device": "cuda",
-        "prompt_name": "query",
-        "convert_to_numpy": False,
-    }.items():
-        with pytest.raises(ValueError, match=f"Cannot use {name} = "):
-            meta.encode(texts, **{name: value})
     assert numpy.allclose(meta.encode(texts, batch_size=3), meta.encode(texts), atol=1e-6)
     with pytest.raises(ValueError, match="is in no pipeline"):
         pickle.loads(pickle.dumps(meta)).encode(texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("device", "cuda"), ("prompt_name", "query"), ("convert_to_numpy", False)]
+)
+def test_arguments_of_encode_that_a_combination_cannot_follow(svd, name, value):
+    with pytest.raises(ValueError, match=f"Cannot use {name} = "):
+        find_meta(svd).encode([TEXT], **{name: value})
 
 
 def test_the_meta_embedding_answers_and_members_keep_their_own(nlp):
@@ -165,7 +166,7 @@ def test_sentences_and_other_spans(make_meta):
         numpy.mean([sent.vector for sent in doc.sents], axis=0), abs=1e-6
     )
     with pytest.raises(
-        ValueError, match=r"'man is' is not a row .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"
+        ValueError, match=r"'man is' .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"
     ):
         _ = doc[1:3].vector
     expected = numpy.concatenate([unit(doc[1:3]._.sbert_vector), unit(doc[1:3]._.sbert_max_vector)])
@@ -276,7 +277,7 @@ def test_a_member_with_nan(nlp):
     stored["vectors"][0, 3] = numpy.nan
     with pytest.raises(
         ValueError,
-        match=r"'sbert_max' .* has a number that is not finite in the vector of sentence 0",
+        match=r"'sbert_max' .* not finite in the vector of sentence 0",
     ):
         pipe(doc)
 
@@ -483,38 +484,46 @@ def test_two_pipelines_of_other_static_vectors(make_nlp, tmp_path):
     assert first.get_pipe("sbert_meta").fingerprint() != second.get_pipe("sbert_meta").fingerprint()
 
 
-def test_members_that_do_not_fit(make_nlp, make_meta, svd, tmp_path):
-    nlp = make_nlp()
-    for config, message in (
-        ({}, r"at least two members, given: sbert\. Add another"),
-        ({"pipes": ["sbert", "sbert"]}, "names of their own, given: sbert, sbert"),
-        (
-            {"functions": {"static": "mean"}},
-            "'static' of a meta-embedding is not a function but a str",
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        pytest.param({}, r"at least two members, given: sbert\.", id="one member"),
+        pytest.param(
+            {"pipes": ["sbert", "sbert"]}, "names of their own, given: sbert, sbert", id="twice"
         ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            nlp.add_pipe("sbert_meta", config=config)
+        pytest.param(
+            {"functions": {"static": "mean"}}, "'static' .* not a function but a str", id="a str"
+        ),
+    ],
+)
+def test_members_that_cannot_be(make_nlp, config, message):
+    with pytest.raises(ValueError, match=message):
+        make_nlp().add_pipe("sbert_meta", config=config)
+
+
+def test_a_member_that_is_not_loaded(make_meta, tmp_path):
     make_meta(pipes=["sbert", "sbert_max"]).to_disk(tmp_path)
-    with pytest.raises(
-        ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"
-    ):
+    with pytest.raises(ValueError, match=r"sbert_max, which .* does not have \(it has: sbert\)"):
         spacy.load(tmp_path, exclude=["sbert_max"])
-    with pytest.raises(
-        ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"
-    ):
+    with pytest.raises(ValueError, match=r"'sbert_max' .* left no vector .* disabled"):
         spacy.load(tmp_path, disable=["sbert_max"])(TEXT)
-    # Than it was fitted with
-    for settings, message in (
-        (
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param(
             {"size": 6, "pipes": ["sbert_max", "sbert"]},
-            r"members \('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)",
+            r"\('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)",
+            id="another order",
         ),
-        ({"size": 3}, r"saved with .*'size': 6.* config says .*'size': 3"),
-    ):
-        other = make_meta(method="svd", fit=False, **settings).get_pipe("sbert_meta")
-        with pytest.raises(ValueError, match=message):
-            other.from_bytes(find_meta(svd).to_bytes())
+        pytest.param({"size": 3}, r"'size': 6.* config says .*'size': 3", id="another size"),
+    ],
+)
+def test_other_members_than_it_was_fitted_with(make_meta, svd, settings, message):
+    other = make_meta(method="svd", fit=False, **settings).get_pipe("sbert_meta")
+    with pytest.raises(ValueError, match=message):
+        other.from_bytes(find_meta(svd).to_bytes())
 
 
 @pytest.fixture
@@ -626,9 +635,7 @@ def test_members_in_another_order_are_refused(make_meta, method):
     nlp = make_meta(method=method)
     nlp(TEXT)
     nlp.get_pipe("sbert_meta").members.reverse()
-    with pytest.raises(
-        ValueError, match=r"fitted on the members \('sbert', 'sbert_max'\), the pipeline gives it"
-    ):
+    with pytest.raises(ValueError, match=r"members \('sbert', 'sbert_max'\)"):
         nlp(TEXT)
 
 
@@ -641,7 +648,5 @@ def test_docs_of_another_pipeline_are_warned_of(make_meta, saved, read):
         weights.data = 1.5 * weights.data
     doc = other(TEXT)
     meta = spacy.load(saved).get_pipe("sbert_meta")
-    with pytest.warns(
-        UserWarning, match=r"sbert-meta-other-doc.* The vectors of sbert_max on a Doc are not by"
-    ):
+    with pytest.warns(UserWarning, match=r"sbert-meta-other-doc.* sbert_max"):
         meta.vector(doc) if read == "vector" else meta(doc)

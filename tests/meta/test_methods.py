@@ -187,13 +187,11 @@ def test_wrong_views_are_errors():
         ValueError, match=r"widths \[5, 7, 4\], but .* fitted on {'a': 7, 'b': 5, 'c': 4}"
     ):
         ours.transform([views[1], views[0], views[2]])
-    with pytest.raises(ValueError, match="'b' of a meta-embedding has 299 vectors, 'a' has 300"):
+    with pytest.raises(ValueError, match=r"'b' .* 299 vectors, 'a' has 300"):
         SVD(size=3).fit([views[0], views[1][1:], views[2]], ["a", "b", "c"])
     views[2][:] = [1.0, 2.0, 3.0, 4.0]
     for method in ("svd", "gcca"):
-        with pytest.raises(
-            ValueError, match=r"member 'c' .* the same vector for all 300 sentences"
-        ):
+        with pytest.raises(ValueError, match=r"member 'c' .* the same vector"):
             small(method).fit(views, ["a", "b", "c"])
 
 
@@ -249,17 +247,13 @@ def test_the_default_is_what_there_is_and_is_saved():
 
 def test_the_remedies_of_messages_work():
     views = deficient()
-    with pytest.raises(
-        ValueError, match=r"size = 10: .* have only 9 directions to give on 300 sentences"
-    ):
+    with pytest.raises(ValueError, match=r"size = 10: .* only 9 directions"):
         SVD(size=10, normalize=False).fit(views, ["a", "b"])
     assert SVD(size=9, normalize=False).fit(views).width == 9
-    with pytest.raises(
-        ValueError, match=r"member 'a' cannot be inverted with tau = 0.0: .* 4 directions, of the 7"
-    ):
+    with pytest.raises(ValueError, match=r"tau = 0.0: .* 4 directions, of the 7"):
         GCCA(tau=0.0, normalize=False).fit(views, ["a", "b"])
     assert GCCA(tau=0.1, normalize=False).fit(views).width == 7
-    with pytest.raises(ValueError, match=r"too large for their squares\. Set normalize = true"):
+    with pytest.raises(ValueError, match=r"Set normalize = true"):
         SVD(size=3, normalize=False).fit([view.astype("f8") * 1e200 for view in views])
 
 
@@ -275,9 +269,7 @@ def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
         narrow = GCCA(size=size, normalize=normalize).fit(views)
         assert narrow.values_ == pytest.approx(whole.values_[:size], abs=1e-12)
         assert (len(list(narrow.notes("it"))) > 0) == (size > 4)
-    with pytest.raises(
-        ValueError, match=r"size = 12: .* only 11 directions to give on 300 sentences"
-    ):
+    with pytest.raises(ValueError, match=r"size = 12: .* only 11 directions"):
         GCCA(size=12).fit(views)
 
 

@@ -31,8 +31,9 @@ from thinc.api import SGD, Adam
 
 from spacy_sbert import find_sbert, restore
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.models.fingerprint import encoder_digest, pipeline_digest
+from spacy_sbert.models.fingerprint import encoder_digest
 from spacy_sbert.pipeline import doc_vectors as encoders
+from spacy_sbert.pipeline.digest import pipeline_digest
 from spacy_sbert.pipeline.doc_vectors import find
 from spacy_sbert.pipeline.listeners import find_heads
 from spacy_sbert.search import SpanSearch, collect_spans, identify

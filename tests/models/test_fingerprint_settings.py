@@ -6,7 +6,7 @@ import numpy
 from helpers.pipelines import OTHER_VECTORS, shim_of
 
 from spacy_sbert.bulk.file_encoding import Encoding
-from spacy_sbert.models.fingerprint import pipeline_digest
+from spacy_sbert.pipeline.digest import pipeline_digest
 from spacy_sbert.search import identify
 
 

@@ -40,9 +40,7 @@ def test_encoders(make_nlp, tmp_path, encoder, value):
     # A component of another package
     if encoder in ("listening", "curated"):
         return
-    with pytest.warns(
-        UserWarning, match=r"\[sbert-diverged\] .* is not finite: training has diverged"
-    ):
+    with pytest.warns(UserWarning, match=r"\[sbert-diverged\]"):
         nlp.to_disk(tmp_path / "out")
     with pytest.raises(DivergedError, match=DIVERGED):
         spacy.load(tmp_path / "out")

@@ -211,14 +211,10 @@ def test_gradients_of_two_pipes_add_up(make_nlp, encoder):
 def test_nothing_to_hear(make_nlp):
     nlp = make_nlp("listening")
     doc = nlp.make_doc("A cat sat.")
-    with pytest.raises(
-        ValueError, match=r"'A cat sat\.' carries no output of a 'tok2vec'.*doc\.tensor is empty"
-    ):
+    with pytest.raises(ValueError, match=r"'A cat sat\.' .*'tok2vec'.*doc\.tensor is empty"):
         nlp.get_pipe("sbert")(doc)
     doc.tensor = numpy.zeros((4, 5), dtype="float32")
-    with pytest.raises(
-        ValueError, match=r"gave vectors of 5 numbers.*listens for 16: set the width"
-    ):
+    with pytest.raises(ValueError, match=r"5 numbers.*listens for 16"):
         nlp.get_pipe("sbert")(doc)
     assert nlp.get_pipe("sbert")(Doc(nlp.vocab)).vector.shape == (16,)
     for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
@@ -228,14 +224,10 @@ def test_nothing_to_hear(make_nlp):
             nlp("a", component_cfg={"sbert": settings})
     nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", config={"model": {"@architectures": ARCHITECTURE, "tok2vec": LISTENER}})
-    with pytest.raises(
-        ValueError, match=r"none stands before it; the pipeline is \['sbert'\]\. Add one before it"
-    ):
+    with pytest.raises(ValueError, match=r"none stands before it; .*\['sbert'\]"):
         nlp.initialize()
     nlp.add_pipe("tok2vec", first=True)
-    with pytest.raises(
-        ValueError, match=r"listens for vectors of 16 numbers.*'tok2vec' makes 96: set width = 96"
-    ):
+    with pytest.raises(ValueError, match=r"16 numbers.*'tok2vec' makes 96: set width = 96"):
         nlp.initialize()
 
 

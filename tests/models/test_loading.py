@@ -321,9 +321,7 @@ def test_weights_that_are_not_finite(folder):
     model = BertModel.from_pretrained(folder)
     model.embeddings.word_embeddings.weight.data.fill_(float("nan"))
     model.save_pretrained(folder)
-    with pytest.raises(
-        ValueError, match=r"bert are not finite: training diverged.* Use an earlier checkpoint"
-    ):
+    with pytest.raises(ValueError, match=r"not finite: training diverged"):
         encode(folder)
 
 
@@ -335,9 +333,7 @@ def test_types_that_a_class_takes_beside_that_of_its_default(folder, settings):
 
 
 def test_another_precision_is_no_setting_of_transformers(folder):
-    with pytest.raises(
-        ValueError, match=r"torch_dtype = 'float16', expected float32.* set precision"
-    ):
+    with pytest.raises(ValueError, match=r"torch_dtype = 'float16'.* set precision"):
         encode(folder, transformer_config={"torch_dtype": "float16"})
 
 

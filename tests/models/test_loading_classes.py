@@ -355,7 +355,5 @@ def test_a_text_that_is_too_long_for_positions_that_are_no_table(make_folder):
     sbert = _import(
         make_folder("mpt", max_length=200, max_position_embeddings=128), precision="float32"
     )
-    with pytest.raises(
-        ValueError, match=r"\(mpt\) cannot encode 200 wordpieces.*'model_max_length': 128"
-    ):
+    with pytest.raises(ValueError, match=r"\(mpt\) .* 200 wordpieces.*'model_max_length': 128"):
         sbert.encode([LONG])

@@ -127,9 +127,7 @@ def test_relative_positions_of_version_4_are_not_ignored(tiny_bert, tmp_path, ki
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     change_json(folder / "config.json", position_embedding_type=kind)
     if Version("5.0") <= INSTALLED:
-        with pytest.raises(
-            ValueError, match=f"position_embedding_type = {kind}.*transformers before 5.0"
-        ):
+        with pytest.raises(ValueError, match=f"position_embedding_type = {kind}"):
             text_encoder(folder)
         return
     # The table of distances

@@ -10,15 +10,13 @@ from thinc.api import Model, NumpyOps, Ragged, chain
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.models.encoded_docs import EncodeSettings
-from spacy_sbert.models.heads import Dense, truncation, unit_length
+from spacy_sbert.models.heads import Dense, normalization, truncation
 from spacy_sbert.models.pooling import (
-    POOLING,
     SentencePooling,
-    _make_pooling,
-    _row_sums,
     _row_vectors,
     _without_leading,
 )
+from spacy_sbert.models.poolings import POOLING, _row_sums, make_pooling
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.sentence_encoder import SentenceEncoder
@@ -48,7 +46,7 @@ BY_HAND = {
 
 @pytest.mark.parametrize("name", {**BY_HAND, **POOLING})
 def test_pooling_by_hand(name):
-    pooled = _make_pooling(name).predict(Ragged(STATES, LENGTHS))
+    pooled = make_pooling(name).predict(Ragged(STATES, LENGTHS))
     assert numpy.allclose(pooled, BY_HAND[name])
     assert pooled.dtype == STATES.dtype
 
@@ -59,7 +57,7 @@ def test_pooling_gradient(name):
     upstream = RNG.normal(size=(3, 4 * len(name.split("+"))))
     # Sums are made of stretches of 16
     lengths = numpy.array([3, 40, 1], dtype="i")
-    layer = _make_pooling(name)
+    layer = make_pooling(name)
     _, backprop = layer.begin_update(Ragged(states, lengths))
     expected = finite_differences(
         lambda x: float((layer.predict(Ragged(x, lengths)) * upstream).sum()), states
@@ -90,9 +88,7 @@ def test_sums_have_the_bits_of_a_padded_batch_of_pytorch(lengths):
     # A row of nothing is zero
     if not all(lengths):
         for name in ("mean", "mean_sqrt_len", "weightedmean"):
-            pooled = _make_pooling(name).predict(
-                Ragged(states, numpy.array(lengths, dtype="int32"))
-            )
+            pooled = make_pooling(name).predict(Ragged(states, numpy.array(lengths, dtype="int32")))
             assert numpy.isfinite(pooled).all()
             assert pooled.any(axis=1).tolist() == [n > 0 for n in lengths]
 
@@ -127,7 +123,7 @@ WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
     return _row_vectors(
-        OPS, [unit_length()] if normalize else [], windows, row_of, weights, is_train=is_train
+        OPS, [normalization()] if normalize else [], windows, row_of, weights, is_train=is_train
     )
 
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 
 import pytest
-from helpers.pipelines import MINILM, change_json, no_warnings, one_pipe, write_modules
+from helpers.pipelines import MINILM, no_warnings, one_pipe, write_modules
 
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve
@@ -104,31 +104,35 @@ def test_short_names_are_asked_of_the_hub(cache, tiny_bert, monkeypatch):
     assert {name for name, _ in asked} == {"org/some-encoder"}
 
 
-NEAR = {
-    "all-minilm-l6-v2": MINILM,
-    "all-MiniLM-L6-v3": MINILM,
-    "sentence_transformers/all-MiniLM-L6-v2": MINILM,
-    "own-encodr": "org/own-encoder",
-    "bert-base-uncased": None,
-}
-
-
-def test_a_near_name_is_suggested(tiny_bert, cache):
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("all-minilm-l6-v2", MINILM),
+        ("all-MiniLM-L6-v3", MINILM),
+        ("sentence_transformers/all-MiniLM-L6-v2", MINILM),
+        ("own-encodr", "org/own-encoder"),
+    ],
+)
+def test_a_near_name_is_suggested(tiny_bert, cache, given, meant):
     put_in_cache(cache, "org/own-encoder", tiny_bert)
-    for given, meant in NEAR.items():
-        with pytest.raises(OSError, match="was found in none") as caught:
-            resolve(given)
-        said = str(caught.value).partition("Did you mean ")[2]
-        assert said.startswith(f"'{meant}'? Check the name") if meant else not said
+    with pytest.raises(OSError, match=f"Did you mean '{meant}'"):
+        resolve(given)
 
 
-def test_folder_without_weights(tiny_bert, tmp_path):
-    for number, missing in enumerate(("model.safetensors", "config.json", "[tv]o*")):
-        folder = shutil.copytree(tiny_bert, tmp_path / str(number))
-        for file in folder.glob(missing):
-            file.unlink()
-        with pytest.raises(OSError, match=r"is missing\. Expected config\.json, weights"):
-            resolve(str(folder))
+def test_a_far_name_is_not_suggested(tiny_bert, cache):
+    put_in_cache(cache, "org/own-encoder", tiny_bert)
+    with pytest.raises(OSError, match="was found in none") as caught:
+        resolve("bert-base-uncased")
+    assert "Did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["model.safetensors", "config.json", "[tv]o*"])
+def test_folder_without_weights(tiny_bert, tmp_path, missing):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    for file in folder.glob(missing):
+        file.unlink()
+    with pytest.raises(OSError, match=r"is missing\. Expected config\.json, weights"):
+        resolve(str(folder))
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
@@ -157,23 +161,32 @@ def test_other_pooling_is_told(tiny_bert, tmp_path, make_nlp, caplog):
     assert caplog.text.count("was made for cls pooling, this pipeline uses mean pooling") == 1
 
 
-def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
+def test_a_folder_without_pooling(tiny_bert, tmp_path, make_nlp):
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     write_modules(folder, ("Transformer", ""), ("Dense", "2_Dense"))
-    with pytest.raises(
-        ValueError, match=r"has the modules Transformer, Dense: expected Transformer and Pooling"
-    ):
+    with pytest.raises(ValueError, match="Transformer, Dense: expected Transformer and Pooling"):
         make_nlp(name=folder)("the cat")
-    change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
-    remedies = {
-        "Dense": "It comes with .* import .* Set normalize",
-        "LayerNorm": r"the folder\. Set normalize",
-    }
-    for kind, remedy in remedies.items():
-        write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), (kind, "2_Other"))
-        with pytest.raises(ValueError, match=f"with {kind}, and .*{remedy}"):
-            make_nlp(name=folder)("the cat")
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("Dense", "It comes with .* import .* Set normalize"),
+        ("LayerNorm", r"the folder\. Set normalize"),
+    ],
+)
+def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp, kind, remedy):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), (kind, "2_Other"))
+    with pytest.raises(ValueError, match=f"with {kind}, and .*{remedy}"):
+        make_nlp(name=folder)("the cat")
     assert make_nlp(name=folder, model={"normalize": False})("the cat").has_vector
+
+
+def test_a_module_outside_of_its_folder(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     write_modules(folder, ("Transformer", "../../etc"))
     with pytest.raises(ValueError, match="outside of its folder"):
         resolve(str(folder))
@@ -196,9 +209,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_a_name_that_cannot_be_found(name):
-    with pytest.warns(
-        UserWarning, match=r"sbert-encoder-missing.*is not a folder, and no encoder on the hub"
-    ):
+    with pytest.warns(UserWarning, match=r"sbert-encoder-missing"):
         sbert = one_pipe(name).get_pipe("sbert")
     for work in (sbert.load, sbert.text_encoder):
         with pytest.raises(OSError, match="was found in none of the four places"):
@@ -207,7 +218,7 @@ def test_a_name_that_cannot_be_found(name):
 
 @pytest.mark.parametrize("factory", ["sbert", "sbert_reranker"])
 def test_each_pipe_tells(tmp_path, factory):
-    with pytest.warns(UserWarning, match="'/no' of the pipe '.*' cannot be found"):
+    with pytest.warns(UserWarning, match="'/no' .* cannot be found"):
         nlp = one_pipe("/no", factory)
     for work in (nlp.initialize, nlp.get_pipe(factory).load):
         with pytest.raises(OSError, match="was found in none"):

@@ -44,30 +44,37 @@ def rows(tokenizer, texts, overflow="truncate", lowercase=False):
     return batch, windows, _align_tokens(docs, batch)
 
 
-@pytest.mark.parametrize("kind", [AutoTokenizer, BertTokenizer], ids=["fast", "slow"])
-def test_cut_rows_and_windows(tiny_bert, kind):
-    """A cut row keeps its final [SEP]; windows hold every wordpiece once."""
-    tokenizer = kind.from_pretrained(tiny_bert)
-    batch, windows, _ = rows(tokenizer, [LONG, "dog"])
-    assert batch.lengths.tolist() == [MAX_LENGTH, 3] == [24, 3]
+both_tokenizers = pytest.mark.parametrize(
+    "kind", [AutoTokenizer, BertTokenizer], ids=["fast", "slow"]
+)
+
+
+@both_tokenizers
+def test_cut_rows(tiny_bert, kind):
+    """A cut row keeps its final [SEP]."""
+    batch, windows, _ = rows(kind.from_pretrained(tiny_bert), [LONG, "dog"])
+    assert MAX_LENGTH == 24
+    assert batch.lengths.tolist() == [24, 3]
     assert windows[0][0] == "[CLS]"
     assert windows[0][-1] == "[SEP]"
     assert batch.rows.window_weights.tolist() == [22, 1]
-    assert batch.rows.n_cut.tolist() == [
-        60 - 22,
-        0,
-    ]
+    assert batch.rows.n_cut.tolist() == [60 - 22, 0]
     assert batch.window_borders == [0, 1, 2]
+
+
+@both_tokenizers
+def test_windows(tiny_bert, kind):
+    """They hold every wordpiece once."""
+    tokenizer = kind.from_pretrained(tiny_bert)
     batch, windows, _ = rows(tokenizer, ["dog", LONG], "windows")
     assert batch.window_borders == [0, 1, 4]
     assert batch.rows.window_weights.tolist() == [1, 22, 22, 16]
     assert not batch.rows.n_cut.any()
     assert batch.rows.row_of.tolist() == [0, 1, 1, 1]
-    pieces = [
-        piece for window in windows[1:] for piece in window if piece not in ("[CLS]", "[SEP]")
-    ]
-    assert pieces == tokenizer.tokenize(LONG)
-    assert all(window[0] == "[CLS]" and window[-1] == "[SEP]" for window in windows)
+    assert all(window[0] == "[CLS]" for window in windows)
+    assert all(window[-1] == "[SEP]" for window in windows)
+    wordpieces = [wordpiece for window in windows[1:] for wordpiece in window[1:-1]]
+    assert wordpieces == tokenizer.tokenize(LONG)
 
 
 def test_very_long_texts_and_lower_case(tiny_bert):
@@ -208,37 +215,49 @@ def flat(windows):
     return [value for window in windows for value in window]
 
 
-def of_minilm(tokenizer, overflow) -> TokenizedBatch:
-    return BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 256), overflow)(
-        AWKWARD, offsets=True
-    )
+def of_minilm(tokenizer, overflow, offsets=True) -> TokenizedBatch:
+    settings = SentenceTransformersConfig("x", 256)
+    return BatchTokenizer(tokenizer, settings, overflow)(AWKWARD, offsets=offsets)
 
 
-@pytest.mark.parametrize("overflow", ["truncate", "windows"])
+both_overflows = pytest.mark.parametrize("overflow", ["truncate", "windows"])
+
+
+@both_overflows
 def test_wordpieces_are_those_of_the_tokenizers_own_call(minilm_tokenizer, overflow):
     expected = own_call(minilm_tokenizer, overflow)
     given = of_minilm(minilm_tokenizer, overflow)
-    without = BatchTokenizer(minilm_tokenizer, SentenceTransformersConfig("x", 256), overflow)(
-        AWKWARD, offsets=False
-    )
-    assert without.offsets is None
-    for field in ("text_of", "lengths", "ids", "special", "n_cut"):
-        assert numpy.array_equal(getattr(given, field), getattr(without, field)), field
-    assert given.lengths.tolist() == list(map(len, expected["input_ids"]))
-    assert given.lengths.max() == 256
-    assert given.lengths.min() == 2
     assert given.ids.tolist() == flat(expected["input_ids"])
     assert given.ids.dtype == numpy.int64
-    assert given.special.tolist() == [
-        bool(special) for special in flat(expected["special_tokens_mask"])
-    ]
+    special = [bool(mask) for mask in flat(expected["special_tokens_mask"])]
+    assert given.special.tolist() == special
     assert given.offsets.tolist() == [list(offsets) for offsets in flat(expected["offset_mapping"])]
     assert given.type_ids is None
     assert not any(flat(expected["token_type_ids"]))
-    texts = expected["overflow_to_sample_mapping"] if overflow == "windows" else range(len(AWKWARD))
-    assert given.text_of.tolist() == list(texts)
+
+
+@both_overflows
+def test_windows_are_those_of_the_tokenizers_own_call(minilm_tokenizer, overflow):
+    expected = own_call(minilm_tokenizer, overflow)
+    given = of_minilm(minilm_tokenizer, overflow)
+    assert given.lengths.tolist() == list(map(len, expected["input_ids"]))
+    assert given.lengths.max() == 256
+    assert given.lengths.min() == 2
     assert given.starts.tolist() == [sum(given.lengths[:i]) for i in range(len(given.lengths))]
     assert given.n_text.tolist() == [mask.count(0) for mask in expected["special_tokens_mask"]]
+    texts = range(len(AWKWARD))
+    if overflow == "windows":
+        texts = expected["overflow_to_sample_mapping"]
+    assert given.text_of.tolist() == list(texts)
+
+
+@both_overflows
+def test_wordpieces_without_offsets(minilm_tokenizer, overflow):
+    given = of_minilm(minilm_tokenizer, overflow)
+    without = of_minilm(minilm_tokenizer, overflow, offsets=False)
+    assert without.offsets is None
+    for field in ("text_of", "lengths", "ids", "special", "n_cut"):
+        assert numpy.array_equal(getattr(given, field), getattr(without, field)), field
 
 
 def test_what_is_cut_is_counted(minilm_tokenizer):

@@ -340,7 +340,7 @@ def test_a_wordpiece_without_an_embedding(folders, tmp_path):
     for way in (imported, own, *SHARED.values()):
         with pytest.warns(
             UserWarning,
-            match=r"\[sbert-tokens-without-embedding\].*2 wordpieces.*\(zebrafish, axolotl\)",
+            match=r"\[sbert-tokens-without-embedding\].*\(zebrafish, axolotl\)",
         ):
             assert numpy.abs(way(folder) - expected).max() < 1e-5
     nlp = one_pipe(folder, pooling="mean")
@@ -351,9 +351,7 @@ def test_a_wordpiece_without_an_embedding(folders, tmp_path):
     uses = [lambda: nlp("a zebrafish"), lambda: find_sbert(nlp).encode(["a zebrafish"])]
     uses += [lambda: reranker.score_pairs([("a cat", "a zebrafish")])]
     for use in uses:
-        with pytest.raises(
-            ValueError, match=r"no embedding of the wordpiece 'zebrafish' \(id \d+\).*resize"
-        ):
+        with pytest.raises(ValueError, match=r"wordpiece 'zebrafish' \(id \d+\)"):
             use()
 
 
@@ -446,9 +444,7 @@ def test_what_a_class_does_beyond_its_rules_is_refused(folders, monkeypatch):
         "__call__",
         lambda self, text, *args, **given: plain_call(self, _twice(text), *args, **given),
     )
-    with pytest.raises(
-        ValueError, match=f"The tokenizer {kind.__name__} of .* is not supported: called with"
-    ):
+    with pytest.raises(ValueError, match=f"The tokenizer {kind.__name__} .* not supported"):
         own(folders["unigram"])
 
 

@@ -40,44 +40,51 @@ AWKWARD += ["U.S.-based, (sic)...", "co-op's e-mail: x@y.com"]
 AWKWARD += ["a dog", "a dog"]
 
 
+def assert_same_states(given, expected):
+    """Those of padding are zero in ours."""
+    kept = expected.wordpieces.attention_mask.astype(bool)
+    ours = given.model_output.last_hidden_state
+    theirs = expected.model_output.last_hidden_state
+    assert ours.shape == theirs.shape
+    assert not ours[~kept].any()
+    assert numpy.allclose(ours[kept], theirs[kept], atol=1e-5)
+    pooler = expected.model_output.pooler_output
+    assert numpy.allclose(given.model_output.pooler_output, pooler, atol=1e-5)
+
+
+def assert_same_wordpieces(given, expected):
+    assert given.strings == expected.strings
+    assert given.lengths == expected.lengths
+    for field in ("input_ids", "attention_mask", "token_type_ids"):
+        ours = getattr(given, field)
+        theirs = getattr(expected, field)
+        assert (ours is None) == (theirs is None), field
+        if ours is not None:
+            assert numpy.array_equal(ours, theirs), field
+            assert ours.dtype == theirs.dtype, field
+
+
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("get_spans", SPANS)
 def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
     from spacy_transformers.data_classes import TransformerData
 
+    texts = TEXTS + AWKWARD
     stock = pipeline(tiny_bert, "spacy-transformers.TransformerModel.v3", get_spans)
     ours = pipeline(tiny_bert, "spacy-sbert.TransformerModel.v1", get_spans)
-    for expected, given in zip(
-        stock.pipe(TEXTS + AWKWARD), ours.pipe(TEXTS + AWKWARD), strict=True
-    ):
-        a = expected._.trf_data
-        b = given._.trf_data
-        assert isinstance(b, TransformerData)
-        assert a.model_output.keys() == b.model_output.keys()
-        assert bool(b.model_output) == bool(given.text)
-        if given.text:
-            kept = a.wordpieces.attention_mask.astype(bool)
-            states = b.model_output.last_hidden_state
-            expected_states = a.model_output.last_hidden_state
-            assert states.shape == expected_states.shape
-            assert not states[~kept].any()
-            assert numpy.allclose(states[kept], expected_states[kept], atol=1e-5)
-            assert numpy.allclose(
-                b.model_output.pooler_output, a.model_output.pooler_output, atol=1e-5
-            )
-        assert numpy.array_equal(a.align.dataXd, b.align.dataXd)
-        assert numpy.array_equal(a.align.lengths, b.align.lengths)
-        assert a.wordpieces.strings == b.wordpieces.strings
-        assert a.wordpieces.lengths == b.wordpieces.lengths
-        for field in ("input_ids", "attention_mask", "token_type_ids"):
-            x = getattr(a.wordpieces, field)
-            y = getattr(b.wordpieces, field)
-            assert (x is None and y is None) or (numpy.array_equal(x, y) and x.dtype == y.dtype), (
-                field
-            )
-    assert stock.get_pipe("transformer").model.get_dim("nO") == ours.get_pipe(
-        "transformer"
-    ).model.get_dim("nO")
+    for theirs, doc in zip(stock.pipe(texts), ours.pipe(texts), strict=True):
+        expected = theirs._.trf_data
+        given = doc._.trf_data
+        assert isinstance(given, TransformerData)
+        assert given.model_output.keys() == expected.model_output.keys()
+        assert bool(given.model_output) == bool(doc.text)
+        if doc.text:
+            assert_same_states(given, expected)
+        assert_same_wordpieces(given.wordpieces, expected.wordpieces)
+        assert numpy.array_equal(given.align.dataXd, expected.align.dataXd)
+        assert numpy.array_equal(given.align.lengths, expected.align.lengths)
+    width = ours.get_pipe("transformer").model.get_dim("nO")
+    assert stock.get_pipe("transformer").model.get_dim("nO") == width
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)

@@ -39,58 +39,85 @@ def check_splits(rows, splits, apart):
         assert all(apart(rows, [i]) & scored for i in left_out), "nothing is left out in vain"
 
 
-def test_folds_of_the_sample(load_script):
-    script = load_script("argument_similarity")
-    rows = read_arguments(SAMPLE, "ukp")
-    folds = script.make_splits("folds", rows, 10)
-    check_splits(rows, folds, keys)
+@pytest.fixture
+def make_splits(load_script):
+    return load_script("argument_similarity").make_splits
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return read_arguments(SAMPLE, "ukp")
+
+
+def topics(rows, indices):
+    return {rows[i].topic for i in indices}
+
+
+def test_folds_of_the_sample(make_splits, sample):
+    folds = make_splits("folds", sample, 10)
+    check_splits(sample, folds, keys)
     assert [len(split.test) for split in folds] == [16] * 10
-    assert folds == script.make_splits("folds", rows, 10)
-    assert script.make_splits("folds", rows, 10, ["fold 3"]) == folds[2:3]
+    assert folds == make_splits("folds", sample, 10)
+    assert make_splits("folds", sample, 10, ["fold 3"]) == folds[2:3]
     with pytest.raises(SystemExit, match="--only fold 11: expected some of fold 1, "):
-        script.make_splits("folds", rows, 10, ["fold 11"])
-    topics = script.make_splits("topics", rows, 10)
-    check_splits(rows, topics, sentences)
-    for split in topics:
-        assert (
-            {rows[i].topic for i in split.test}
-            == {split.name}
-            not in [{rows[i].topic for i in split.train}]
-        )
-    halves = script.make_splits("topic-folds", rows, 2)
-    check_splits(rows, halves, sentences)
+        make_splits("folds", sample, 10, ["fold 11"])
+
+
+def test_topics_of_the_sample(make_splits, sample):
+    splits = make_splits("topics", sample, 10)
+    check_splits(sample, splits, sentences)
+    for split in splits:
+        assert topics(sample, split.test) == {split.name}
+        assert split.name not in topics(sample, split.train)
+
+
+def test_folds_of_topics_of_the_sample(make_splits, sample):
+    halves = make_splits("topic-folds", sample, 2)
+    check_splits(sample, halves, sentences)
     for split in halves:
-        scored, trained = ({rows[i].topic for i in part} for part in (split.test, split.train))
+        scored = topics(sample, split.test)
+        trained = topics(sample, split.train)
         assert len(scored) == len(trained) == 2
         assert not scored & trained
     with pytest.raises(SystemExit, match="5 folds of 4 topics: expected 2 to 4"):
-        script.make_splits("topic-folds", rows, 5)
+        make_splits("topic-folds", sample, 5)
 
 
-def test_folds_of_the_aspect_corpus(load_script):
-    """In most pairs of random folds a sentence has been trained on; folds of whole groups cost no
-    pair.
-    """
-    script = load_script("argument_similarity")
+@pytest.fixture(scope="module")
+def aspect_corpus():
     rows = read_arguments(real_data() / "argument", "ukp")
-    folds, apart, topics = (
-        script.make_splits(protocol, rows, 10) for protocol in ("folds", "sentences", "topics")
-    )
-    topic_folds = script.make_splits("topic-folds", rows, 4)
+    assert len(rows) == 3595
+    return rows
+
+
+def test_random_folds_of_the_aspect_corpus(make_splits, aspect_corpus):
+    """In most pairs a sentence has been trained on."""
+    rows = aspect_corpus
+    folds = make_splits("folds", rows, 10)
     check_splits(rows, folds, keys)
-    for splits in (apart, topics, topic_folds):
-        check_splits(rows, splits, sentences)
-    assert [len({rows[i].topic for i in split.test}) for split in topic_folds] == [7] * 4
-    trained = [(sentences(rows, split.train), split.test) for split in folds]
-    met = [texts & {*rows[i].members} for texts, test in trained for i in test]
-    assert [len(rows), sum(map(bool, met)), sum(len(texts) == 2 for texts in met)] == [
-        3595,
-        3248,
-        3018,
-    ]
+    n_met = []
+    for split in folds:
+        trained = sentences(rows, split.train)
+        n_met += [len(trained & {*rows[i].members}) for i in split.test]
+    assert sum(n > 0 for n in n_met) == 3248
+    assert n_met.count(2) == 3018
+
+
+def test_folds_of_groups_of_the_aspect_corpus(load_script, make_splits, aspect_corpus):
+    """They cost no pair."""
+    rows = aspect_corpus
+    splits = make_splits("sentences", rows, 10)
+    check_splits(rows, splits, sentences)
     assert len(load_script("argument_splits").connected([row.members for row in rows])) == 361
-    assert {len(split.train) + len(split.test) for split in apart} == {3595}
-    assert {len(split.test) for split in apart} == {359, 360}
+    assert {len(split.train) + len(split.test) for split in splits} == {3595}
+    assert {len(split.test) for split in splits} == {359, 360}
+
+
+def test_topics_of_the_aspect_corpus(make_splits, aspect_corpus):
+    check_splits(aspect_corpus, make_splits("topics", aspect_corpus, 10), sentences)
+    folds = make_splits("topic-folds", aspect_corpus, 4)
+    check_splits(aspect_corpus, folds, sentences)
+    assert [len(topics(aspect_corpus, split.test)) for split in folds] == [7] * 4
 
 
 def test_regression_of_the_script_is_that_of_the_suite(load_script):
@@ -139,80 +166,68 @@ def two_topics(tmp_path):
     return data
 
 
+@pytest.fixture
+def static(tmp_path):
+    """The folder of a pipeline with random static vectors of the words of the sample."""
+    nlp = spacy.blank("xx")
+    texts = [text for row in read_arguments(SAMPLE, "ukp") for text in row.members]
+    for seed, word in enumerate(sorted({word for text in texts for word in text.split()})):
+        vector = numpy.random.default_rng(seed).normal(size=8).astype("float32")
+        nlp.vocab.set_vector(word, vector)
+    nlp.to_disk(tmp_path / "static")
+    return tmp_path / "static"
+
+
+@pytest.fixture
+def options(two_topics, tiny_bert, static, tmp_path):
+    given = ["--data", two_topics, "--encoder", tiny_bert, "--static", static]
+    given += ["--protocols", "folds", "--folds", 2, "--steps", 2, "--limit", 30]
+    return [*given, "--learn-rate", 0.001, "--output", tmp_path / "out"]
+
+
 @pytest.mark.slow
-def test_argument_similarity(load_script, run_script, tiny_bert, two_topics, tmp_path, monkeypatch):
+def test_each_model_trains_on_the_pairs_of_its_split(
+    load_script, run_script, options, two_topics, monkeypatch
+):
     script = load_script("argument_similarity")
     trained = script.trained
     seen = []
 
     def look_and_train(folder, settings, config, args, overrides):
-        records = [
-            json.loads(line) for line in Path(overrides["paths.train"]).read_text().splitlines()
-        ]
-        seen.append(
-            (config.stem, {frozenset((record["first"], record["second"])) for record in records})
-        )
+        lines = Path(overrides["paths.train"]).read_text().splitlines()
+        records = [json.loads(line) for line in lines]
+        pairs = {frozenset((record["first"], record["second"])) for record in records}
+        seen.append((config.stem, pairs))
         return trained(folder, settings, config, args, overrides)
 
     monkeypatch.setattr(script, "trained", look_and_train)
-    static = spacy.blank("xx")
-    words = sorted(
-        {
-            word
-            for row in read_arguments(SAMPLE, "ukp")
-            for text in row.members
-            for word in text.split()
-        }
-    )
-    for i, word in enumerate(words):
-        static.vocab.set_vector(word, numpy.random.default_rng(i).normal(size=8).astype("float32"))
-    static.to_disk(tmp_path / "static")
-    output = tmp_path / "out"
-    options = [
-        "--data",
-        two_topics,
-        "--encoder",
-        tiny_bert,
-        "--output",
-        output,
-        "--folds",
-        2,
-        "--steps",
-        2,
-    ]
-    options += [
-        "--limit",
-        30,
-        "--learn-rate",
-        0.001,
-        "--static",
-        tmp_path / "static",
-        "--protocols",
-        "folds",
-    ]
     run_script("argument_similarity", *options)
     rows = read_arguments(two_topics, "ukp")
     splits = script.make_splits("folds", rows, 2)
     assert [config for config, _ in seen] == ["sts", "reranker"] * 2
-    assert [len(pairs) for _, pairs in seen] == [
-        min(30, len(split.train)) for split in splits for _ in range(2)
-    ]
-    for split, (_, pairs) in zip([split for split in splits for _ in range(2)], seen, strict=True):
-        assert pairs <= keys(rows, split.train)
-        assert not pairs & keys(rows, split.test)
-    (table,) = read_rows(output)
-    assert [line[:2] for line in table] == [
-        ["2-fold cross-validation over pairs", what] for what in script.TITLES.values()
-    ]
-    saved = read_scores(output)
-    each = {f"folds-{row}-fold-{fold}-1" for row in script.TRAINED for fold in (1, 2)}
-    assert set(saved) == {f"folds-{row}" for row in script.FIXED} | each
-    spearman = [100 * saved[f"folds-bi-encoder-fold-{fold}-1"]["spearman"] for fold in (1, 2)]
-    assert table[4][4:6] == [
-        f"{sum(spearman) / 2:.2f}",
-        f"{abs(spearman[0] - spearman[1]) / 2**0.5:.2f}",
-    ]
+    for split, of_split in zip(splits, (seen[:2], seen[2:]), strict=True):
+        for _, pairs in of_split:
+            assert len(pairs) == min(30, len(split.train))
+            assert pairs <= keys(rows, split.train)
+            assert not pairs & keys(rows, split.test)
+
+
+@pytest.mark.slow
+def test_table_of_argument_similarity(load_script, run_script, options, tmp_path, monkeypatch):
+    """It is made once."""
+    script = load_script("argument_similarity")
+    run_script("argument_similarity", *options)
+    (table,) = read_rows(tmp_path / "out")
+    assert {line[0] for line in table} == {"2-fold cross-validation over pairs"}
+    assert [line[1] for line in table] == list(script.TITLES.values())
     assert len({line[4] for line in table[:6]}) == 6, "each row has scores of its own"
+    saved = read_scores(tmp_path / "out")
+    trained = {f"folds-{row}-fold-{fold}-1" for row in script.TRAINED for fold in (1, 2)}
+    assert set(saved) == {f"folds-{row}" for row in script.FIXED} | trained
+    first, second = (100 * saved[f"folds-bi-encoder-fold-{fold}-1"]["spearman"] for fold in (1, 2))
+    mean = (first + second) / 2
+    deviation = abs(first - second) / 2**0.5
+    assert table[4][4:6] == [f"{mean:.2f}", f"{deviation:.2f}"]
     refuse_training(load_script, monkeypatch)
     run_script("argument_similarity", *options)
-    assert read_rows(output) == [table]
+    assert read_rows(tmp_path / "out") == [table]

@@ -11,7 +11,5 @@ def test_folds_that_keep_sentences_apart(load_script):
     splits = splitting.split_sentences(members, 2)
     assert [split.test for split in splits] == [(0, 2, 4), (1, 3, 5)]
     assert [split.train for split in splits] == [(1, 3, 5), (0, 2, 4)], "nothing is lost"
-    with pytest.raises(
-        ValueError, match="4 folds of 3 groups of pairs that share sentences: expected 2 to 3"
-    ):
+    with pytest.raises(ValueError, match=r"4 folds of 3 groups .*: expected 2 to 3"):
         splitting.split_sentences(members, 4)

@@ -68,68 +68,90 @@ def tables(finished, make_tables, tmp_path):
     return partial(make_tables, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def found(finished):
+    """The scores of the finished run."""
+    return json.loads((finished / "out" / "scores.json").read_text(encoding="utf8"))
+
+
+def read_table(folder, number):
+    return (folder / "out" / f"table{number}.md").read_text(encoding="utf8").splitlines()
+
+
+MEMBERS = ["wide", "narrow", "lengths"]
 METHODS = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
 METHODS += ["ae, raw (paper)", "ae, unit length"]
 
 
 @pytest.mark.slow
-def test_the_tables(tables, tmp_path):
-    found = tables()
-    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2}
+def test_each_setting_is_tried_on_the_benchmark(found, finished):
+    grid = [json.loads(key) for key in found["table1"]]
     assert found["tuned_on"] == ["STSb-dev"]
-    grid = {key: json.loads(key) for key in found["table1"]}
-    counts = Counter((one["method"], one.get("normalize")) for one in grid.values())
-    assert counts == {
+    assert Counter((one["method"], one.get("normalize")) for one in grid) == {
         ("svd", None): 1,
         ("gcca", True): 5,
         ("gcca", False): 5,
         ("ae", True): 12,
         ("ae", False): 12,
     }
+    head, *lines = read_table(finished, 1)
+    assert head == "| settings | STS benchmark dev | fit, s |"
+    of_the_paper = [line for line in lines if "} (paper) |" in line]
+    settings = [json.loads(line.split("|")[1].replace("(paper)", "")) for line in of_the_paper]
+    expected = {("svd", True), ("gcca", False), ("ae", False)}
+    assert {(one["method"], one.get("normalize", True)) for one in settings} == expected
+
+
+@pytest.mark.slow
+def test_members_and_combinations_are_scored_on_each_task(found, finished):
     rows = found["table2"]
-    members = ["wide", "narrow", "lengths"]
-    assert list(rows) == [*members, "narrow, projected up", "lengths, projected up", *METHODS]
-    for name, row in rows.items():
-        assert list(row["tasks"]) == ["STS12", "STS14", "STSb-dev"]
-        # Without the set that hyper-parameters were chosen on
+    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2}
+    assert list(rows) == [*MEMBERS, "narrow, projected up", "lengths, projected up", *METHODS]
+    head, _, *lines = read_table(finished, 2)
+    assert head == "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |"
+    assert [line.split(" | ")[0].strip("| ") for line in lines[: len(rows)]] == list(rows)
+
+
+@pytest.mark.slow
+def test_the_mean_leaves_out_the_set_that_settings_were_chosen_on(found):
+    for name, row in found["table2"].items():
+        tasks = row["tasks"]
+        assert list(tasks) == ["STS12", "STS14", "STSb-dev"]
         for key, mean in row["mean"].items():
-            assert mean == pytest.approx(
-                (row["tasks"]["STS12"][key] + row["tasks"]["STS14"][key]) / 2
-            ), name
-    assert found["best_member"] == max(members, key=lambda name: rows[name]["mean"]["spearman"])
+            assert mean == pytest.approx((tasks["STS12"][key] + tasks["STS14"][key]) / 2), name
+
+
+@pytest.mark.slow
+def test_each_method_is_compared_with_the_best_member(found):
+    rows = found["table2"]
+    spearman = {name: row["mean"]["spearman"] for name, row in rows.items()}
+    best = max(MEMBERS, key=spearman.get)
+    assert found["best_member"] == best
     for name in METHODS:
         assert rows[name]["seconds"] >= 0
         better = rows[name]["difference"]
-        means = [rows[one]["mean"]["spearman"] for one in (name, found["best_member"])]
-        assert better["difference"] == pytest.approx(means[0] - means[1])
+        assert better["difference"] == pytest.approx(spearman[name] - spearman[best])
         assert better["low"] <= better["difference"] <= better["high"]
-    assert list(found["table3"]) == ["nobody", *members]
+
+
+@pytest.mark.slow
+def test_each_member_is_left_out_once(found, finished):
+    assert list(found["table3"]) == ["nobody", *MEMBERS]
     for name in METHODS:
         of_all = found["table3"]["nobody"][name]
-        assert of_all["mean"] == rows[name]["mean"]
-        assert of_all["dev"] == pytest.approx(
-            {key: rows[name]["tasks"]["STSb-dev"][key] for key in of_all["dev"]}
-        )
-    tables = [
-        (tmp_path / "out" / f"table{i}.md").read_text(encoding="utf8").splitlines()
-        for i in range(1, 5)
-    ]
-    heads = [
-        "| settings | STS benchmark dev | fit, s |",
-        "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |",
-    ]
-    assert [table[0] for table in tables[:2]] == heads
-    marked = [
-        json.loads(line.split("|")[1].replace("(paper)", ""))
-        for line in tables[0]
-        if "} (paper) |" in line
-    ]
-    expected = {("svd", True), ("gcca", False), ("ae", False)}
-    assert {(one["method"], one.get("normalize", True)) for one in marked} == expected
-    assert [line.split(" | ")[0].strip("| ") for line in tables[1][2 : 2 + len(rows)]] == list(rows)
-    assert tables[2][0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
-    assert len(tables[3]) > 2 + 5 + 6
-    assert tables[3][2].startswith("| STS12 MSRpar |")
+        row = found["table2"][name]
+        tuned = row["tasks"]["STSb-dev"]
+        assert of_all["mean"] == row["mean"]
+        assert of_all["dev"] == pytest.approx({key: tuned[key] for key in of_all["dev"]})
+    head = read_table(finished, 3)[0]
+    assert head.startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
+
+
+@pytest.mark.slow
+def test_the_subsets_have_a_table(finished):
+    lines = read_table(finished, 4)
+    assert len(lines) > 2 + 5 + 6
+    assert lines[2].startswith("| STS12 MSRpar |")
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def test_each_finds_its_own(nlp, find, kind, factory, last):
     assert find(nlp, factory) is nlp.get_pipe(factory)
     with pytest.raises(
         ValueError,
-        match=rf"no '{factory}' pipe named 'tagger': those it has are .*{last}\. Name one",
+        match=rf"pipe named 'tagger': .*{last}\.",
     ):
         find(nlp, "tagger")
     own = [name for name in nlp.pipe_names if isinstance(nlp.get_pipe(name), kind)]
@@ -47,6 +47,6 @@ def test_each_finds_its_own(nlp, find, kind, factory, last):
         nlp.remove_pipe(name)
     with pytest.raises(
         ValueError,
-        match=rf"no '{factory}' pipe: those it has are none\. .*add_pipe\(\"{factory}\"\)",
+        match=rf"no '{factory}' pipe: .*add_pipe\(\"{factory}\"\)",
     ):
         find(nlp)

@@ -27,7 +27,7 @@ def pooled(states, pooling):
     return {"mean": states.mean(0), "max": states.max(0), "cls": states[0]}[pooling]
 
 
-@pytest.mark.parametrize(
+POOLINGS = pytest.mark.parametrize(
     ("encoder", "pooling", "normalize"),
     [
         ("own", "mean", False),
@@ -36,37 +36,45 @@ def pooled(states, pooling):
         ("shared", "mean", True),
     ],
 )
-def test_docs_spans_and_tokens_pool_their_wordpieces(
-    make_nlp, tiny_bert, encoder, pooling, normalize
+
+
+def scaled(vector, normalize):
+    return vector / numpy.linalg.norm(vector) if normalize else vector
+
+
+@POOLINGS
+def test_a_doc_pools_its_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
+    doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
+    _, states = states_of(tiny_bert, TEXT)
+    assert isinstance(doc.vector, numpy.ndarray)
+    assert doc.vector.dtype == numpy.float32
+    assert doc.has_vector is True
+    assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
+    assert numpy.allclose(doc.vector, scaled(pooled(states, pooling), normalize), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 2), (3, 5), (6, 9), (7, 8), (8, 9), (8, 10), (4, 5)]
+)
+@POOLINGS
+def test_spans_and_tokens_pool_their_wordpieces(
+    make_nlp, tiny_bert, encoder, pooling, normalize, start, end
 ):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
-    assert doc.vector.dtype == numpy.float32
-    assert isinstance(doc.vector, numpy.ndarray)
-    assert doc.has_vector is True
-    assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
-    scale = numpy.linalg.norm(pooled(states, pooling)) if normalize else 1
-    assert numpy.allclose(doc.vector, pooled(states, pooling) / scale, atol=1e-5)
-    for piece in [
-        doc[0:2],
-        doc[3:5],
-        doc[6:9],
-        doc[7:8],
-        doc[8:9],
-        doc[8:10],
-        doc[7],
-        doc[8],
-        doc[4],
-    ]:
-        start = piece.idx if hasattr(piece, "idx") else piece.start_char
-        end = start + len(piece.text)
-        inside = [i for i, (s, e) in enumerate(offsets) if e > s and s < end and e > start]
-        expected = pooled(states[inside], "max" if pooling == "max" else "mean")
-        if normalize:
-            expected = expected / numpy.linalg.norm(expected)
-        assert numpy.allclose(piece.vector, expected, atol=1e-5), piece
-        assert piece.has_vector
-        assert piece.vector_norm == pytest.approx(float(numpy.linalg.norm(expected)), abs=1e-5)
+    span = doc[start:end]
+    inside = [
+        place
+        for place, (first, last) in enumerate(offsets)
+        if first < last and first < span.end_char and span.start_char < last
+    ]
+    # The first wordpiece of a span says nothing of it
+    rule = "max" if pooling == "max" else "mean"
+    expected = scaled(pooled(states[inside], rule), normalize)
+    for given in [span, doc[start]] if end == start + 1 else [span]:
+        assert numpy.allclose(given.vector, expected, atol=1e-5), given
+        assert given.has_vector
+        assert given.vector_norm == pytest.approx(float(numpy.linalg.norm(expected)), abs=1e-5)
 
 
 def test_a_wordpiece_over_two_tokens_counts_once(make_nlp, tiny_bert):
@@ -95,76 +103,94 @@ def test_sentences_are_rows_of_their_own(make_nlp, tiny_bert, encoder):
     assert numpy.allclose(doc.vector, numpy.mean(rows, axis=0), atol=1e-5)
 
 
-def test_similarity_is_cosine_between_all_kinds(make_nlp):
+KINDS = {"Doc": slice(None), "Span": slice(0, 2), "Token": 1}
+
+
+@pytest.mark.parametrize("ours", KINDS)
+@pytest.mark.parametrize("theirs", KINDS)
+def test_similarity_is_cosine_between_all_kinds(make_nlp, ours, theirs):
     nlp = make_nlp()
-    a = nlp("A man is eating.")
-    b = nlp("The cat sat.")
-    for ours in (a, a[0:2], a[1]):
-        for theirs in (b, b[0:2], b[1]):
-            u = ours.vector
-            v = theirs.vector
-            given = ours.similarity(theirs)
-            assert type(given) is float
-            assert given == pytest.approx(
-                u @ v / numpy.linalg.norm(u) / numpy.linalg.norm(v), abs=1e-6
-            )
-    assert a.similarity(a) == pytest.approx(1.0)
+    first = nlp("A man is eating.")
+    second = nlp("The cat sat.")
+    first = first if ours == "Doc" else first[KINDS[ours]]
+    second = second if theirs == "Doc" else second[KINDS[theirs]]
+    u = first.vector
+    v = second.vector
+    similarity = first.similarity(second)
+    assert type(similarity) is float
+    expected = u @ v / numpy.linalg.norm(u) / numpy.linalg.norm(v)
+    assert similarity == pytest.approx(expected, abs=1e-6)
+    assert first.similarity(first) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("encoder", EVERY_ENCODER)
-def test_no_text_no_vector_no_warning(make_nlp, encoder):
+@pytest.mark.parametrize("text", ["", " ", " \n\t ", "\u2003"])
+def test_no_text_no_vector_no_warning(make_nlp, encoder, text):
     nlp = make_nlp(encoder)
     with no_warnings():
         # First of all
-        assert nlp("").vector.tolist() == [0.0] * 16
+        doc = nlp(text)
         other = nlp("A man is eating.")
-        for text in ("", " ", " \n\t ", "\u2003"):
-            doc = nlp(text)
-            assert doc.vector.tolist() == [0.0] * 16
-            assert doc.has_vector is False
-            assert doc.vector_norm == 0.0
-            assert doc.similarity(other) == 0.0
-            assert other.similarity(doc) == 0.0
-            assert doc.similarity(doc) == 0.0
-            assert not any(token.has_vector or token.vector.any() for token in doc)
+        assert doc.vector.tolist() == [0.0] * 16
+        assert doc.has_vector is False
+        assert doc.vector_norm == 0.0
+        assert doc.similarity(other) == 0.0
+        assert other.similarity(doc) == 0.0
+        assert doc.similarity(doc) == 0.0
+        assert not any(token.has_vector for token in doc)
+        assert not any(token.vector.any() for token in doc)
 
 
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 12}
 MODELS = {16: {}, 32: {"pooling": "cls+mean"}, 7: {"dense": DENSE, "truncate_dim": 7}}
 
 
-@pytest.mark.parametrize("width", MODELS)
-@pytest.mark.parametrize("encoder", EVERY_ENCODER)
-@pytest.mark.parametrize("first", ["", "A man."])
-def test_empty_docs_are_as_wide_as_others_and_a_call_leaves_no_trace(
-    make_nlp, encoder, width, first
-):
-    def truncated(n):
-        # In which nlp.pipe puts more
-        return {"component_cfg": {"sbert": {"truncate_dim": n}}}
-
-    # So that the first Doc is the first of all
+@pytest.fixture
+def nlp_of_width(make_nlp, encoder, width):
+    """A pipeline whose first Doc is not made yet."""
     nlp = make_nlp(encoder, model=MODELS[width])
     if width == 7 and encoder == "shared":
         nlp.get_pipe("sbert").model.get_ref("pooling").dense.initialize()
     elif width == 7:
         nlp.initialize()
+    return nlp
+
+
+def truncated(width):
+    """Settings of a call, in which nlp.pipe puts more."""
+    return {"component_cfg": {"sbert": {"truncate_dim": width}}}
+
+
+every_width = pytest.mark.parametrize("width", MODELS)
+every_encoder = pytest.mark.parametrize("encoder", EVERY_ENCODER)
+
+
+@every_width
+@every_encoder
+@pytest.mark.parametrize("first", ["", "A man."])
+def test_empty_docs_are_as_wide_as_others(nlp_of_width, width, first):
     for settings, expected in ((truncated(3), 3), ({}, width)):
-        docs = [
-            nlp(first, **settings),
-            *nlp.pipe(["", TEXT, "   ", "The cat sat."], **settings),
-        ]
-        assert {doc.vector.shape[0] for doc in docs} | {
-            doc._.sbert_vector.shape[0] for doc in docs
-        } == {expected}
-        assert not any(doc.has_vector or doc.vector.any() for doc in docs if not doc.text.strip())
-    before = nlp.get_pipe("sbert").to_bytes()
-    nlp("", **truncated(3))
+        texts = ["", TEXT, "   ", "The cat sat."]
+        docs = [nlp_of_width(first, **settings), *nlp_of_width.pipe(texts, **settings)]
+        assert {doc.vector.shape for doc in docs} == {(expected,)}
+        assert {doc._.sbert_vector.shape for doc in docs} == {(expected,)}
+        empty = [doc for doc in docs if not doc.text.strip()]
+        assert not any(doc.has_vector for doc in empty)
+        assert not any(doc.vector.any() for doc in empty)
+
+
+@every_width
+@every_encoder
+def test_settings_of_a_call_leave_no_trace(nlp_of_width, width):
+    # Loads the encoder
+    nlp_of_width("A man.")
+    before = nlp_of_width.get_pipe("sbert").to_bytes()
+    nlp_of_width("", **truncated(3))
     for text in ("", "A man."):
-        with pytest.raises(ValueError, match="33 dimensions: they have"):
-            nlp(text, **truncated(33))
-    assert nlp.get_pipe("sbert").to_bytes() == before
-    assert nlp("").vector.shape == (width,)
+        with pytest.raises(ValueError, match="33 dimensions"):
+            nlp_of_width(text, **truncated(33))
+    assert nlp_of_width.get_pipe("sbert").to_bytes() == before
+    assert nlp_of_width("").vector.shape == (width,)
 
 
 def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):

@@ -38,9 +38,7 @@ def joined(*docs, **settings):
 def assert_refused(*pieces):
     for piece in pieces:
         for name in ("vector", "has_vector"):
-            with pytest.raises(
-                ValueError, match=r"joined from others.*pipe 'sbert'.*nlp\(doc\.text\)"
-            ):
+            with pytest.raises(ValueError, match=r"pipe 'sbert'.*nlp\(doc\.text\)"):
                 getattr(piece, name)
 
 
@@ -146,6 +144,6 @@ def test_docs_of_pipes_of_other_names(make_nlp):
     nlp.rename_pipe("sbert", "other")
     nlp.get_pipe("other").name = "other"
     given = joined(first, nlp(SECOND))
-    with pytest.raises(ValueError, match=r"'A man is eating food\.' in it .* the pipe 'other'"):
+    with pytest.raises(ValueError, match=r"'A man is eating food\.' .* 'other'"):
         _ = given.vector
     assert numpy.array_equal(given[6:].vector, nlp(SECOND).vector)

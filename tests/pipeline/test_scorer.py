@@ -174,60 +174,87 @@ def test_average_precision_equals_scikit_learn(n):
     assert _average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
 
 
-def test_measure_of_each_kind_of_example(make_nlp):
+SENTENCES = ["A man is eating food.", "The cat sat on the mat.", "He cannot go."]
+
+
+@pytest.fixture
+def triplets(make_nlp):
     nlp = make_nlp()
-    texts = ["A man is eating food.", "The cat sat on the mat.", "He cannot go."]
-    triplets = [
-        processed(nlp, [texts[i], texts[j], texts[k]])
-        for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))
-    ]
+    orders = [(0, 1, 2), (0, 2, 1), (1, 0, 2)]
+    return [processed(nlp, [SENTENCES[i] for i in order]) for order in orders]
+
+
+@pytest.fixture
+def duplicates(make_nlp):
+    """Pairs that are alike or not."""
+    nlp = make_nlp()
+    pairs = [(0, 1, 1.0), (0, 2, 0.0), (1, 1, 1.0)]
+    return [processed(nlp, [SENTENCES[i], SENTENCES[j]], score=score) for i, j, score in pairs]
+
+
+def test_triplets_are_measured_by_distances(make_nlp, triplets):
+    nlp = make_nlp()
+    first, second, third = (nlp(text).vector for text in SENTENCES)
+    near = numpy.linalg.norm(first - second)
+    far = numpy.linalg.norm(first - third)
+    from_second = numpy.linalg.norm(second - third)
+    right = [near < far, far < near, near < from_second]
     scores = score_pairs(triplets)
-    distances = [[numpy.linalg.norm(nlp(a).vector - nlp(b).vector) for b in texts] for a in texts]
-    right = [distances[i][j] < distances[i][k] for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))]
     assert scores["triplet_acc"] == pytest.approx(sum(right) / 3)
-    assert sum(right[:2]) == 1
     assert all(scores[key] is None for key in ("sts_spearman", "pair_ap", "nli_acc"))
 
-    duplicates = [
-        processed(nlp, [texts[i], texts[j]], score=s)
-        for i, j, s in ((0, 1, 1.0), (0, 2, 0.0), (1, 1, 1.0))
-    ]
+
+def test_duplicates_are_measured_by_ranks_and_thresholds(duplicates):
     scores = score_pairs(duplicates)
-    cosines = [
-        eg.predicted.spans["sbert"][0].similarity(eg.predicted.spans["sbert"][1])
-        for eg in duplicates
-    ]
-    assert scores["pair_ap"] == pytest.approx(
-        _average_precision(cosines, numpy.array([1.0, 0.0, 1.0]))
-    )
-    found = threshold_scores(numpy.array(cosines, dtype="float32"), numpy.array([1.0, 0.0, 1.0]))
+    members = [example.predicted.spans["sbert"] for example in duplicates]
+    cosines = [first.similarity(second) for first, second in members]
+    gold = numpy.array([1.0, 0.0, 1.0])
+    assert scores["pair_ap"] == pytest.approx(_average_precision(cosines, gold))
+    found = threshold_scores(numpy.array(cosines, dtype="float32"), gold)
     assert {key: scores[key] for key in found} == pytest.approx(found, abs=1e-6)
     assert scores["sts_spearman"] is not None
     assert scores["triplet_acc"] is None
 
-    labelled = [processed(nlp, texts[:2], label=label) for label in ("yes", "no", "yes")]
-    for example, label in zip(labelled, ("yes", "yes", "yes"), strict=True):
-        example.predicted.spans["sbert"].attrs["sbert_label"] = label
-    assert score_pairs(labelled)["nli_acc"] == pytest.approx(2 / 3)
+
+def test_labels_are_measured_by_accuracy(make_nlp):
+    nlp = make_nlp()
+    labelled = [processed(nlp, SENTENCES[:2], label=label) for label in ("yes", "no", "yes")]
     for example in labelled:
-        del example.predicted.spans["sbert"].attrs["sbert_label"]
-    # No head: not asked for labels; nor are gold labels taken for its
+        example.predicted.spans["sbert"].attrs["sbert_label"] = "yes"
+    assert score_pairs(labelled)["nli_acc"] == pytest.approx(2 / 3)
+
+
+def test_labels_without_a_head_are_not_measured(make_nlp):
+    """Nor are gold labels taken for those of a head."""
+    nlp = make_nlp()
+    labelled = [processed(nlp, SENTENCES[:2], label=label) for label in ("yes", "no", "yes")]
     assert score_pairs(labelled)["nli_acc"] is None
     assert all("label" in example.predicted.spans["sbert"].attrs for example in labelled)
+
+
+def test_examples_of_several_kinds(triplets, duplicates):
     assert score_pairs([*triplets, *duplicates])["triplet_acc"] is not None
 
 
-def test_errors_of_a_scorer_of_ones_own(make_nlp):
+def look_up_gold(examples, **settings):
+    return examples[0].reference.spans["sbert"].attrs["gold"]
+
+
+def half(examples, **settings):
+    return 0.5
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        pytest.param(look_up_gold, "looked up 'gold', .*'score'", id="KeyError"),
+        pytest.param(half, "returned float. Expected a dict", id="a number"),
+    ],
+)
+def test_errors_of_a_scorer_of_ones_own(make_nlp, score, message):
     """As spaCy takes any KeyError for that of a component without weights, E900."""
     nlp = make_nlp()
     examples = scored_pairs(nlp)
-    for score, message in (
-        (
-            lambda examples, **_: examples[0].reference.spans["sbert"].attrs["gold"],
-            "looked up 'gold', .*'score'",
-        ),
-        (lambda examples, **_: 0.5, r"returned float. Expected a dict .* such as \{'my_accuracy'"),
-    ):
-        nlp.get_pipe("sbert").scorer = score
-        with pytest.raises(ValueError, match=message):
-            create_evaluation_callback(nlp, lambda nlp: examples, {"a": 1.0})()
+    nlp.get_pipe("sbert").scorer = score
+    with pytest.raises(ValueError, match=message):
+        create_evaluation_callback(nlp, lambda nlp: examples, {"a": 1.0})()

@@ -140,21 +140,35 @@ def test_pairs_with_gaps_beside_a_tagger(make_nlp, encoder):
 
 
 @pytest.mark.parametrize("encoder", SHARING)
-def test_no_transformer(make_nlp, encoder):
+def test_a_disabled_transformer(make_nlp, encoder):
     nlp = make_nlp(encoder)
     with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
         nlp(TEXT)
-    other = {"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "other"}}
-    for tok2vec, message in (
-        ({}, "no 'sbert_transformer', 'transformer'"),
-        (other, 'upstream = "other"'),
-    ):
-        nlp = spacy.blank("xx")
-        nlp.add_pipe("sbert", config={"model": {**SHARED["model"], **tok2vec}})
-        with pytest.raises(ValueError, match=message):
-            nlp.initialize()
-        with pytest.raises(ValueError, match="has not processed this Doc"):
-            nlp(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("listener", "message"),
+    [
+        pytest.param({}, "no 'sbert_transformer', 'transformer'", id="any"),
+        pytest.param(
+            {
+                "tok2vec": {
+                    "@architectures": "spacy-sbert.SentenceListener.v1",
+                    "upstream": "other",
+                }
+            },
+            'upstream = "other"',
+            id="of another name",
+        ),
+    ],
+)
+def test_no_transformer(listener, message):
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sbert", config={"model": {**SHARED["model"], **listener}})
+    with pytest.raises(ValueError, match=message):
+        nlp.initialize()
+    with pytest.raises(ValueError, match="has not processed this Doc"):
+        nlp(TEXT)
 
 
 # Equal vectors
@@ -264,9 +278,7 @@ def test_strided_windows(make_nlp, window):
         lambda: nlp.initialize(lambda: [pair]),
         lambda: nlp.evaluate([pair]),
     ):
-        with pytest.raises(
-            ValueError, match=r"rows are not the members.*spacy-sbert\.sentence_spans\.v1"
-        ):
+        with pytest.raises(ValueError, match=r"spacy-sbert\.sentence_spans\.v1"):
             learn()
 
 
@@ -659,7 +671,7 @@ def test_two_transformers(make_nlp, other_bert):
     assert moved == [{"second"}, {"transformer"}]
     with pytest.raises(
         ValueError,
-        match=r"'late' listens to 'transformer', whose doc\.tensor is replaced by another",
+        match=r"'late' listens to 'transformer'",
     ):
         add_tagger(nlp, "late", tok2vec={**TOK2VEC_LISTENER, "upstream": "transformer"})
 
@@ -674,7 +686,7 @@ def test_beside_a_tok2vec(make_nlp):
     nlp.add_pipe("sbert_transformer", name="transformer", config={"model": transformer})
     with pytest.raises(
         ValueError,
-        match=r"'tagger' listens to 'tok2vec', whose doc\.tensor is replaced by 'transformer'",
+        match=r"'tagger' .* 'tok2vec', .* 'transformer'",
     ):
         add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "upstream": "tok2vec"})
     nlp.remove_pipe("tagger")
@@ -705,9 +717,7 @@ def test_beside_a_tok2vec(make_nlp):
 def test_another_width(make_nlp):
     nlp = make_nlp("shared")
     add_tagger(nlp, tok2vec={**TOK2VEC_LISTENER, "width": 96})
-    with pytest.raises(
-        ValueError, match=r"'tagger' listens for vectors of 96 numbers, and 'transformer' makes 16"
-    ):
+    with pytest.raises(ValueError, match=r"'tagger' .* 96 .*'transformer' .* 16"):
         nlp.initialize(lambda: [tagged(nlp, TEXT)])
 
 
@@ -766,9 +776,7 @@ def test_transformer_that_is_missing(make_nlp, listener):
     nlp = spacy.blank("xx")
     config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
     nlp.add_pipe("tagger", config=config).add_label("X")
-    with pytest.raises(
-        ValueError, match=r"listens to an 'sbert_transformer'.* and none stands before it"
-    ):
+    with pytest.raises(ValueError, match=r"'sbert_transformer'.* none stands before"):
         nlp.initialize(lambda: [tagged(nlp, TEXT)])
 
 

@@ -99,51 +99,73 @@ def weights_of(nlp, name):
     ).double()
 
 
+def states_of(network, tokenizer, row):
+    """The states of the wordpieces of a row, and their characters."""
+    encoded = tokenizer(row.text, return_offsets_mapping=True)
+    states = network(torch.tensor([encoded["input_ids"]])).last_hidden_state[0]
+    return states, encoded["offset_mapping"]
+
+
+def states_of_token(token, row, states, offsets):
+    """The states of the wordpieces of one token of a row."""
+    start = token.idx - row.start_char
+    end = start + len(token)
+    return torch.stack(
+        [
+            state
+            for state, (first, last) in zip(states, offsets, strict=True)
+            if first < last and first < end and start < last
+        ]
+    )
+
+
+def log_probability(nlp, name, weights, states, tag):
+    """Of a tag, by the tagger that pools wordpieces by their mean or maximum."""
+    weight, bias = weights
+    pooled = states.mean(0) if name == "plain" else states.amax(0)
+    return torch.log_softmax(weight @ pooled + bias, 0)[nlp.get_pipe(name).labels.index(tag)]
+
+
 def loss_of(nlp, names):
     """Return a function of a network and a tokenizer: the losses of components, times their
     grad_factor.
     """
     examples = make_batch(nlp)
     taggers = {name: weights_of(nlp, name) for name in names if name in ("plain", "maxima")}
+    encoders = [name for name in names if name not in taggers]
 
-    def states_of(network, tokenizer, row):
-        encoded = tokenizer(row.text, return_offsets_mapping=True)
-        return network(torch.tensor([encoded["input_ids"]])).last_hidden_state[0], encoded[
-            "offset_mapping"
-        ]
+    def tagger_loss(example, row, states, offsets):
+        total = torch.zeros((), dtype=torch.float64)
+        tagged = [token for token in row if example.reference[token.i].tag_]
+        for token in tagged:
+            tag = example.reference[token.i].tag_
+            own = states_of_token(token, row, states, offsets)
+            for name, weights in taggers.items():
+                total = total - FACTORS[name] * log_probability(nlp, name, weights, own, tag)
+        return total
 
     def loss(network, tokenizer):
         total = torch.zeros((), dtype=torch.float64)
-        distances = {name: [] for name in names}
+        errors = {name: [] for name in encoders}
         for example in examples:
             doc = example.predicted
             members = list(doc.spans.get("sbert", ()))
-            vectors = []
-            for row in members or ([doc[:]] if len(doc) else []):
-                states, offsets = states_of(network, tokenizer, row)
-                vectors.append(
-                    {"means": states.mean(0), "still": states.mean(0), "firsts": states[0]}
-                )
-                for token in row:
-                    tag = example.reference[token.i].tag_
-                    first = token.idx - row.start_char
-                    own = [
-                        state
-                        for state, (start, end) in zip(states, offsets, strict=True)
-                        if end > start and start < first + len(token) and end > first
-                    ]
-                    for name, (weight, bias) in taggers.items() if tag else ():
-                        pieces = torch.stack(own)
-                        pooled = pieces.mean(0) if name == "plain" else pieces.amax(0)
-                        scores = torch.log_softmax(weight @ pooled + bias, 0)
-                        total = total - FACTORS[name] * scores[nlp.get_pipe(name).labels.index(tag)]
+            rows = members or ([doc[:]] if len(doc) else [])
+            encoded = [states_of(network, tokenizer, row) for row in rows]
+            for row, (states, offsets) in zip(rows, encoded, strict=True):
+                total = total + tagger_loss(example, row, states, offsets)
             if members:
                 score = example.reference.spans["sbert"].attrs["score"]
-                for name in distances.keys() - taggers.keys():
-                    cosine = torch.cosine_similarity(vectors[0][name], vectors[1][name], dim=0)
-                    distances[name].append((cosine - score) ** 2)
-        for name, found in distances.items():
-            total = total + FACTORS[name] * (torch.stack(found).mean() if found else 0.0)
+                for name in encoders:
+                    first, second = (
+                        states[0] if name == "firsts" else states.mean(0) for states, _ in encoded
+                    )
+                    errors[name].append(
+                        (torch.cosine_similarity(first, second, dim=0) - score) ** 2
+                    )
+        for name, found in errors.items():
+            if found:
+                total = total + FACTORS[name] * torch.stack(found).mean()
         return total
 
     return loss
@@ -257,7 +279,7 @@ def test_another_order_than_that_of_the_pipeline(make_nlp):
     batch = make_batch(nlp)
     nlp.get_pipe("transformer").update(batch)
     nlp.get_pipe("means").update(batch)
-    with pytest.raises(ValueError, match=r"after the step had ended.*in the order of the pipeline"):
+    with pytest.raises(ValueError, match=r"in the order of the pipeline"):
         nlp.get_pipe("plain").update(batch)
 
 

@@ -135,28 +135,47 @@ def docbin(path, attrs, words=("a", "b"), spans=((0, 1), (1, 2))):
     return path
 
 
-def test_bad_docbins(tmp_path):
-    path = tmp_path / "a.spacy"
-    # Gold is optional
-    (example,) = PairCorpus(docbin(path, {"objective": "x"}))(NLP)
+def test_gold_is_optional(tmp_path):
+    path = docbin(tmp_path / "a.spacy", {"objective": "x"})
+    (example,) = PairCorpus(path)(NLP)
     assert example.predicted.spans["sbert"].attrs == {"objective": "x"}
-    bad = [{"attrs": {"score": score}} for score in (1.5, float("nan"), "1")]
-    bad += [{"attrs": {"label": ""}}, {"attrs": {"label": 1}}, {"attrs": {}, "words": ("a", "\n")}]
-    for settings in [*bad, {"attrs": {}, "spans": ()}]:
-        with pytest.raises(
-            ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"
-        ):
-            list(PairCorpus(docbin(path, **settings))(NLP))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"attrs": {"score": 1.5}}, id="score above 1"),
+        pytest.param({"attrs": {"score": float("nan")}}, id="NaN"),
+        pytest.param({"attrs": {"score": "1"}}, id="score as a str"),
+        pytest.param({"attrs": {"label": ""}}, id="empty label"),
+        pytest.param({"attrs": {"label": 1}}, id="label as a number"),
+        pytest.param({"attrs": {}, "words": ("a", "\n")}, id="member without text"),
+        pytest.param({"attrs": {}, "spans": ()}, id="no members"),
+    ],
+)
+def test_a_doc_that_is_no_example(tmp_path, settings):
+    path = docbin(tmp_path / "a.spacy", **settings)
+    with pytest.raises(ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair"):
+        list(PairCorpus(path)(NLP))
+
+
+def test_a_damaged_docbin(tmp_path):
+    path = tmp_path / "a.spacy"
     DocBin(docs=[NLP("no pair")]).to_disk(path)
     with pytest.raises(ValueError, match=r"Doc number 1 .* is not a pair"):
         list(PairCorpus(path)(NLP))
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match=r"a\.spacy cannot be read"):
         list(PairCorpus(path)(NLP))
+
+
+def test_an_empty_docbin(tmp_path):
+    path = tmp_path / "a.spacy"
     DocBin().to_disk(path)
-    for call in (lambda: list(PairCorpus(path)(NLP)), PairCorpus(path).count):
-        with pytest.raises(ValueError, match="holds no pairs"):
-            call()
+    with pytest.raises(ValueError, match="holds no pairs"):
+        list(PairCorpus(path)(NLP))
+    with pytest.raises(ValueError, match="holds no pairs"):
+        PairCorpus(path).count()
 
 
 def make_multi(tmp_path, **settings):
@@ -190,17 +209,24 @@ def test_weights_and_round_robin(tmp_path):
     assert objectives(corpus(NLP)) == list(sizes) * 3
 
 
-def test_settings_of_multi():
-    for message, settings in {
-        "no corpora": {"corpora": {}},
-        "'a'": {"corpora": {"a": "a.tsv"}},
-        "'random'": {"sampling": "random"},
-        "a, c": {"weights": {"a": 1.0, "c": 1.0}},
-        "'b'": {"weights": {"a": 1.0, "b": 0.0}},
-        "no use": {"weights": {"a": 1, "b": 1}, "sampling": "round_robin"},
-    }.items():
-        with pytest.raises(ValueError, match=message):
-            MultiCorpus(**{"corpora": {"a": list, "b": list}, **settings})
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param({"corpora": {}}, "no corpora", id="no corpora"),
+        pytest.param({"corpora": {"a": "a.tsv"}}, "'a'", id="a path"),
+        pytest.param({"sampling": "random"}, "'random'", id="sampling"),
+        pytest.param({"weights": {"a": 1.0, "c": 1.0}}, "a, c", id="weight of no corpus"),
+        pytest.param({"weights": {"a": 1.0, "b": 0.0}}, "'b'", id="weight 0"),
+        pytest.param(
+            {"weights": {"a": 1, "b": 1}, "sampling": "round_robin"},
+            "no use",
+            id="weights of round robin",
+        ),
+    ],
+)
+def test_settings_of_multi(settings, message):
+    with pytest.raises(ValueError, match=message):
+        MultiCorpus(**{"corpora": {"a": list, "b": list}, **settings})
 
 
 @pytest.mark.parametrize("sampling", ["proportional", "round_robin"])

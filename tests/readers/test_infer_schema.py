@@ -178,9 +178,7 @@ def test_texts_of_a_column_without_a_name_are_refused(tmp_path, names):
     ]
     path = tmp_path / "own.csv"
     path.write_text("\n".join([names, *rows]), encoding="utf8")
-    with pytest.raises(
-        ValueError, match=f"column {header.index('') + 1} holds texts, and has no name"
-    ):
+    with pytest.raises(ValueError, match=f"column {header.index('') + 1} .* no name"):
         find_table(path)
     assert find_table(path, members=["text"]).columns.members == ("text",)
 
@@ -195,7 +193,7 @@ def test_texts_without_a_name_are_refused_in_every_format(write, suffix, blank):
     )
     path = write(header, text, text, cycle("a", "b"), suffix=suffix)
     label = re.escape(f"the field {blank!r}") if suffix == ".jsonl" else "column 2"
-    with pytest.raises(ValueError, match=f"{label} holds texts, and has no name in the header"):
+    with pytest.raises(ValueError, match=f"{label} .* no name"):
         find_table(path)
     assert find_table(path, members=["text"]).columns.members == ("text",)
 
@@ -205,9 +203,7 @@ def test_texts_without_a_name_are_refused_in_every_format(write, suffix, blank):
 def test_gold_without_a_name_is_refused(write, suffix, values):
     """Numbers of rows, as pandas writes its index, are none."""
     header = ("sentence1", "sentence2", "")
-    with pytest.raises(
-        ValueError, match=r"(column 3|the field '') has no name, and may be the gold"
-    ):
+    with pytest.raises(ValueError, match=r"(column 3|the field '') has no name"):
         find_table(write(header, text, text, values, suffix=suffix))
     assert find_table(write(header, text, text, int, suffix=suffix)).kind == "positives"
     assert (
@@ -239,9 +235,7 @@ def test_texts_that_are_not_read_are_refused(write, header, suffix):
     ]
     path = write(header, *columns, suffix=suffix)
     name = UNREAD[header]
-    with pytest.raises(
-        ValueError, match=f"the column '{name}' holds texts, and would not be read"
-    ) as caught:
+    with pytest.raises(ValueError, match=f"'{name}' holds texts") as caught:
         find_table(path)
     to_read, to_leave_out = re.findall("--members ([^ ]+) to", str(caught.value))
     assert name in to_read.split(",")
@@ -398,18 +392,24 @@ def test_scores_are_never_missing(write, bad, message):
         find_table(path)
 
 
-def test_numbers_and_lists_are_no_texts(write, tmp_path):
+def test_numbers_are_no_texts(write):
     path = write(("text", "paraphrase", "score"), text, cycle(0, 1), cycle(0, 1, 2))
     with pytest.raises(ValueError, match="paraphrase is a text, but it holds numbers"):
         find_table(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ({"query": "a b", "pos": ["c d"]}, "pos"),
+        ({"anchor": "a", "positive": "b", "negative": [{"t": 1}]}, "negative"),
+    ],
+)
+def test_lists_are_no_texts(tmp_path, row, column):
     path = tmp_path / "own.jsonl"
-    for row in (
-        {"query": "a b", "pos": ["c d"]},
-        {"anchor": "a", "positive": "b", "negative": [{"t": 1}]},
-    ):
-        path.write_text(f"{json.dumps(row)}\n" * 3)
-        with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{[*row][-1]}'"):
-            find_table(path)
+    path.write_text(f"{json.dumps(row)}\n" * 3)
+    with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{column}'"):
+        find_table(path)
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_columns_without_names(write):
         path = write(row, *map(cycle, row))
         with pytest.raises(
             ValueError,
-            match=f"two columns of words and one of numbers .* are: 0, 1.*{len(row) - 1}",
+            match=f"are: 0, 1.*{len(row) - 1}",
         ):
             find_table(path, header=False)
         texts = [str(place) for place, cell in enumerate(row) if isinstance(cell, str)][:2]
@@ -457,9 +457,7 @@ def test_first_row_of_data_is_no_header(tmp_path, rows):
     path.write_text(rows, encoding="utf8")
     with pytest.raises(ValueError, match=r"own\.csv.*--no-header"):
         find_table(path)
-    with pytest.raises(
-        ValueError, match=r"own\.csv, line 1: expected a column 'text'.*--no-header"
-    ):
+    with pytest.raises(ValueError, match=r"own\.csv, line 1: .*'text'.*--no-header"):
         # As encode and search read it
         list(read_text_rows(path, TextColumns()))
     assert len(list(read_text_rows(path, TextColumns("0", header=False)))) == 2
@@ -509,7 +507,5 @@ def test_a_table_without_a_header_holds_no_examples(tmp_path, name, content):
 
 
 def test_a_score_is_no_number_of_python(write):
-    with pytest.raises(
-        ValueError, match="expected a number in the column of scores 'score', got '1_0'"
-    ):
+    with pytest.raises(ValueError, match="'score', got '1_0'"):
         find_table(write(("sentence1", "sentence2", "score"), text, text, cycle("1_0", "2_0")))

@@ -31,7 +31,7 @@ from spacy_sbert.losses.similarity import AnglELoss, CoSENTLoss, CosineSimilarit
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
-from spacy_sbert.models.pooling import POOLING, _make_pooling
+from spacy_sbert.models.poolings import make_pooling
 from spacy_sbert.reranker.component import (
     _binary_cross_entropy,
     _label_cross_entropy,
@@ -80,18 +80,14 @@ def drawn(rng, n, scales=SCALES):
 
 
 def test_similarity(counted, rng):
-    u = drawn(rng, 150)
-    v = drawn(rng, 150)
+    u, v = drawn(rng, 150), drawn(rng, 150)
     v[::3] = u[::3]
     with counted(PROMISE) as cases:
         for i in range(len(u)):
-            one = u[i : i + 1]
-            other = v[i : i + 1]
+            one, other = u[i : i + 1], v[i : i + 1]
             wide = one.astype("float64") - other.astype("float64")
-            exact = unit(one)
-            cos = (unit(one) * unit(other)).sum(axis=1)
-            euclidean = numpy.sqrt((wide**2).sum(axis=1))
-            manhattan = abs(wide).sum(axis=1)
+            exact, cos = unit(one), (unit(one) * unit(other)).sum(axis=1)
+            euclidean, manhattan = numpy.sqrt((wide**2).sum(axis=1)), abs(wide).sum(axis=1)
             for name, compute, expected, near in (
                 ("cosine", partial(similarity.cosine, one, other), cos, 8 * EPS),
                 ("length", partial(similarity.unit_length, one), exact, 4 * EPS),
@@ -114,29 +110,22 @@ def test_similarity(counted, rng):
 
 def test_poolings(counted, rng):
     with counted(PROMISE) as cases:
-        for name in POOLING:
-            for length in (1, 2, 17, 60):
-                states = drawn(rng, length)
-                wide = states.astype("float64")
-                w = numpy.arange(1, length + 1)[:, None]
-                expected = {
-                    "mean": wide.mean(axis=0),
-                    "max": wide.max(axis=0),
-                    "cls": wide[0],
-                    "lasttoken": wide[-1],
-                    "mean_sqrt_len": wide.sum(axis=0) / length**0.5,
-                    "weightedmean": (w * wide).sum(axis=0) / w.sum(),
-                }[name]
-                ragged = Ragged(states, numpy.array([length], dtype="i"))
-                near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
-                what = f"{name} of {length}"
-                judged(
-                    cases,
-                    what,
-                    lambda n=name, r=ragged: _make_pooling(n).predict(r)[0],
-                    expected,
-                    near,
-                )
+        for length in (1, 2, 17, 60):
+            states = drawn(rng, length)
+            wide, w = states.astype("float64"), numpy.arange(1, length + 1)[:, None]
+            by_hand = {
+                "mean": wide.mean(axis=0),
+                "max": wide.max(axis=0),
+                "cls": wide[0],
+                "lasttoken": wide[-1],
+                "mean_sqrt_len": wide.sum(axis=0) / length**0.5,
+                "weightedmean": (w * wide).sum(axis=0) / w.sum(),
+            }
+            ragged = Ragged(states, numpy.array([length], dtype="i"))
+            near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
+            for name, expected in by_hand.items():
+                pool = partial(make_pooling(name).predict, ragged)
+                judged(cases, f"{name} of {length}", lambda p=pool: p()[0], expected, near)
 
 
 def test_activations(counted, rng):
@@ -155,8 +144,7 @@ def test_activations(counted, rng):
                     layer.set_param("W", numpy.eye(3, dtype=dtype))
                     value, slope = (of(x.astype("float64")) for of in right[name])
                     eps = float(numpy.finfo(dtype).eps)
-                    what = f"{name} at {scale} in {dtype}"
-                    near = 8 * eps * abs(value) + 1e-37
+                    what, near = f"{name} at {scale} in {dtype}", 8 * eps * abs(value) + 1e-37
                     judged(cases, what, lambda x=x, model=layer: model.predict(x), value, near)
 
                     def gradient(x=x, model=layer, dtype=dtype):
@@ -170,19 +158,21 @@ def test_scores(counted, rng):
     with counted(PROMISE) as cases:
         for scale in (0.0, 1e-30, 1e-3, 1.0, 20.0, 100.0, 1e3, 1e4, 1e10, 1e37):
             scores = (rng.normal(size=(7, 5)) * scale).astype("float32")
-            targets = rng.integers(5, size=7)
-            wide = scores.astype("float64")
+            targets, wide = rng.integers(5, size=7), scores.astype("float64")
             near = 8 * EPS * (1 + abs(wide).max())
-            total = special.logsumexp(wide, axis=1, keepdims=True)
-            shares = special.softmax(wide, axis=1)
-            losses = total[:, 0] - wide[range(7), targets]
-            slopes = shares - numpy.eye(5)[targets]
+            total, shares = (
+                special.logsumexp(wide, axis=1, keepdims=True),
+                special.softmax(wide, axis=1),
+            )
+            losses, slopes = total[:, 0] - wide[range(7), targets], shares - numpy.eye(5)[targets]
             gold = rng.random(7).astype("float32")
             first = scores[:, :1]
             binary = (numpy.logaddexp(0, wide[:, 0]) - gold * wide[:, 0]).mean()
             binary_slope = (special.expit(wide[:, :1]) - gold[:, None]) / 7
-            squared = ((wide[:, 0] - gold) ** 2).mean()
-            squared_slope = 2 * (wide[:, :1] - gold[:, None]) / 7
+            squared, squared_slope = (
+                ((wide[:, 0] - gold) ** 2).mean(),
+                2 * (wide[:, :1] - gold[:, None]) / 7,
+            )
             excess = [
                 20 * (wide[j, 0] - wide[i, 0])
                 for i in range(7)
@@ -297,8 +287,7 @@ def in_float64(layer):
 
 
 def judge_loss(cases, rng, name, kind, size):
-    loss = kind.loss
-    gold = kind.gold
+    loss, gold = kind.loss, kind.gold
     members = [
         (rng.normal(size=(5, WIDTH)) * size).astype("float32") for _ in range(kind.n_members)
     ]
@@ -324,8 +313,7 @@ def judge_loss(cases, rng, name, kind, size):
     for k, slope in enumerate(back(1.0)):
         if not kind.degree and size < 1e-36:
             # That of float64 is no float32 number
-            slope = slope * 0
-            of_gradient = 0.0
+            slope, of_gradient = slope * 0, 0.0
         compute = lambda k=k: loss((members, gold), True)[1](1.0)[k]  # noqa: E731
         judged(cases, f"gradient {k} of {name} at {size}", compute, slope, of_gradient)
 

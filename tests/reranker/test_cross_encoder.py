@@ -181,9 +181,7 @@ def test_an_activation_is_only_that_of_its_call(reranker):
     )
     assert numpy.array_equal(reranker.score_pairs(SHORT), before)
     for wrong in (torch.mean, lambda logits: logits.tolist(), lambda logits: logits[:, 0]):
-        with pytest.raises(
-            ValueError, match=r"of logits of shape \(5, 1\): expected a tensor of the same shape"
-        ):
+        with pytest.raises(ValueError, match=r"logits of shape \(5, 1\)"):
             reranker.score_pairs(SHORT, activation_fn=wrong)
 
 
@@ -291,7 +289,7 @@ def test_a_new_head_says_that_it_is_new(make_reranker, make_classifier, tiny_ber
     with no_warnings():
         assert kept.score_pairs([("a", "b")]).shape == (1, 3)
     for reranker, shape in ((plain, (1,)), (other, (1, 2))):
-        with pytest.warns(UserWarning, match="has a new head, drawn at random") as seen:
+        with pytest.warns(UserWarning, match="new head") as seen:
             assert (
                 reranker.score_pairs([("a", "b")]).shape
                 == reranker.score_pairs([("a", "b")]).shape
@@ -318,9 +316,7 @@ def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
 def test_one_warning_a_call_for_cut_pairs(reranker):
     long = " ".join(["cat"] * 30)
     for _ in range(2):
-        with pytest.warns(
-            UserWarning, match="2 of 3 pairs were longer than the cross-encoder's limit of 24"
-        ) as seen:
+        with pytest.warns(UserWarning, match="2 of 3 pairs .* limit of 24") as seen:
             reranker.score_pairs([(long, "a"), ("a", "b"), (long, long)])
         assert len(seen) == 1
         assert seen[0].filename == __file__
@@ -430,7 +426,7 @@ def test_prompts(make_reranker, make_classifier):
     )
     with pytest.raises(
         ValueError,
-        match="Cannot use prompt_name = 'other': the prompts of the encoder are 'query', 'none'",
+        match=r"prompt_name = 'other': .*'query', 'none'",
     ):
         reranker.score_pairs(SHORT, prompt_name="other")
     with pytest.raises(ValueError, match="Got both"):
@@ -455,7 +451,7 @@ def test_modules_of_a_cross_encoder(make_reranker, make_classifier, kind, expect
 def test_foreign_activations_are_not_run(make_reranker, make_classifier):
     folder = make_classifier(1)
     change_json(folder / "config.json", sentence_transformers={"activation_fn": "os.getcwd"})
-    with pytest.raises(ValueError, match=r"activation_fn = 'os\.getcwd', which is not supported"):
+    with pytest.raises(ValueError, match=r"activation_fn = 'os\.getcwd'"):
         find_reranker(make_reranker(folder)).score_pairs([("a", "b")])
     own = {"model": {"activation": "sigmoid"}}
     assert find_reranker(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)

@@ -20,7 +20,7 @@ from spacy_sbert.search import (
     nearest,
     recall,
 )
-from spacy_sbert.search.index import IndexRow
+from spacy_sbert.search.index_folder import IndexRow
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))
@@ -128,94 +128,127 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, n, size):
 
 
 @pytest.mark.parametrize("file", ["index-*.faiss", "rows-*.jsonl"])
-def test_damaged_files_never_reach_faiss(indexes, tmp_path, file, monkeypatch):
+@pytest.mark.parametrize("damage", ["a bit", "cut", "empty", "longer"])
+def test_damaged_files_never_reach_faiss(indexes, tmp_path, file, damage, monkeypatch):
     indexes["hnsw"].save(tmp_path)
     if file.startswith("index"):
         monkeypatch.setattr(faiss, "read_index", None)
     (path,) = tmp_path.glob(file)
     whole = path.read_bytes()
-    changed = bytearray(whole)
-    changed[len(whole) // 2] ^= 1
-    for damaged in (bytes(changed), whole[:-1], b"", whole + b" "):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"The index is damaged: .*its SHA-256 is"):
-            VectorIndex.load(tmp_path)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    damaged = {"a bit": bytes(flipped), "cut": whole[:-1], "empty": b"", "longer": whole + b" "}
+    path.write_bytes(damaged[damage])
+    with pytest.raises(ValueError, match=r"The index is damaged: .*its SHA-256 is"):
+        VectorIndex.load(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["index-*.faiss", "rows-*.jsonl"])
+def test_a_missing_file(indexes, tmp_path, file):
+    indexes["hnsw"].save(tmp_path)
+    (path,) = tmp_path.glob(file)
     path.unlink()
     with pytest.raises(ValueError, match=r"The index is damaged: .*it is missing"):
         VectorIndex.load(tmp_path)
 
 
-def test_a_damaged_manifest(indexes, tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"format": "spacy-sbert index 3"}, id="format"),
+        pytest.param({"kind": "pickle"}, id="kind"),
+        pytest.param({"count": 1999}, id="count"),
+        pytest.param({"width": 23}, id="width"),
+        pytest.param({"files": {}}, id="no files"),
+        pytest.param({"files": {"../../secret": "a" * 64}}, id="a file elsewhere"),
+        pytest.param({"encoder": {"name": "model-a"}}, id="half an encoder"),
+        pytest.param(
+            {"encoder": {"name": "model-a", "width": 3, "digest": "a"}}, id="a short digest"
+        ),
+    ],
+)
+def test_a_changed_manifest(indexes, tmp_path, change):
     indexes["flat"].save(tmp_path)
     path = tmp_path / "index.json"
-    said = json.loads(path.read_text())
-    changes = [
-        {"format": "spacy-sbert index 3"},
-        {"kind": "pickle"},
-        {"count": 1999},
-        {"width": 23},
-        {"files": {}},
-    ]
-    changes += [{"files": {"../../secret": "a" * 64}}, {"encoder": {"name": "model-a"}}]
-    changes += [{"encoder": {"name": "model-a", "width": 3, "digest": "a"}}]
-    for content in (
-        *(json.dumps({**said, **change}) for change in changes),
-        "",
-        "[]",
-        "3",
-        "{}",
-        "[" * 200_000,
-    ):
-        path.write_text(content)
-        with pytest.raises(ValueError, match="The index is damaged"):
-            VectorIndex.load(tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match="The index is damaged"):
+        VectorIndex.load(tmp_path)
 
 
-def test_another_encoder(indexes, tmp_path, monkeypatch):
+@pytest.mark.parametrize("content", ["", "[]", "3", "{}", pytest.param("[" * 200_000, id="deep")])
+def test_what_is_no_manifest(indexes, tmp_path, content):
     indexes["flat"].save(tmp_path)
-    VectorIndex.build(VECTORS[:5]).save(tmp_path / "unnamed")
+    (tmp_path / "index.json").write_text(content)
+    with pytest.raises(ValueError, match="The index is damaged"):
+        VectorIndex.load(tmp_path)
+
+
+def test_an_unnamed_encoder(tmp_path):
+    VectorIndex.build(VECTORS[:5]).save(tmp_path)
     with pytest.raises(ValueError, match="does not say which encoder"):
-        VectorIndex.load(tmp_path / "unnamed", encoder=ENCODER)
+        VectorIndex.load(tmp_path, encoder=ENCODER)
+
+
+@pytest.mark.parametrize(("width", "message"), [(384, "width 24 and 384"), (24, "weights")])
+def test_another_encoder(indexes, tmp_path, monkeypatch, width, message):
+    indexes["flat"].save(tmp_path)
     monkeypatch.setattr(faiss, "read_index", None)
-    for width, message in ((384, "width 24 and 384"), (24, "weights or settings")):
-        with pytest.raises(
-            ValueError, match=f"another encoder, 'model-a', than 'model-b' .*{message}"
-        ):
-            VectorIndex.load(tmp_path, encoder=EncoderIdentity("model-b", width, "b" * 64))
+    with pytest.raises(ValueError, match=f"'model-a', than 'model-b' .*{message}"):
+        VectorIndex.load(tmp_path, encoder=EncoderIdentity("model-b", width, "b" * 64))
+
+
+@pytest.fixture
+def copies(share):
+    """Vectors of which a share are equal, and where these stand."""
+    rng = numpy.random.default_rng(1)
+    vectors = rng.standard_normal((3000, 24), dtype="float32")
+    places = rng.permutation(3000)[: int(3000 * share)]
+    vectors[places] = vectors[places[0]]
+    return vectors, places
+
+
+every_share = pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
 
 
 @KINDS
-@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
-def test_equal_vectors_are_found(kind, share, tmp_path):
-    """In a graph of neighbours copies would lead to one another only. Streamed, saved and loaded."""
-    rng = numpy.random.default_rng(1)
-    vectors = rng.standard_normal((3000, 24), dtype="float32")
-    copies = rng.permutation(3000)[: int(3000 * share)]
-    vectors[copies] = vectors[copies[0]]
+@every_share
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["at once", "streamed and saved"])
+def test_equal_vectors_are_found(kind, share, copies, is_streamed, tmp_path):
+    """In a graph of neighbours copies would lead to one another only."""
+    vectors, places = copies
+    if is_streamed:
+        blocks = iter(numpy.array_split(vectors, 7))
+        texts = [str(place) for place in range(3000)]
+        VectorIndex.build(blocks, kind=kind, texts=texts).save(tmp_path)
+        index = VectorIndex.load(tmp_path)
+        assert index.rows[7].text == "7"
+    else:
+        index = VectorIndex.build(vectors, kind=kind)
+    assert len(index) == 3000
     queries = numpy.unique(vectors, axis=0)[:100]
-    _, exact = nearest(queries, vectors, k=5)
-    VectorIndex.build(
-        iter(numpy.array_split(vectors, 7)), kind=kind, texts=list(map(str, range(3000)))
-    ).save(tmp_path)
-    for index in (VectorIndex.build(vectors, kind=kind), VectorIndex.load(tmp_path)):
-        assert len(index) == 3000
-        scores, found = index.search(queries, k=5)
-        assert (scores[:, 0] > 0.9999).all()
-        assert numpy.array_equal(vectors[found[:, 0]], queries)
-        assert all(len(set(own)) == 5 for own in found.tolist())
-        assert recall(found, exact) >= (1.0 if kind == "flat" else 0.7) or share > 0.01
-        (score,), (every,) = index.search(queries[:1], k=3000)
-        assert sorted(every) == list(range(3000))
-        assert (numpy.diff(score) <= 0).all()
-        (score,), (own,) = index.search(vectors[copies[:1]], k=len(copies))
-        assert numpy.allclose(score, 1)
-        assert set(own) == set(copies)
-    assert index.rows[7].text == "7"
-    for scores in (
-        Int8Vectors.fit(vectors).apply(vectors).search(queries, k=1)[0],
-        BinaryVectors.of(vectors).search(queries, k=1, vectors=vectors)[0],
-    ):
-        assert (scores > 0.999).all()
+    scores, found = index.search(queries, k=5)
+    assert (scores[:, 0] > 0.9999).all()
+    assert numpy.array_equal(vectors[found[:, 0]], queries)
+    assert all(len(set(own)) == 5 for own in found.tolist())
+    if share == 0.01:
+        _, exact = nearest(queries, vectors, k=5)
+        assert recall(found, exact) >= (1.0 if kind == "flat" else 0.7)
+    (score,), (every,) = index.search(queries[:1], k=3000)
+    assert sorted(every) == list(range(3000))
+    assert (numpy.diff(score) <= 0).all()
+    (score,), (own,) = index.search(vectors[places[:1]], k=len(places))
+    assert numpy.allclose(score, 1)
+    assert set(own) == set(places)
+
+
+@every_share
+def test_equal_vectors_are_found_quantised(copies):
+    vectors, _ = copies
+    queries = numpy.unique(vectors, axis=0)[:100]
+    scores, _ = Int8Vectors.fit(vectors).apply(vectors).search(queries, k=1)
+    assert (scores > 0.999).all()
+    scores, _ = BinaryVectors.of(vectors).search(queries, k=1, vectors=vectors)
+    assert (scores > 0.999).all()
 
 
 # What FAISS's own object was told to do
@@ -316,7 +349,7 @@ def test_queries_of_another_encoder_are_refused_by_an_index_in_memory():
     assert index.search(QUERIES[:1], k=1, encoder=ENCODER)[1].shape == (1, 1)
     with pytest.raises(
         ValueError,
-        match="index in memory was built with another encoder, 'model-a', than 'model-a'",
+        match="'model-a', than 'model-a'",
     ):
         index.search(QUERIES[:1], k=1, encoder=EncoderIdentity("model-a", 24, "b" * 64))
     with pytest.raises(ValueError, match="does not say which encoder"):
@@ -351,9 +384,7 @@ def test_another_kind_of_faiss_index_is_refused(make):
     index = VectorIndex.build(VECTORS[:300])
     other = make()
     for take in (lambda: VectorIndex(other, "flat"), lambda: setattr(index, "index", other)):
-        with pytest.raises(
-            ValueError, match=r"A \w+ is no index of the kind flat: expected a faiss\.IndexFlat by"
-        ):
+        with pytest.raises(ValueError, match=r"kind flat: expected a faiss\.IndexFlat"):
             take()
     assert index.search(QUERIES[:1], k=1)[1].shape == (1, 1)
 
@@ -423,26 +454,26 @@ def test_nothing_is_compared_once_the_index_is_not_kept(monkeypatch):
     index.search(QUERIES, k=5)
     del kept
     index.search(QUERIES, k=5)
-    monkeypatch.setattr("spacy_sbert.search.index._blocks_of", None)
+    monkeypatch.setattr("spacy_sbert.search.faiss_index._blocks_of", None)
     index.search(QUERIES, k=5)
 
 
 def test_vectors_of_other_lengths_are_no_cosines(tmp_path):
     own = faiss.IndexFlatIP(24)
     own.add(numpy.concatenate([numpy.zeros((1, 24), "f"), UNIT[:2], VECTORS[3:5]]))
-    message = r"holds vectors of other lengths than 1 \(number 3: .*faiss\.normalize_L2"
+    with pytest.raises(ValueError, match=r"\(number 3: .*faiss\.normalize_L2"):
+        VectorIndex(own, "flat")
     plain = VectorIndex.build(VECTORS[:5])
-    for take in (lambda: VectorIndex(own, "flat"), lambda: setattr(plain, "index", own)):
-        with pytest.raises(ValueError, match=message):
-            take()
+    with pytest.raises(ValueError, match=r"\(number 3: .*faiss\.normalize_L2"):
+        plain.index = own
+    # FAISS itself says nothing, so that each use does
     plain.index.add(VECTORS[:1])
-    for act in (
-        lambda: plain.search(QUERIES, k=1),
-        lambda: plain.save(tmp_path),
-        lambda: plain.search(QUERIES, k=1),
-    ):
-        with pytest.raises(ValueError, match=r"other lengths than 1 \(number 5"):
-            act()
+    with pytest.raises(ValueError, match=r"other lengths than 1 \(number 5"):
+        plain.search(QUERIES, k=1)
+    with pytest.raises(ValueError, match=r"other lengths than 1 \(number 5"):
+        plain.save(tmp_path)
+    with pytest.raises(ValueError, match=r"other lengths than 1 \(number 5"):
+        plain.search(QUERIES, k=1)
 
 
 def test_rows_and_places_are_the_indexes_own():

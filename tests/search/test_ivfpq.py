@@ -120,33 +120,32 @@ def test_exact_search_by_blocks():
     )
 
 
-def test_what_is_refused(built, tmp_path):
+@pytest.mark.parametrize(
+    ("n_vectors", "options", "message"),
+    [
+        pytest.param(9983, {}, "of 9983 vectors: expected 9984 at least", id="few vectors"),
+        pytest.param(N, {"code_bytes": 5}, "code_bytes = 5 bytes: no divisor", id="code_bytes"),
+        pytest.param(N, {"n_lists": 251}, "n_lists = 251 of 10000", id="many lists"),
+    ],
+)
+def test_a_build_that_is_refused(tmp_path, n_vectors, options, message):
+    with pytest.raises(ValueError, match=message):
+        build_ivfpq(Stored(VECTORS[:n_vectors]), tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_index_stays_in_its_folder(built, tmp_path):
+    _, index, _ = built
+    with pytest.raises(ValueError, match="is in a folder already"):
+        index.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_vectors_and_another_encoder(built):
     folder, index, _ = built
     other = Stored(VECTORS)
     other.digest = "e" * 64
-    for work, message in (
-        (
-            lambda: build_ivfpq(Stored(VECTORS[:9983]), tmp_path),
-            "of 9983 vectors: expected 9984 at least",
-        ),
-        (
-            lambda: build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5),
-            "in code_bytes = 5 bytes: no divisor",
-        ),
-        (
-            lambda: build_ivfpq(Stored(VECTORS), tmp_path, n_lists=251),
-            "n_lists = 251 of 10000 vectors: expected 250",
-        ),
-        (lambda: index.save(tmp_path), "is in a folder already"),
-        (
-            lambda: index.search(QUERIES, k=3, vectors=other),
-            "are not those that the index was built of, in there",
-        ),
-        (
-            lambda: VectorIndex.load(folder, encoder=EncoderIdentity("b", 8, "b" * 64)),
-            "was built with another encoder",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            work()
-    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="are not those that the index was built of"):
+        index.search(QUERIES, k=3, vectors=other)
+    with pytest.raises(ValueError, match="was built with another encoder"):
+        VectorIndex.load(folder, encoder=EncoderIdentity("b", 8, "b" * 64))

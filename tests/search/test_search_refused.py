@@ -40,15 +40,17 @@ USES = {
 
 
 @pytest.mark.parametrize("name", USES)
-def test_vectors(name):
-    wrong = (
-        (VECTORS[0], r"of shape \(8,\)"),
-        (VECTORS[:0], "of shape"),
-        (NAN, "Row 9 of the vectors"),
-    )
-    for vectors, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            USES[name](vectors)
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        pytest.param(VECTORS[0], r"of shape \(8,\)", id="one vector"),
+        pytest.param(VECTORS[:0], "of shape", id="none"),
+        pytest.param(NAN, "Row 9 of the vectors", id="NaN"),
+    ],
+)
+def test_vectors(name, vectors, message):
+    with pytest.raises(ValueError, match=message):
+        USES[name](vectors)
 
 
 WRONG = [

@@ -99,7 +99,7 @@ def test_a_saved_index_of_the_same_spans(docs, tmp_path):
     found = SpanSearch(spans, index=VectorIndex.load(tmp_path)).search("the cat", k=2)
     expected = SpanSearch(spans).search("the cat", k=2)
     assert [one.span for one in found] == [one.span for one in expected]
-    with pytest.raises(ValueError, match=r"The index is of others .* it holds 5 vectors, not 4"):
+    with pytest.raises(ValueError, match=r"5 vectors, not 4"):
         SpanSearch(spans[1:], index=VectorIndex.load(tmp_path))
     with pytest.raises(ValueError, match=r"its vector 0 has the cosine -?0\.0"):
         other = numpy.zeros_like(spans[0].vector)
@@ -107,34 +107,50 @@ def test_a_saved_index_of_the_same_spans(docs, tmp_path):
         SpanSearch(spans[:1], index=VectorIndex.build(other[None]))
 
 
-def test_refused(make_nlp, docs):
+@pytest.mark.parametrize(
+    ("query", "error", "message"),
+    [
+        pytest.param(3, TypeError, "expected a str, a Doc", id="a number"),
+        pytest.param("  ", ValueError, "it has no text", id="white space"),
+        pytest.param(
+            spacy.blank("xx")("a"), ValueError, "carries no sentence vectors", id="a plain Doc"
+        ),
+        pytest.param(numpy.ones(3), ValueError, "unequal width: 3 and 16", id="a narrow vector"),
+        pytest.param(numpy.ones((2, 16)), ValueError, r"shape \(1, 2, 16\)", id="two vectors"),
+    ],
+)
+def test_queries_that_cannot_be(docs, query, error, message):
     search = SpanSearch(collect_spans(docs))
-    for query, error, message in [
-        (3, TypeError, "Cannot search for 3: expected a str, a Doc"),
-        ("  ", ValueError, "it has no text"),
-        (docs[1], ValueError, "it has no text"),
-        (spacy.blank("xx")("a"), ValueError, "carries no sentence vectors"),
-        (numpy.ones(3), ValueError, "unequal width: 3 and 16"),
-        (numpy.ones((2, 16)), ValueError, r"Cannot search queries of shape \(1, 2, 16\)"),
-    ]:
-        with pytest.raises(error, match=message):
-            search.search(query)
-    for k in (0, 1.5):
-        with pytest.raises(ValueError, match=f"k = {k}: expected "):
-            search.search("a", k=k)
-    for spans, message in [
-        ([], "no Span with a vector"),
-        # White space
-        ([docs[2][5:6]], "no Span with a vector"),
-        (collect_spans(spacy.blank("xx").pipe(["a"]), "doc"), "carries no sentence vectors"),
-        (collect_spans([make_nlp()("a b")]), "Sentence boundaries unset"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            SpanSearch(spans)
-    with pytest.raises(
-        ValueError,
-        match="Cannot use unit = 'page': expected 'doc', 'sent', 'noun_chunks' or 'ents'",
-    ):
+    with pytest.raises(error, match=message):
+        search.search(query)
+
+
+def test_a_query_without_text(docs):
+    search = SpanSearch(collect_spans(docs))
+    with pytest.raises(ValueError, match="it has no text"):
+        search.search(docs[1])
+
+
+@pytest.mark.parametrize("k", [0, 1.5])
+def test_k_is_a_positive_whole_number(docs, k):
+    with pytest.raises(ValueError, match=f"k = {k}: expected "):
+        SpanSearch(collect_spans(docs)).search("a", k=k)
+
+
+def test_spans_without_a_vector(docs):
+    with pytest.raises(ValueError, match="no Span with a vector"):
+        SpanSearch([])
+    # White space
+    with pytest.raises(ValueError, match="no Span with a vector"):
+        SpanSearch([docs[2][5:6]])
+
+
+def test_docs_without_the_unit(make_nlp, docs):
+    with pytest.raises(ValueError, match="carries no sentence vectors"):
+        SpanSearch(collect_spans(spacy.blank("xx").pipe(["a"]), "doc"))
+    with pytest.raises(ValueError, match="Sentence boundaries unset"):
+        SpanSearch(collect_spans([make_nlp()("a b")]))
+    with pytest.raises(ValueError, match="unit = 'page': expected 'doc', 'sent', 'noun_chunks'"):
         collect_spans(docs, "page")
 
 
@@ -220,9 +236,7 @@ def test_docs_that_another_encoder_read_since_are_not_asked_by_it(make_nlp):
     _trained(nlp)
     for doc in docs:
         nlp.get_pipe("sbert")(doc)
-    with pytest.raises(
-        ValueError, match="does not know a pipe with the encoder that made its vectors"
-    ):
+    with pytest.raises(ValueError, match="does not know a pipe with the encoder"):
         search.search("The man ran.", k=1)
     with pytest.warns(UserWarning, match="sbert-other-encoder"):
         search.search(nlp("The man ran."), k=1)
@@ -237,9 +251,7 @@ def test_docs_that_were_retokenized_since(make_nlp, kind):
     assert search.search("The cat sat on the mat.", k=1)[0].span.text == "The cat sat on the mat."
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
-    with pytest.raises(
-        ValueError, match=r"'The cat sat on the mat\.' is no longer where it was.*retokenized"
-    ):
+    with pytest.raises(ValueError, match=r"'The cat sat on the mat\.' .*retokenized"):
         search.search(nlp("The cat sat on the mat."), k=2)
 
 

@@ -32,7 +32,11 @@ def info_of(losses, step=4):
     }
 
 
-def test_log_of_losses_and_speed(make_nlp, tmp_path):
+@pytest.fixture
+def logged(make_nlp, tmp_path):
+    """The losses of a step of several objectives, the table, standard error, and the lines of the
+    file.
+    """
     file = tmp_path / "logs" / "log.jsonl"
     stderr = io.StringIO()
     nlp, stdout, log, close = make(make_nlp, stderr, output_file=file)
@@ -44,18 +48,27 @@ def test_log_of_losses_and_speed(make_nlp, tmp_path):
     log(info_of(losses))
     log(info_of(losses, step=8))
     close()
-    header, _, first, second = stdout.getvalue().splitlines()
-    names = ("loss sbert", "loss sbert_nli", "loss sbert_sts", "loss sbert_tri", "sts_spearman")
-    assert all(f"{name} " in header for name in names)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return losses, stdout.getvalue().splitlines(), stderr.getvalue(), lines
+
+
+def test_table_of_losses_and_speed(logged):
+    _, (header, _, first, second), stderr, _ = logged
+    for name in ("sbert", "sbert_nli", "sbert_sts", "sbert_tri"):
+        assert f"loss {name} " in header
+    assert "sts_spearman " in header
+    # What it reports is the size of a gradient
+    assert "transformer" not in header
+    assert "nli_acc" not in header
     assert first.split()[:2] == ["0", "4"]
     assert second.split()[:2] == ["0", "8"]
     assert first.split()[-1] == "50"
-    # What it reports is the size of a gradient
-    assert "transformer" not in header
     # No bar where there is no terminal
-    assert "nli_acc" not in header
-    assert stderr.getvalue() == ""
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert stderr == ""
+
+
+def test_file_of_losses_and_speed(logged):
+    losses, _, _, lines = logged
     assert [line["step"] for line in lines] == [4, 8]
     own = {key: float(value) for key, value in losses.items() if key != "transformer"}
     assert lines[0]["losses"] == pytest.approx(own)
@@ -123,9 +136,7 @@ def test_evaluation_without_a_weighted_score(make_nlp, weights, message):
 
 
 def test_scores_that_an_evaluation_lacks():
-    with pytest.raises(
-        ValueError, match=r"\(mine\) is defined. Give weight to one of these: sts_spearman"
-    ):
+    with pytest.raises(ValueError, match=r"\(mine\) .* sts_spearman"):
         check_scored({"mine": 1.0, "sts_spearman": None}, {"sts_spearman": 0.5})
 
 

@@ -149,9 +149,7 @@ def test_given_steps_need_no_corpus():
 
 
 def test_a_length_is_needed_and_a_fraction_that_warms_up(table):
-    with pytest.raises(
-        ValueError, match=r"epochs = 0 and max_steps = 0\. Set training\.max_epochs to 1 or more"
-    ):
+    with pytest.raises(ValueError, match=r"epochs = 0 and max_steps = 0"):
         schedule(PairCorpus(table(9), **COLUMNS), 0, 0)
     with pytest.raises(ValueError, match="expected a fraction"):
         linear_warmup(1.0, 10, 1)

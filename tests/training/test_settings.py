@@ -116,17 +116,13 @@ def test_settings_that_fit(config):
 
 def test_message(config):
     config["training"]["eval_frequency"] = 0
-    with pytest.raises(
-        ValueError, match=r"^Cannot use eval_frequency = 0: expected greater than or equal to 1\.$"
-    ):
+    with pytest.raises(ValueError, match=r"eval_frequency = 0"):
         check_training(config)
 
 
 def test_training_without_an_end(config):
     config["training"] |= {"max_epochs": 0, "max_steps": 0, "patience": 0}
-    with pytest.raises(
-        ValueError, match="would never end: max_epochs = 0, max_steps = 0 and patience = 0"
-    ):
+    with pytest.raises(ValueError, match="max_epochs = 0, max_steps = 0 and patience = 0"):
         check_training(config)
     config["training"] |= {"patience": 5}
     check_training(config)
@@ -140,7 +136,7 @@ def test_no_weighted_score_trains_to_the_end(config):
 @pytest.mark.parametrize(("patience", "weight"), [(0, 0.0), (10, 0.0), (10, None)])
 def test_scores_without_a_weight_cannot_choose_model_best(config, patience, weight):
     config["training"].update(patience=patience, score_weights={"sts_spearman": weight})
-    with pytest.raises(ValueError, match="no score would be better than that before training"):
+    with pytest.raises(ValueError, match="better than that before training"):
         check_training(config)
 
 
@@ -151,9 +147,7 @@ def test_losses_without_a_weight(config):
         "sentencizer": {"factory": "sentencizer"},
     }
     config["nlp"]["pipeline"] = ["tok2vec", "sentencizer", "sbert"]
-    with pytest.raises(
-        ValueError, match=r"loss_weight = 0 in \[components\.sbert\], and nothing else learns"
-    ):
+    with pytest.raises(ValueError, match=r"loss_weight = 0 in \[components\.sbert\]"):
         check_training(config)
     # None: of a source
     for factory in ("ner", None):

@@ -150,31 +150,54 @@ def test_tokens_without_vectors(make_nlp, docs):
 
 
 def test_range_of_colours():
-    """The similarity of a text to itself is 1 and does not count; the numbers are the cosines
-    whatever the range.
-    """
+    """The similarity of a text to itself is 1 and does not count."""
     page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
-    (same, near, far), classes = cells(page)[0][:3], [one["class"] for one in cells(page)[2]]
-    assert (same, near, far) == (1.0, 0.98, 0.88)
+    numbers, _, attributes = cells(page)
+    assert numbers[:3] == [1.0, 0.98, 0.88]
     # Cos 0.5 and cos 0.2 in whole hundredths
     low = 0.87
     high = 0.99
     assert 'aria-label="Colours from 0.87 to 0.99"' in page
     assert "<span>0.93</span>" in page
-    assert classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}"
-    assert classes[0] == "v40"
-    assert classes[2] == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}" == "v21"
     assert "the further from 0.87." in page
+    itself, near, far = (one["class"] for one in attributes[:3])
+    assert itself == "v40"
+    assert near == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}"
+    assert far == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}"
+    assert far == "v21"
     assert "striped" not in page.partition("</p>")[0].partition("</style>")[2]
+
+
+def test_a_range_that_is_given():
+    """The numbers are the cosines whatever the range."""
     page = visual.render(on_a_circle(0.0, 0.7, 1.5), options={"low": 0.6, "high": 1.0})
     assert cells(page)[0][:3] == [1.0, 0.76, 0.07]
     assert 'aria-label="Colours from 0.6 to 1"' in page
     assert "<span>0.8</span>" in page
-    for angles in ((0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)):
-        assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
-    assert [_step(value, -1, 1) for value in (-1, -0.5, 0, 0.24, 1)] == [-20, -10, 0, 5, 20]
-    assert [_step(value, -0.2, 0.8) for value in (-0.2, 0, 0.4, 0.8, 1)] == [-5, 0, 10, 20, 20]
-    assert [_step(value, 0.6, 1) for value in (-1, 0.6, 0.8, 1)] == [0, 0, 10, 20]
+
+
+@pytest.mark.parametrize(
+    "angles",
+    [
+        pytest.param((0.0, 0.8), id="two texts"),
+        pytest.param((0.5, 0.5, 0.5), id="equal texts"),
+        pytest.param((0.0, 0.001, 0.002), id="nearly equal texts"),
+    ],
+)
+def test_the_range_of_few_numbers_is_that_of_the_cosine(angles):
+    assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "values", "steps"),
+    [
+        (-1, 1, [-1, -0.5, 0, 0.24, 1], [-20, -10, 0, 5, 20]),
+        (-0.2, 0.8, [-0.2, 0, 0.4, 0.8, 1], [-5, 0, 10, 20, 20]),
+        (0.6, 1, [-1, 0.6, 0.8, 1], [0, 0, 10, 20]),
+    ],
+)
+def test_steps_of_colours(low, high, values, steps):
+    assert [_step(value, low, high) for value in values] == steps
 
 
 def test_groups_stand_together():

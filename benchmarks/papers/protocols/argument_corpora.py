@@ -10,7 +10,7 @@ from spacy_sbert.errors import Errors
 from spacy_sbert.files.atomic import check_input
 from spacy_sbert.files.delimited import by_name, read_delimited
 from spacy_sbert.files.text_lines import check_cell
-from spacy_sbert.readers.datasets import BAD_FORMAT, check_known
+from spacy_sbert.readers.datasets import check_known
 from spacy_sbert.readers.examples import Row, as_number, check_members, check_score
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
@@ -107,7 +107,7 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
     "ukp".
     """
     if layout not in ARGUMENTS:
-        raise ValueError(BAD_FORMAT.format(given=layout, expected=", ".join(ARGUMENTS)))
+        raise ValueError(f"Unknown format '{layout}': expected one of {', '.join(ARGUMENTS)}.")
     if not path.is_dir():
         check_input(path)
     rows = [row for file in argument_files(path, layout) for row in ARGUMENTS[layout](file)]

@@ -13,7 +13,7 @@ import numpy
 from spacy_sbert.evaluation.encoders import sklearn_module
 from spacy_sbert.evaluation.protocols.sts import TRAINED, GradedPairs, GradedTask, PairsTask
 from spacy_sbert.evaluation.results import MSE, Json
-from spacy_sbert.evaluation.task import PREFIXES, DataFile, Run, Task, check_count
+from spacy_sbert.evaluation.task import PREFIXES, DataFile, Run, Task, check_official_count
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine
 
@@ -37,9 +37,8 @@ _ASPECT_PLACE = DataFile(
 )
 _ASPECT_NOTE = (
     "Labels as scores: DTORCD 0, NS 0, SS 1/2, HS 1. Reimers et al. 2019 oppose the first two to "
-    "the last two; "
-    "Spearman's correlation depends on the order of the scores alone, Pearson's also on where SS "
-    "stands."
+    "the last two; Spearman's correlation depends on the order of the scores alone, Pearson's also "
+    "on where SS stands."
 )
 
 
@@ -65,7 +64,7 @@ class _FacetTask(PairsTask):
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
         each = {file: list(afs_rows(file)) for file in self.find(run.root)}
         for file, rows in each.items():
-            check_count(len(rows), file)
+            check_official_count(len(rows), file)
         notes = ["The number of pairs is not checked: no official one is known for each topic."]
         notes += run.settings.touched(TRAINED, "afs")
         return GradedPairs.from_rows(

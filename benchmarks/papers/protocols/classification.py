@@ -13,13 +13,13 @@ from spacy_sbert.evaluation.protocols.classification import (
     DEV,
     Examples,
     Fold,
+    classification_scores,
+    example_vectors,
     features_of,
     make_folds,
     predict_lr,
     protocol_of,
-    scores_of,
     trained_on,
-    vectors_of,
 )
 from spacy_sbert.evaluation.protocols.senteval import TASKS as TRANSFER
 from spacy_sbert.evaluation.protocols.senteval import TransferTask
@@ -72,7 +72,7 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     folds = make_folds(examples.places, examples.labels, task)
     smallest = min(folds, key=lambda fold: len(fold.train))
     # Of OWN any will do
-    width = 1 if run.settings.sizes == (OWN,) else vectors_of(examples, smallest, run).shape[2]
+    width = 1 if run.settings.sizes == (OWN,) else example_vectors(examples, smallest, run).shape[2]
     settings, unfit = that_fit(run.settings, len(examples.texts[0]) * len(smallest.train), width)
     is_small = sum(len(fold.train) for fold in folds) <= _MLP_ROWS
     mlp_seeds = settings.seeds[: _MLP_SEEDS if is_small else 1]
@@ -133,7 +133,7 @@ def _train(
     settings = run.settings
     trained: list[_Trained] = []
     for number, fold in enumerate(run.progress(folds, task)):
-        vectors = vectors_of(examples, fold, run)
+        vectors = example_vectors(examples, fold, run)
         seen = vectors[:, fold.train].reshape(-1, vectors.shape[2])
         for variant in variants_of(settings):
             for seed in seeds_of(settings, variant):
@@ -175,7 +175,7 @@ def _summary(examples: Examples, folds: Sequence[Fold], trained: Iterable[_Train
     predicted, gold = _predicted(examples, folds, trained)
     entry: Json = {"scores": {}, "deviation": {}}
     for name, each in predicted.items():
-        scores = [scores_of(labels, gold, examples.positive) for labels in each]
+        scores = [classification_scores(labels, gold, examples.positive) for labels in each]
         entry["scores"][name], entry["deviation"][name] = over_seeds(scores)
     if all(len(each) == 1 for each in predicted.values()):
         del entry["deviation"]
@@ -216,8 +216,7 @@ def _protocol(
     words = protocol_of(splits)
     words[_MLP] = (
         f"{HIDDEN} rectified linear units; l2, dropout and the end of training chosen by the "
-        f"cross-entropy {held}; "
-        f"mean over the seeds {', '.join(map(str, mlp_seeds))}"
+        f"cross-entropy {held}; mean over the seeds {', '.join(map(str, mlp_seeds))}"
     )
     return {
         key: text for key, text in words.items() if key not in (_LR, _MLP) or key in classifiers

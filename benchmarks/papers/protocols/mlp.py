@@ -143,9 +143,8 @@ def _fit_mlp(
     if best[chosen] == inf:
         raise ValueError(
             f"The perceptron has no finite cross-entropy on {len(held_y)} held-out examples, of "
-            "which "
-            f"{int((held_y >= 0).sum())} have a class of the training data. Check the labels and "
-            "the vectors."
+            f"which {int((held_y >= 0).sum())} have a class of the training data. Check the labels "
+            "and the vectors."
         )
     return _FittedMLP(
         grid[chosen], at[chosen], best[chosen], tuple(each[chosen : chosen + 1] for each in kept)

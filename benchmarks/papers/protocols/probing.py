@@ -10,7 +10,7 @@ from spacy_sbert.errors import Errors
 from spacy_sbert.evaluation.protocols.classification import DEV, TEST, TRAIN, Examples
 from spacy_sbert.evaluation.protocols.senteval import SENTEVAL, labelled
 from spacy_sbert.evaluation.results import Json
-from spacy_sbert.evaluation.task import DataFile, Run, check_count
+from spacy_sbert.evaluation.task import DataFile, Run, check_official_count
 from spacy_sbert.files.delimited import pick, read_delimited
 from spacy_sbert.readers.examples import Row
 
@@ -52,7 +52,7 @@ class ProbingTask(VariedTask):
             rows = list(_probing_rows(paths[0]))
             each = [split for split, _ in rows]
             for split, official in zip(_SPLITS, self.official, strict=True):
-                notes += check_count(
+                notes += check_official_count(
                     each.count(split), paths[0], official, any_count=run.settings.any_count
                 )
         else:

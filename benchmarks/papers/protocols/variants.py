@@ -181,8 +181,7 @@ def that_fit(settings: Settings, rows: int, width: int) -> tuple[Settings, list[
     if not left:
         raise ValueError(
             f"None of the sizes {gone} can be made from {rows} vectors of width {width}: up-D is "
-            "at least as wide, "
-            "and pca-D has at most the smaller number. Add the size own."
+            "at least as wide, and pca-D has at most the smaller number. Add the size own."
         )
     note = f"Not measured, of {rows} vectors of width {width}: {gone}."
     return replace(settings, sizes=left), [note] if gone else []

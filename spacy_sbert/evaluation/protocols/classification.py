@@ -89,7 +89,7 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     folds = make_folds(examples.places, examples.labels, task)
     labels, chosen = numpy.empty_like(examples.labels), []
     for fold in run.progress(folds, task):
-        rows = features_of(list(vectors_of(examples, fold, run)))
+        rows = features_of(list(example_vectors(examples, fold, run)))
         labels[fold.test], _, c = predict_lr(rows, examples.labels, fold)
         chosen.append(c)
     tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
@@ -98,7 +98,9 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     return {
         "counts": examples.counts,
         "primary": "lr.accuracy",
-        "variants": as_they_are({"lr": scores_of(labels, gold, examples.positive)}, c=chosen),
+        "variants": as_they_are(
+            {"lr": classification_scores(labels, gold, examples.positive)}, c=chosen
+        ),
         "intervals": intervals_of(
             {"lr.accuracy": mean_of(right)}, len(gold), settings.bootstrap, settings.seeds[0]
         ),
@@ -119,7 +121,7 @@ def trained_on(task: str, settings: Settings) -> list[str]:
     )
 
 
-def vectors_of(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
+def example_vectors(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
     """Return the vectors of all examples, float32 (members, n, width)."""
     members = list(zip(*examples.texts, strict=True))
     seen = [text for i in fold.train for text in examples.texts[i]]
@@ -134,7 +136,9 @@ def features_of(members: Sequence[numpy.ndarray]) -> numpy.ndarray:
     )
 
 
-def scores_of(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None) -> Json:
+def classification_scores(
+    predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None
+) -> Json:
     """Return accuracy = right / n, and F1 = 2 tp / (2 tp + fp + fn): None if nothing has or gets the label."""
     scores: Json = {"accuracy": float((predicted == gold).mean())}
     if positive is not None:
@@ -187,8 +191,8 @@ def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
     if len(names) < 2 or fewest < needed:
         raise ValueError(
             f"{task}: the training examples have {len(names)} labels, the rarest, '{rarest}', "
-            f"{fewest} times. Expected "
-            f"two labels or more, each at least {needed} times: once for each fold."
+            f"{fewest} times. Expected two labels or more, each at least {needed} times: once for "
+            "each fold."
         )
 
 

@@ -10,7 +10,7 @@ from ...files.text_lines import read_lines
 from ...readers.datasets import check_known, sick_rows
 from ...readers.examples import Row, check_members
 from ..results import Json
-from ..task import DataFile, Run, Task, check_count
+from ..task import DataFile, Run, Task, check_official_count
 from .classification import ALL, DEV, TEST, TRAIN, Examples, classify
 from .sts import SICK
 
@@ -103,7 +103,7 @@ class TransferTask(Task):
             rows.setdefault(split, []).extend(read(path))
         notes: list[str] = []
         for split, official in self.official.items():
-            notes += check_count(
+            notes += check_official_count(
                 len(rows[split]), where[split], official, any_count=run.settings.any_count
             )
         examples = [

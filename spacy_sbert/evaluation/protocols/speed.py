@@ -52,66 +52,80 @@ class _SpeedTask(Task):
 
     def find(self, root: Path) -> list[Path]:
         places = [split.place for split in BENCHMARK.values()]
-        return list(filter(None, (place.found(root) for place in places))) or [
-            places[-1].find(root)
-        ]
+        found = [path for place in places if (path := place.found(root)) is not None]
+        return found or [places[-1].find(root)]
 
     def run(self, run: Run) -> Json:
-        texts = [
-            text for path in self.find(run.root) for row in sts_rows(path) for text in row.members
-        ]
-        if len(texts) > self.sentences:
-            texts = [
-                texts[i] for i in numpy.linspace(0, len(texts) - 1, self.sentences).astype(int)
-            ]
         source = run.source
         if source is None:
             raise MissingData("There is no source of vectors to time: give the task a source.")
-        encoders: list[Any] = []
+        texts = self._texts(run.root)
         counts = {"sentences": len(texts)}
+        encoders: list[Any] = []
         if isinstance(source, PipelineSource):
             source = PipelineSource(source.pipeline, batch_size=_BATCH_SIZE)
             encoders = _encoders_of(source.pipeline)
             if encoders:
                 counts["wordpieces"] = _count_wordpieces(source.pipeline, texts)
+        orders = {_OWN: texts}
         is_padded = any(hasattr(encoder, "shim") for encoder in encoders)
-        orders = {_NAIVE: texts, _SMART: sorted(texts, key=len, reverse=True)} if is_padded else {}
-        orders[_OWN] = texts
-        for way in orders:
-            _time(source, texts[:_BATCH_SIZE], way)
-        seconds: dict[str, list[float]] = {way: [] for way in orders}
-        # in turn, so that whatever else the machine does falls on all
-        for way in run.progress([*orders] * self.repetitions, "speed"):
-            seconds[way].append(_time(source, orders[way], way))
+        if is_padded:
+            by_length = sorted(texts, key=len, reverse=True)
+            orders = {_NAIVE: texts, _SMART: by_length, _OWN: texts}
+        seconds = self._seconds(source, orders, run)
         conditions = machine()
         where = ", ".join(f"{key} {value}" for key, value in conditions.items())
         notes = [f"Median of {self.repetitions} runs in batches of {_BATCH_SIZE} on: {where}."]
-        notes += [_WAYS] if is_padded else []
-        notes += (
-            ["What it learns of the corpus is learned of these sentences, in the time."]
-            if source.learns
-            else []
-        )
-        notes += (
-            []
-            if encoders
-            else ["Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert with them."]
-        )
-        scores: Json = {way: {} for way in orders}
-        for way, times in seconds.items():
-            for what in ("sentences", "wordpieces"):
-                scores[way][f"{what}_per_second"] = (
-                    counts[what] / median(times) if what in counts else None
-                )
+        if is_padded:
+            notes.append(_WAYS)
+        if source.learns:
+            notes.append("What it learns of the corpus is learned of these sentences, in the time.")
+        if not encoders:
+            notes.append(
+                "Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert with them."
+            )
         return {
             "counts": counts,
             "primary": f"{_OWN}.sentences_per_second",
-            "variants": as_they_are(scores),
+            "variants": as_they_are(_rates(counts, seconds)),
             "intervals": {},
             "predictions": {},
             "conditions": {**conditions, "batch_size": _BATCH_SIZE, "seconds": seconds},
             "notes": notes,
         }
+
+    def _texts(self, root: Path) -> list[str]:
+        texts: list[str] = []
+        for path in self.find(root):
+            for row in sts_rows(path):
+                texts += row.members
+        if len(texts) <= self.sentences:
+            return texts
+        chosen = numpy.linspace(0, len(texts) - 1, self.sentences).astype(int)
+        return [texts[i] for i in chosen]
+
+    def _seconds(
+        self, source: Source, orders: dict[str, list[str]], run: Run
+    ) -> dict[str, list[float]]:
+        """Return the seconds of each repetition of each way."""
+        for way, texts in orders.items():
+            _time(source, texts[:_BATCH_SIZE], way)
+        seconds: dict[str, list[float]] = {way: [] for way in orders}
+        # In turn, so that whatever else the machine does falls on all
+        for way in run.progress([*orders] * self.repetitions, "speed"):
+            seconds[way].append(_time(source, orders[way], way))
+        return seconds
+
+
+def _rates(counts: dict[str, int], seconds: dict[str, list[float]]) -> Json:
+    """Return sentences and wordpieces a second of each way; None of what is not counted."""
+    rates: Json = {}
+    for way, times in seconds.items():
+        rates[way] = {}
+        for what in ("sentences", "wordpieces"):
+            rate = counts[what] / median(times) if what in counts else None
+            rates[way][f"{what}_per_second"] = rate
+    return rates
 
 
 TASKS: tuple[Task, ...] = (_SpeedTask(),)
@@ -122,19 +136,24 @@ def _encoders_of(nlp: Language) -> list[Any]:
 
     One that pipes share counts once.
     """
-    models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
-    nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
-    return [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
+    encoders: list[Any] = []
+    for _, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        if isinstance(model, Model):
+            encoders += [node for node in model.walk() if hasattr(node, "wordpiece_tokenizer")]
+    return encoders
 
 
 def _count_wordpieces(nlp: Language, texts: Sequence[str]) -> int:
-    """Count the wordpieces that the pipeline's encoders read of texts, without special tokens and what is cut."""
-    n = 0
+    """Count the wordpieces that the encoders read, without special tokens and what is cut."""
+    n_wordpieces = 0
     for docs in minibatch(nlp.pipe(texts, batch_size=_BATCH_SIZE), _BATCH_SIZE):
         for encoder in _encoders_of(nlp):
-            rows = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
-            n += int(encoder.wordpiece_tokenizer(rows, offsets=False).n_text.sum()) if rows else 0
-    return n
+            spans = [span.text for of_doc in encoder.attrs["get_spans"](docs) for span in of_doc]
+            if spans:
+                n_text = encoder.wordpiece_tokenizer(spans, offsets=False).n_text
+                n_wordpieces += int(n_text.sum())
+    return n_wordpieces
 
 
 def machine() -> dict[str, str | int | None]:
@@ -154,10 +173,10 @@ def _time(source: Source, texts: Sequence[str], way: str) -> float:
 
     Other ways than the own have padded batches, precision "reference".
     """
-    nlp = source.pipeline if way != _OWN and isinstance(source, PipelineSource) else None
-    shims = (
-        [] if nlp is None else [node.shim for node in _encoders_of(nlp) if hasattr(node, "shim")]
-    )
+    shims = []
+    if way != _OWN and isinstance(source, PipelineSource):
+        encoders = _encoders_of(source.pipeline)
+        shims = [encoder.shim for encoder in encoders if hasattr(encoder, "shim")]
     before = [shim.precision for shim in shims]
     try:
         for shim in shims:

@@ -31,7 +31,7 @@ from ..task import (
     Settings,
     Task,
     as_they_are,
-    check_count,
+    check_official_count,
     indices_by_name,
 )
 
@@ -44,8 +44,8 @@ _SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]
 }
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 TRAINED = (
-    "The encoder was trained on {}, which shares pairs or sources with this set: this score is "
-    "not zero-shot."
+    "The encoder was trained on {}, which shares pairs or sources with this set: this score is not "
+    "zero-shot."
 )
 
 
@@ -201,7 +201,9 @@ class GradedTask(PairsTask):
         """Return the pairs, and notes on the data alone."""
         path = self.place.find(run.root)
         rows = list(self.read(path))
-        notes = check_count(len(rows), path, self.official, any_count=run.settings.any_count)
+        notes = check_official_count(
+            len(rows), path, self.official, any_count=run.settings.any_count
+        )
         return GradedPairs.from_rows(rows, self.low, self.high), [*notes, *self.notes]
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
@@ -304,7 +306,9 @@ class _YearTask(PairsTask):
         rows: list[tuple[str, str, float, str]] = []
         for name, official, sentences, gold in subsets:
             scored = _read_subset(sentences, gold)
-            notes += check_count(len(scored), gold, official, any_count=run.settings.any_count)
+            notes += check_official_count(
+                len(scored), gold, official, any_count=run.settings.any_count
+            )
             rows += [(*row, name.removeprefix("surprise.")) for row in scored]
         first, second, scores, names = zip(*rows, strict=True)
         pairs = GradedPairs(first, second, numpy.array(scores), names)
@@ -317,8 +321,7 @@ def _read_subset(sentences_file: Path, gold: Path) -> list[tuple[str, str, float
     if len(sentences) != len(scores):
         raise ValueError(
             f"{sentences_file} has {len(sentences)} lines, {gold} has {len(scores)}: expected one "
-            "score, or a blank "
-            "line, for each pair."
+            "score, or a blank line, for each pair."
         )
     pairs = []
     for (line, text), (_, score) in zip(sentences, scores, strict=True):
@@ -385,7 +388,7 @@ class _TripletTask(Task):
         ]
         triplets = [texts for texts in read if len(set(texts)) == len(texts)]
         n, equal = len(triplets), len(read) - len(triplets)
-        check_count(n, path)
+        check_official_count(n, path)
         rows = run.encode([text for member in zip(*triplets, strict=True) for text in member])
         anchor, positive, negative = rows.reshape(3, n, -1)
         each = {name: _SIMILARITIES[name] for name in ("euclidean", "cosine", "manhattan")}
@@ -396,7 +399,7 @@ class _TripletTask(Task):
         settings = run.settings
         notes = settings.touched("The encoder was trained on {}.", "wiki")
         # Samples of it are in use
-        notes += check_count(len(read), path, self.official)
+        notes += check_official_count(len(read), path, self.official)
         if equal:
             notes.append(
                 f"{equal} triplets with two equal sentences are left out; the official number "
@@ -437,14 +440,13 @@ class _LabelTask(Task):
             hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for pipe in pipes
         ):
             raise MissingData(
-                "The pipeline has no trained classification head: to label pairs, train an "
-                "'sbert' pipe with "
-                "spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
+                "The pipeline has no trained classification head: to label pairs, train an 'sbert' "
+                "pipe with spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
             )
         path, settings = self.place.find(run.root), run.settings
         scores = evaluate(nlp, path, format=self.format)
         n, accuracy = scores["pairs"], scores["nli_acc"]
-        notes = check_count(n, path, self.official, any_count=settings.any_count)
+        notes = check_official_count(n, path, self.official, any_count=settings.any_count)
         if accuracy is None:
             raise MissingData(f"The pipeline's head knows none of the labels of {path.name}.")
         about = self.name.lower().partition("-")[0]

@@ -29,8 +29,8 @@ from spacy_sbert.models.engine.torch_backend import (
     TorchBackendCache,
     resolve_precision,
 )
-from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.private_attributes import has_int8_product
+from spacy_sbert.pipeline.digest import pipeline_digest
 
 needs_int8 = pytest.mark.skipif(
     not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI"

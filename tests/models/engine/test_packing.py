@@ -31,46 +31,57 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("lengths", CASES.values(), ids=CASES)
+every_case = pytest.mark.parametrize(
+    "lengths", [numpy.asarray(lengths) for lengths in CASES.values()], ids=CASES
+)
+
+
+@every_case
 def test_every_window_has_a_place_of_its_own(lengths):
-    lengths = numpy.asarray(lengths)
     packing = pack(lengths)
     assert packing.row_of.shape == packing.column_of.shape == lengths.shape
     assert (packing.column_of >= 0).all()
-    assert (packing.column_of + lengths <= packing.widths[packing.row_of]).all(), (
-        "none reaches over its row"
-    )
+    ends = packing.column_of + lengths
+    assert (ends <= packing.widths[packing.row_of]).all(), "none reaches over its row"
     taken = [
-        (row, column + i)
-        for row, column, length in zip(
-            packing.row_of.tolist(), packing.column_of.tolist(), lengths, strict=True
-        )
-        for i in range(length)
+        (row, column + offset)
+        for row, column, length in zip(packing.row_of, packing.column_of, lengths, strict=True)
+        for offset in range(length)
     ]
     assert len(set(taken)) == len(taken) == lengths.sum()
-    assert sorted(set(packing.row_of.tolist())) == list(range(len(packing.widths))), (
-        "no row is empty"
-    )
+
+
+@every_case
+def test_rows_are_filled(lengths):
+    packing = pack(lengths)
+    assert sorted(set(packing.row_of.tolist())) == list(range(len(packing.widths)))
     assert (numpy.diff(packing.widths) >= 0).all()
+
+
+@every_case
+def test_a_long_window_is_alone(lengths):
+    packing = pack(lengths)
     for row, width in enumerate(packing.widths.tolist()):
-        assert width in (64, 128) or lengths[packing.row_of == row].tolist() == [width], (
-            "a long window is alone"
-        )
-    one = pack(lengths, one_width=True)
-    assert set(one.widths.tolist()) == {max(64, lengths.max())}
-    assert (one.column_of + lengths <= one.widths[one.row_of]).all()
-    assert len(one.widths) == 1 or lengths.sum() > one.widths.sum() / 2, (
-        "half empty rows would be one"
-    )
+        if width not in (64, 128):
+            assert lengths[packing.row_of == row].tolist() == [width]
 
 
-def test_sentences_leave_little_empty():
-    for seed in range(5):
-        lengths = sentence_lengths(seed=seed)
-        assert 12 < lengths.mean() < 18
-        assert lengths.max() > 35
-        packing = pack(lengths)
-        assert lengths.sum() / packing.widths.sum() > 0.95
+@every_case
+def test_rows_of_one_width(lengths):
+    packing = pack(lengths, one_width=True)
+    assert set(packing.widths.tolist()) == {max(64, lengths.max())}
+    assert (packing.column_of + lengths <= packing.widths[packing.row_of]).all()
+    if len(packing.widths) > 1:
+        # Half empty rows would be one
+        assert lengths.sum() > packing.widths.sum() / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sentences_leave_little_empty(seed):
+    lengths = sentence_lengths(seed=seed)
+    assert 12 < lengths.mean() < 18
+    assert lengths.max() > 35
+    assert lengths.sum() / pack(lengths).widths.sum() > 0.95
 
 
 WIDTHS = [
@@ -85,24 +96,25 @@ WIDTHS = [
 ]
 
 
-def test_the_cheaper_width():
-    for length, n, expected in WIDTHS:
-        assert pack(numpy.full(n, length)).widths.tolist() == expected
+@pytest.mark.parametrize(("length", "n", "expected"), WIDTHS)
+def test_the_cheaper_width(length, n, expected):
+    assert pack(numpy.full(n, length)).widths.tolist() == expected
 
 
-def test_threads_get_passes_of_one_size():
-    rows = {
-        1: [26, 26, 24, 24],
-        2: [26, 26, 24, 24],
-        3: [18, 18, 16, 16, 16, 16],
-        8: [26, 26, 24, 24],
-    }
-    for n_threads, expected in rows.items():
-        passes = packed_batches(numpy.full(100, 64), numpy.arange(100), 2048, at_a_time=n_threads)
-        assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
-        assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(
-            range(100)
-        )
+@pytest.mark.parametrize(
+    ("n_threads", "expected"),
+    [
+        (1, [26, 26, 24, 24]),
+        (2, [26, 26, 24, 24]),
+        (3, [18, 18, 16, 16, 16, 16]),
+        (8, [26, 26, 24, 24]),
+    ],
+)
+def test_threads_get_passes_of_one_size(n_threads, expected):
+    passes = packed_batches(numpy.full(100, 64), numpy.arange(100), 2048, at_a_time=n_threads)
+    assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
+    windows = numpy.concatenate([one.windows for one in passes])
+    assert sorted(windows.tolist()) == list(range(100))
 
 
 def test_passes_of_many_batches_are_of_few_shapes():

@@ -54,47 +54,63 @@ def test_aspect_labels_are_scores(tmp_path):
     assert ASPECT_SCORES == {"DTORCD": 0.0, "NS": 0.0, "SS": 0.5, "HS": 1.0}
 
 
-def test_refused(tmp_path):
-    for layout, message in (("afs", "no pairs"), ("ukp", "no pairs"), ("sts", "'sts'")):
-        with pytest.raises(ValueError, match=message):
-            read_arguments(tmp_path, layout)
-    bad = tmp_path / "ArgPairs_DP.csv"
-    bad.write_text(",".join(HEADER) + '\n1,2,3,4,5,6,7,8,9,"a,b\n', encoding="utf8")
+@pytest.mark.parametrize(
+    ("layout", "message"), [("afs", "no pairs"), ("ukp", "no pairs"), ("sts", "'sts'")]
+)
+def test_a_folder_without_pairs(tmp_path, layout, message):
+    with pytest.raises(ValueError, match=message):
+        read_arguments(tmp_path, layout)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        pytest.param(afs_record("5.5", "a", "b"), r"line 4: .*'5\.5'", id="score above 5"),
+        pytest.param(afs_record("nan", "a", "b"), "line 4: .*'nan'", id="NaN"),
+        pytest.param(afs_record("1", "a", " "), "line 4: sentence_2", id="no sentence"),
+        pytest.param(["1", "a", "b"], "line 4: .*11 .*3", id="few cells"),
+    ],
+)
+def test_a_bad_record_of_afs(tmp_path, record, message):
     # Takes lines 2 and 3
     before = afs_record("1", "Two\nlines", "b")
-    for path, message in (
-        (
-            write_afs(tmp_path, before, afs_record("5.5", "a", "b"), name="ArgPairs_GC_1.csv"),
-            "line 4: .*'5.5'",
-        ),
-        (
-            write_afs(tmp_path, before, afs_record("nan", "a", "b"), name="ArgPairs_GC_2.csv"),
-            "line 4: .*'nan'",
-        ),
-        (
-            write_afs(tmp_path, before, afs_record("1", "a", " "), name="ArgPairs_GC_3.csv"),
-            "line 4: sentence_2",
-        ),
-        (
-            write_afs(tmp_path, before, ["1", "a", "b"], name="ArgPairs_GC_4.csv"),
-            "line 4: .*11 .*3",
-        ),
-        (write_afs(tmp_path, name="ArgPairs_XX.csv"), "topic"),
-        (write_afs(tmp_path, header=afs_record("1.5", "a", "b")), r"line 1: .*'1\.5'"),
-        (bad, "line 2: "),
-    ):
-        with pytest.raises(ValueError, match=message) as caught:
-            read_arguments(path, "afs")
-        assert str(path) in str(caught.value)
-    for lines, message in (
-        ([*ASPECTS, "Drones\ta\tb\tXS"], "line 4: .*'XS'"),
-        ([*ASPECTS, "Drones\ta\tb"], "line 4: .*'label'"),
-        ([*ASPECTS, "Drones\t\tb\tHS"], "line 4: sentence_1"),
-        ([*ASPECTS, " \ta\tb\tHS"], "line 4: topic"),
-        (ASPECTS[:1], "no pairs"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            read_arguments(write_aspects(tmp_path, *lines), "ukp")
+    path = write_afs(tmp_path, before, record)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_arguments(path, "afs")
+    assert str(path) in str(caught.value)
+
+
+def test_an_unknown_topic_of_afs(tmp_path):
+    with pytest.raises(ValueError, match=r"ArgPairs_XX\.csv.*topic"):
+        read_arguments(write_afs(tmp_path, name="ArgPairs_XX.csv"), "afs")
+
+
+def test_a_file_of_afs_without_a_header(tmp_path):
+    path = write_afs(tmp_path, header=afs_record("1.5", "a", "b"))
+    with pytest.raises(ValueError, match=r"line 1: .*'1\.5'"):
+        read_arguments(path, "afs")
+
+
+def test_an_open_quote_in_afs(tmp_path):
+    path = tmp_path / "ArgPairs_DP.csv"
+    path.write_text(",".join(HEADER) + '\n1,2,3,4,5,6,7,8,9,"a,b\n', encoding="utf8")
+    with pytest.raises(ValueError, match="line 2: "):
+        read_arguments(path, "afs")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        pytest.param([*ASPECTS, "Drones\ta\tb\tXS"], "line 4: .*'XS'", id="unknown label"),
+        pytest.param([*ASPECTS, "Drones\ta\tb"], "line 4: .*'label'", id="no label"),
+        pytest.param([*ASPECTS, "Drones\t\tb\tHS"], "line 4: sentence_1", id="no sentence"),
+        pytest.param([*ASPECTS, " \ta\tb\tHS"], "line 4: topic", id="no topic"),
+        pytest.param(ASPECTS[:1], "no pairs", id="no pairs"),
+    ],
+)
+def test_bad_lines_of_aspects(tmp_path, lines, message):
+    with pytest.raises(ValueError, match=message):
+        read_arguments(write_aspects(tmp_path, *lines), "ukp")
 
 
 def test_real_aspects():

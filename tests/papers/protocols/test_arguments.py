@@ -82,9 +82,7 @@ def test_topics_pooled_and_mean_equal_scipy(aspects):
     assert result["counts"] == {"Big data": 16, "Drones": 8, "all": 24}
     assert result["predictions"]["gold"] == gold
     assert "24 examples, where the official data set has 3,595" in result["notes"][0]
-    with pytest.raises(
-        ValueError, match="24 examples with a gold value, where the official data set has 3595"
-    ):
+    with pytest.raises(ValueError, match=r"24 examples .* 3595"):
         ASPECT.run(run_of(root))
     note = ASPECT.run(run_of(root, any_count=True, trained_on=("ukp-aspect", "nli")))["notes"][2]
     assert note.startswith(

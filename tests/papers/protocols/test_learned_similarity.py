@@ -187,9 +187,7 @@ def test_splits_that_are_there_decide(tmp_path):
     assert len(result["predictions"]["gold"]) == 13
     assert "Learned on train, tuned on dev, scored on test" in result["notes"][-2]
     assert "trained on STSb" in result["notes"][-1]
-    with pytest.raises(
-        ValueError, match="30 examples with a gold value, where the official data set has 5749"
-    ):
+    with pytest.raises(ValueError, match=r"30 examples .* 5749"):
         run_task(STSB, tmp_path)
 
 

@@ -102,9 +102,7 @@ def test_classes_unknown_in_training_choose_nothing():
     more = numpy.concatenate([rows, rows[:5]]), numpy.concatenate([gold, numpy.full(5, -1)])
     other = _fit_mlp(train, more, 2, 1)
     assert (other.passes, other.loss) == (found.passes, pytest.approx(found.loss))
-    with pytest.raises(
-        ValueError, match="5 held-out examples, of which 0 have a class of the training data"
-    ):
+    with pytest.raises(ValueError, match="5 held-out examples, of which 0"):
         _fit_mlp(train, (rows[:5], numpy.full(5, -1)), 2, 1)
 
 

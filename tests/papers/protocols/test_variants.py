@@ -64,16 +64,16 @@ def test_up_projection_is_uniform_seeded_and_of_the_size():
     assert not numpy.allclose(again(OTHER), other(OTHER))
 
 
-def test_sizes_that_cannot_be():
-    cannot = "'{}' cannot be made from 200 vectors of width 8"
-    for size, message in (
-        ("up-4", cannot),
-        ("pca-9", cannot),
-        ("pca", "Unknown size"),
-        ("svd-3", "Unknown size"),
-    ):
-        with pytest.raises(ValueError, match=message.format(size)):
-            transform(size=size)
+@pytest.mark.parametrize("size", ["up-4", "pca-9"])
+def test_sizes_that_cannot_be(size):
+    with pytest.raises(ValueError, match=f"'{size}' .* 200 vectors of width 8"):
+        transform(size=size)
+
+
+@pytest.mark.parametrize("size", ["pca", "svd-3"])
+def test_unknown_sizes(size):
+    with pytest.raises(ValueError, match="Unknown size"):
+        transform(size=size)
 
 
 def test_random_variants_are_means_over_seeds():
@@ -127,9 +127,7 @@ def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     found = measured(tmp_path, settings)
     assert [entry["size"] for entry in found["variants"]] == ["own", "pca-3"]
     assert found["notes"][0] == "Not measured, of 12 vectors of width 6: pca-100, up-4."
-    with pytest.raises(
-        ValueError, match="None of the sizes pca-100 can be made from 12 vectors of width 6"
-    ):
+    with pytest.raises(ValueError, match=r"pca-100 .* 12 vectors of width 6"):
         measured(tmp_path, Settings(any_count=True, sizes=("pca-100",)))
 
 
@@ -143,16 +141,20 @@ def test_plain_settings_give_what_the_package_gives(tmp_path):
             assert measured(tmp_path, settings, task.name) == plain
 
 
-def test_settings_that_cannot_be():
-    task = TASKS[0]
-    for setting, message in (
-        ({"normalizations": ("l2",)}, "are 'l2': expected some of none, zscore, unit, zscore_unit"),
-        ({"classifiers": ("svm",)}, "classifiers of the evaluation are 'svm'"),
-        ({"sizes": ("pca-0",)}, "Unknown size"),
-        ({"sizes": ("up-1000000000",)}, "Unknown size 'up-1000000000'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            task.check(Settings(**setting))
-    task.check(
-        Settings(normalizations=("unit",), sizes=("own", "pca-3"), classifiers=("mlp", "lr"))
-    )
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        pytest.param({"normalizations": ("l2",)}, "'l2': .* none, zscore", id="normalization"),
+        pytest.param({"classifiers": ("svm",)}, "classifiers .*'svm'", id="classifier"),
+        pytest.param({"sizes": ("pca-0",)}, "Unknown size", id="size 0"),
+        pytest.param({"sizes": ("up-1000000000",)}, "Unknown size 'up-1000000000'", id="huge size"),
+    ],
+)
+def test_settings_that_cannot_be(setting, message):
+    with pytest.raises(ValueError, match=message):
+        TASKS[0].check(Settings(**setting))
+
+
+def test_settings_that_can_be():
+    settings = Settings(normalizations=("unit",), sizes=("own", "pca-3"), classifiers=("mlp", "lr"))
+    TASKS[0].check(settings)
