@@ -155,7 +155,8 @@ def of_sentencepiece(folder):
 VALID_ELSEWHERE = {
     "a tokenizer of SentencePiece": (
         of_sentencepiece,
-        r"sentencepiece\.bpe\.model.*pip install .*protobuf",
+        # And protobuf, unless another package has brought it
+        r"sentencepiece\.bpe\.model.*pip install .*sentencepiece",
     ),
     "one that needs a package": (
         lambda folder: change_json(
