@@ -1,4 +1,7 @@
-"""Runs of an experiment in one JSON file, by name: a run is saved as it ends, and not made again."""
+"""Runs of an experiment in one JSON file, by name.
+
+A run is saved as it ends, and not made again.
+"""
 
 import json
 import os

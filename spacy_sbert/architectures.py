@@ -3,11 +3,8 @@
 Each imports what only it needs when it is built: spaCy imports this module for every pipeline.
 """
 
-import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from functools import wraps
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
 from spacy.tokens import Doc
 from spacy.util import SimpleFrozenDict, registry
@@ -20,7 +17,15 @@ from .models.sbert_config import TransformerConfig
 from .models.sentence_encoder import SentenceEncoder
 from .models.tokenization import Prompts
 from .models.transformer import SpanTransformer
-from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated
+from .validation import (
+    Name,
+    NonNegative,
+    NonNegativeFloat,
+    Width,
+    WidthOrOff,
+    validated,
+    with_fields_of,
+)
 
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
@@ -29,32 +34,8 @@ TOKEN_POOLING = SimpleFrozenDict({"@layers": "reduce_mean.v1"})
 NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 
 
-def _with_transformer_options(architecture: Callable[..., Model]) -> Callable[..., Model]:
-    """Decorate an architecture so that a config can set the fields of TransformerConfig, which it gets as `options`."""
-    types = get_type_hints(TransformerConfig, include_extras=True)
-
-    @wraps(architecture)
-    def build(*args: Any, **settings: Any) -> Model:
-        options = {name: settings.pop(name) for name in types if name in settings}
-        return architecture(*args, **settings, options=TransformerConfig(**options))
-
-    signature = inspect.signature(architecture)
-    parameters = [
-        parameter for name, parameter in signature.parameters.items() if name != "options"
-    ]
-    for field in fields(TransformerConfig):
-        default = NO_SETTINGS if field.default is MISSING else field.default
-        parameters.append(
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=types[field.name],
-            )
-        )
-    build.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # confection reads it
-    build.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return build
+# A config can set the fields of TransformerConfig, which an architecture gets as `options`
+_with_transformer_options = with_fields_of(TransformerConfig, "options", missing=NO_SETTINGS)
 
 
 @registry.architectures("spacy-sbert.SentenceEncoder.v1")
@@ -122,7 +103,9 @@ def shared_sentence_encoder(
     truncate_dim: WidthOrOff = 0,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
 ) -> SentenceEncoder:
-    """Build a sentence encoder that listens to the `sbert_transformer` of the pipeline, or one of another package.
+    """Build a sentence encoder that listens to the transformer of another component.
+
+    That is an `sbert_transformer`, or a transformer of another package.
 
     An `sbert_transformer` gives the vectors that an encoder of its own would give, if their span
     getters are the same.
@@ -163,7 +146,9 @@ def tok2vec_sentence_encoder(
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
-    """Return a sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
+    """Return a sentence encoder over a token-to-vector model of spaCy.
+
+    Its units are tokens, white space left out.
 
     tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2,
         spacy.HashEmbedCNN.v2 and the like, of its own, or a listener: spacy.Tok2VecListener.v1, or
@@ -191,7 +176,9 @@ def static_sentence_encoder(
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
-    """Return a sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit.
+    """Return a sentence encoder that is a table with a vector for each wordpiece.
+
+    It has no transformer, no context and no limit.
 
     name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which
         the tokenizer alone is taken; looked for as spacy-sbert.SentenceEncoder.v1 does.
@@ -213,7 +200,9 @@ def static_sentence_encoder(
 def sentence_listener(
     grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*"
 ) -> Model[list[Doc], list[Any]]:
-    """Listen to an `sbert_transformer` that stands earlier in the pipeline, a `transformer` or `curated_transformer`.
+    """Listen to the transformer of a component that comes earlier in the pipeline.
+
+    That is an `sbert_transformer`, a `transformer` or a `curated_transformer`.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.
@@ -243,7 +232,7 @@ def transformer_tok2vec(
     include_prompt: bool | None = None,
     options: TransformerConfig,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Return a transformer as a token-to-vector model: that of an `sbert_transformer`, or of a single component.
+    """Return a transformer as a token-to-vector model, for several components or for one.
 
     pooling (Model): from the wordpieces of each token to its vector; of those in all rows that the
         token is in.
@@ -269,7 +258,7 @@ def transformer_listener(
     grad_factor: NonNegativeFloat = 1.0,
     upstream: Name = "*",
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Listen for the vectors of tokens of an `sbert_transformer` that stands earlier in the pipeline.
+    """Listen for the vectors of tokens of an `sbert_transformer` earlier in the pipeline.
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.

@@ -482,7 +482,9 @@ def missing_packages() -> Iterator[None]:
         yield
     except ValueError as error:
         text = re.split("Available (?:factories|names)", str(error))[0]
-        for names, package, extra in _PROVIDED if re.match(r"\[E002\]|\[E893\]", text) else ():
+        if not re.match(r"\[E002\]|\[E893\]", text):
+            raise
+        for names, package, extra in _PROVIDED:
             if found := names.search(text):
                 message = Errors.MISSING_PACKAGE.format(name=found[1], package=package, extra=extra)
                 raise ImportError(message) from error
@@ -502,11 +504,12 @@ INNER |= {"confection", "catalogue", "srsly", "contextlib", "numpy", "typer", "c
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line that called into this package or spaCy, however deep below it the warning is raised."""
+    """Warn at the line that called into this package or spaCy, however deep it is below."""
     level = 1
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 (documented, but CPython only)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:
-        level, frame = level + 1, frame.f_back
+        level += 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -538,6 +541,7 @@ class WarnOnce:
         try:
             yield
         finally:
-            cuts, self.cuts = self.cuts, self._new_cuts()
+            cuts = self.cuts
+            self.cuts = self._new_cuts()
             if cuts.count:
                 warn(cuts.message)

@@ -1,4 +1,7 @@
-"""Factories of the components, and scorers: what they need is imported when one is built or called."""
+"""Factories of the components, and scorers.
+
+What they need is imported when one is built or called.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -116,13 +119,13 @@ def make_sbert_transformer(nlp: Language, name: str, model: Model) -> Pipe:
 
 @registry.scorers("spacy-sbert.pair_scorer.v1")
 def make_pair_scorer() -> Callable[..., dict[str, float | None]]:
-    """Return the scorer of everything that the gold values of the examples allow, see scorer.score_pairs."""
+    """Return the scorer of all that the gold values of examples allow, see scorer.score_pairs."""
     return partial(_score, "score_pairs")
 
 
 @registry.scorers("spacy-sbert.sts_scorer.v1")
 def make_sts_scorer() -> Callable[..., dict[str, float | None]]:
-    """Return the scorer of the correlation of cosine similarities with gold scores, see scorer.score_sts."""
+    """Return the scorer of the correlation of cosines with gold scores, see scorer.score_sts."""
     return partial(_score, "score_sts")
 
 

@@ -1,4 +1,4 @@
-"""Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
+"""Similarity, correlation and principal components: one definition for all of the package."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -95,7 +95,8 @@ def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
 
     RAISES: see as_rows.
     """
-    left, right = _floats(u, "u"), _floats(v, "v")
+    left = _floats(u, "u")
+    right = _floats(v, "v")
     are_rows = left.ndim == right.ndim == 2 and left.shape[1] == right.shape[1]
     # One is compared with all
     if not are_rows or (len(left) != len(right) and 1 not in (len(left), len(right))):
@@ -107,7 +108,10 @@ def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
 
 
 def _floats(vectors: Any, name: str) -> Any:
-    """Return vectors as floats: differences of bytes and bools would wrap around, or not be defined."""
+    """Return vectors as floats.
+
+    Differences of bytes and bools would wrap around, or not be defined.
+    """
     if (type(vectors) is numpy.ndarray and vectors.dtype.kind == "f") or is_cupy_array(vectors):
         return vectors
     rows = as_rows(vectors, name)
@@ -116,7 +120,7 @@ def _floats(vectors: Any, name: str) -> Any:
 
 @numpy_defaults
 def lengths(rows: RowsT) -> PerRow:
-    """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width), NumPy or CuPy."""
+    """Return ||x||, the Euclidean length, float (n,), of each row of a float array (n, width)."""
     _, norms, exponents = scaled_norms(rows)
     return get_array_module(rows).ldexp(norms, exponents)[:, 0]
 
@@ -136,7 +140,7 @@ def unit_length(rows: RowsT) -> RowsT:
 # Squares that overflow or underflow are computed again
 @numpy_state(over="ignore", under="ignore")
 def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
-    """Scale rows so that their squares can be summed: divide very long or short rows by a power of two.
+    """Scale very long or short rows by a power of two, so that their squares can be summed.
 
     x_r = 2^e_r y_r
 
@@ -193,11 +197,15 @@ def checked(
 # Numbers out of range are found
 @numpy_state(all="ignore")
 def _converted(given: numpy.ndarray, dtype: str) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Return contiguous rows of a dtype, and which numbers are finite in it, in rows that lose no digits: bool."""
+    """Return contiguous rows of a dtype, and which numbers are finite in it, bool.
+
+    Numbers of a row that loses digits are not.
+    """
     rows = numpy.ascontiguousarray(given, dtype=dtype)
     fits = numpy.isfinite(rows)
     if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
-        number, largest = numpy.finfo(dtype), abs(given).max(axis=1, keepdims=True)
+        number = numpy.finfo(dtype)
+        largest = abs(given).max(axis=1, keepdims=True)
         # Smaller ones lose digits, or become 0
         fits &= (largest == 0) | (largest >= number.tiny / number.eps)
     return rows, fits
@@ -215,7 +223,9 @@ def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
 
 
 def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:
-    """Return real numbers as an array on the CPU, with dtype, layout and memory map unchanged where NumPy has them.
+    """Return real numbers as an array on the CPU.
+
+    Dtype, layout and memory map stay if NumPy has them.
 
     values: an array of NumPy or CuPy, a tensor, a table or a column, lists of numbers, or of such
         arrays.
@@ -236,7 +246,8 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:
             array = array.astype("float64")
         reason = f"its dtype is {array.dtype}"
     except (TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
-        array, reason = None, str(error).partition("\n")[0].rstrip(".")
+        array = None
+        reason = str(error).partition("\n")[0].rstrip(".")
     if array is None or array.dtype.kind not in "biuf":
         are_texts = array is None or array.dtype.kind in "OSU"
         docs = (
@@ -331,7 +342,9 @@ def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, _Principal
 
 @numpy_defaults
 def components_of_covariance(covariance: numpy.ndarray) -> _PrincipalComponents:
-    """Return the principal components of rows from their covariance, whose size does not grow with n.
+    """Return the principal components of rows from their covariance.
+
+    Its size does not grow with n.
 
     covariance = V diag(variances) V', axes = V'
 
@@ -408,14 +421,17 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
 
 
 def varies(values: Numbers) -> bool:
-    """Return whether numbers differ by more than rounding: 1e-6 of the largest in float32, and 1e-12 in float64.
+    """Return whether numbers differ by more than rounding.
+
+    That is 1e-6 of the largest in float32, and 1e-12 in float64.
 
     values (at least one number): numbers that float32 holds exactly were computed in float32,
         whatever holds them now: a list or a float64 array of float32 cosines is rounded as they
         are. Whole numbers are exact.
     """
     numbers = _float64(values, "values")
-    low, high = float(numbers.min()), float(numbers.max())
+    low = float(numbers.min())
+    high = float(numbers.max())
     largest = max(-low, high)
     # Cosines of 384 products
     if high - low > 1e-6 * largest:

@@ -5,7 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache, partial, wraps
 from pathlib import Path
 from reprlib import Repr
@@ -82,7 +82,9 @@ SpansKey = Annotated[str, AfterValidator(_without_sign)]
 
 
 def validated(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function so that it raises ValueError for settings that do not match their annotations.
+    """Decorate a function so that it refuses settings that do not match their annotations.
+
+    RAISES (ValueError): naming the setting.
 
     Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these.
     Docs and arrays are not checked. Unlike with pydantic.validate_call, arguments are passed on as
@@ -117,6 +119,48 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
     return checked
 
 
+def with_fields_of(
+    settings: Any, name: str, *, missing: object = None
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Decorate a function so that the fields of a dataclass are keyword arguments, which it gets as one.
+
+    settings (type): the dataclass. name (str): of the function's argument that takes it.
+    missing (object): shown as the default of a field that has a factory for it.
+
+    Example:
+        @with_fields_of(EncodeCall, "call")
+        def encode(self, texts, *, window=4096, call):
+            ...
+
+        encode(texts, batch_size=8)
+    """
+    types = get_type_hints(settings, include_extras=True)
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @wraps(function)
+        def build(*args: Any, **given: Any) -> T:
+            own = {key: given.pop(key) for key in types if key in given}
+            return function(*args, **given, **{name: settings(**own)})
+
+        signature = inspect.signature(function)
+        parameters = [one for key, one in signature.parameters.items() if key != name]
+        for field in fields(settings):
+            default = missing if field.default is MISSING else field.default
+            parameters.append(
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=default,
+                    annotation=types[field.name],
+                )
+            )
+        build.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # confection reads it
+        build.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return build
+
+    return decorate
+
+
 def check(name: str, value: object, annotation: object) -> None:
     """Raise ValueError if the value of a setting does not match an annotation."""
     if isinstance(value, numpy.generic):
@@ -149,7 +193,9 @@ def invalid_value_message(name: str, given: object, expected: str) -> str:
 def short_repr(value: object) -> str:
     """Return a value as messages show it: short, and printable whatever it is."""
     short = Repr()
-    short.maxstring = short.maxother = short.maxlong = 80
+    short.maxstring = 80
+    short.maxother = 80
+    short.maxlong = 80
     try:
         return short.repr(value)
     except Exception:
@@ -187,7 +233,8 @@ def check_text(text: str, what: str) -> None:
 
 def _is_setting(annotation: object) -> bool:
     """Return whether values of a type are short and can be checked: no texts, arrays or Docs."""
-    origin, args = get_origin(annotation) or annotation, get_args(annotation)
+    origin = get_origin(annotation) or annotation
+    args = get_args(annotation)
     if origin in _CONTAINERS:
         return all(_is_setting(arg) for arg in args if arg is not Ellipsis)
     if origin in (Annotated, Literal, Callable) or origin in _SIMPLE:
@@ -285,7 +332,10 @@ NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)
 
 
 def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
-    """Return texts as a collection, and whether a single one was given, maybe in an array without a dimension."""
+    """Return texts as a collection, and whether a single one was given.
+
+    That may be in an array without a dimension.
+    """
     is_scalar = isinstance(texts, numpy.ndarray) and texts.shape == ()
     single = cast(numpy.ndarray, texts).item() if is_scalar else texts
     if isinstance(single, Text):
@@ -353,7 +403,8 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
             f"Cannot encode {short_repr(texts)}: expected several texts in an order, such as a "
             "list of str. Put a single text into a list; of a dict give list(texts.values())."
         )
-    names, shape = dataframe_columns(texts), getattr(texts, "shape", None)
+    names = dataframe_columns(texts)
+    shape = getattr(texts, "shape", None)
     if names is not None:
         if len(names) != 1:
             raise TypeError(

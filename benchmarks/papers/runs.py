@@ -169,7 +169,7 @@ def digest(*paths: Path) -> str:
 
 
 def settings_of(args: argparse.Namespace, *names: str) -> Settings:
-    """What the weights of every training depend on that can be asked for, and these other options."""
+    """What the weights of every training depend on, and these other options."""
     common = ("encoder", "precision", "limit", "learn_rate")
     return {name: getattr(args, name) for name in (*common, *names)}
 
@@ -207,7 +207,10 @@ def trained(
 
 
 def common_overrides(config: Path, args: argparse.Namespace) -> Overrides:
-    """Return the settings of every training: the last weights are kept, so no score has a weight."""
+    """Return the settings of every training.
+
+    The last weights are kept, so no score has a weight.
+    """
     weights = load_config(config)["training"]["score_weights"]
     given: Overrides = {
         **sample_paths(config),

@@ -136,7 +136,10 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def prepared(args: argparse.Namespace) -> tuple[list[str], Path]:
-    """The names of what is measured, and the folder of the data; the output folder is there then."""
+    """The names of what is measured, and the folder of the data.
+
+    The output folder is there then.
+    """
     import_file("universal", HERE / "universal.py")
     args.output.mkdir(parents=True, exist_ok=True)
     there = sorted(path.name for path in args.encoders.iterdir() if path.name != "words")

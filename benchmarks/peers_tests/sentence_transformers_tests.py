@@ -49,8 +49,8 @@ NAMED = {
     "*test_encode_token_embeddings*": "output_value: token vectors are those of Docs",
     "*test_encode_single_sentences*": "the sums and the width of a model that is replaced",
     "*test_encode_normalize*": "the sums and the width of a model that is replaced",
-    "*test_pooling_cls_uses_cls_token_embeddings*": "cls is the first wordpiece; no transformer gives another",
-    "*test_pooling_lasttoken_all_padding*": "a text without wordpieces is not pooled: its vector is zeros",
+    "*test_pooling_cls_uses_cls_token_embeddings*": "cls is the first wordpiece",
+    "*test_pooling_lasttoken_all_padding*": "no wordpieces: a vector of zeros",
     "*test_encode_tuple_sentences*": "a pair is not one text: a reranker reads pairs",
     "*test_encode_quantization*-int8*": "precision: Int8Vectors, BinaryVectors",
     "*test_encode_quantization*-uint8*": "precision: Int8Vectors, BinaryVectors",
@@ -58,24 +58,24 @@ NAMED = {
     "*test_encode_quantization*-ubinary*": "precision: Int8Vectors, BinaryVectors",
     "*test_encode_quantization*error*": "precision: another message",
     "*test_encode_quantization?None-*": "precision: None is no value, leave it out",
-    "*test_encode_quantization*False-False?": "convert_to_numpy = False: a tensor instead of a list of tensors",
+    "*test_encode_quantization*False-False?": "a tensor instead of a list of tensors",
     "*test_encode_truncate?None-*": "output_value: token vectors are those of Docs",
-    "*test_encode_truncate*-False-False-*": "convert_to_numpy = False: a tensor instead of a list of tensors",
+    "*test_encode_truncate*-False-False-*": "a tensor instead of a list of tensors",
     "*test_encode_truncate*": "truncate_dim: refused where it is wider than the vectors",
     "*test_prompts*": "both prompt and prompt_name: refused; another message for unknown names",
     "*test_prompt_output_value_None*": "output_value: token vectors are those of Docs",
     "*test_empty_encode*": "no texts: shape (0, width)",
     "*test_similarity_score?*": "similarity_fn_name: similarity is the cosine",
     "*test_similarity_score_save*": "similarity_fn_name: similarity is the cosine",
-    "*test_empty_predict?False-False?": "convert_to_numpy = False: a tensor instead of a list of tensors",
-    "*test_predict_output_types?False-False?": "convert_to_numpy = False: a tensor instead of a list of tensors",
+    "*test_empty_predict?False-False?": "a tensor instead of a list of tensors",
+    "*test_predict_output_types?False-False?": "a tensor instead of a list of tensors",
     "*test_rank_multiple_labels*": "several outputs: another message",
     "*_sparse*": "sparse tensors: refused, make them dense",
     "*finite_gradients*": "gradients: similarities are arrays of NumPy",
     "*euclidean_sim_integer_inputs*": "whole numbers: their distances are float64",
     "*test_semantic_search_input_formats*-single_*": "a single query: an array of one row",
     "*test_semantic_search_empty_corpus*": "no vectors: refused",
-    "*test_community_detection_min_community_size_larger_than_input?embeddings[123]?": "no vectors: refused",
+    "*test_community_detection_min_community_size_larger_than_input?embeddings[123]?": "refused",
 }
 # Of loading, saving, cards, hubs, adapters, images and training: nothing stands for these classes
 # here.
@@ -132,7 +132,10 @@ def tensor(rows: Any) -> torch.Tensor:
 
 @cache
 def loaded_pipe(name: str) -> SentenceBert:
-    """Return the pipe of an encoder, loaded once for all tests: none of them changes its weights."""
+    """Return the pipe of an encoder, loaded once for all tests.
+
+    None of them changes its weights.
+    """
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", config={"model": {"name": name}})
     return find_sbert(nlp)

@@ -21,7 +21,7 @@ from texts import questions, sts_sentences, texts_of
 from variants import pipe
 
 from spacy_sbert.render import plots
-from spacy_sbert.render.document import render
+from spacy_sbert.render.document import render_template
 
 PRECISIONS = ("float32", "bfloat16")
 # Texts at most
@@ -127,7 +127,7 @@ def draw(plot: Plot, points: Points) -> str:
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0]
     rules = f"svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
     head = (
-        f'<style>{render("render/plots.css")}{rules}</style><rect class="page" width="100%" '
+        f'<style>{render_template("render/plots.css")}{rules}</style><rect class="page" width="100%" '
         'height="100%"/>'
     )
     start, body = drawn.split(">", 1)

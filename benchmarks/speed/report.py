@@ -1,7 +1,8 @@
 """Print the table of all speed benchmarks, what was measured beside what was asked for, and write
 it as Markdown.
 
-Usage: python benchmarks/speed/report.py [FOLDER_OF_RESULTS]     (by default results/ beside this file)
+Usage: python benchmarks/speed/report.py [FOLDER_OF_RESULTS]
+(by default results/ beside this file)
 Benchmarks that have not been run, and rows whose variants have not been, are left out.
 """
 

@@ -39,7 +39,9 @@ class Shard(BaseModel, frozen=True):
     @property
     def name(self) -> str:
         """Unique name; its vectors have this name and their suffix."""
-        return self.path if self.row_group is None else f"{self.path}.{self.row_group:05}"
+        if self.row_group is None:
+            return self.path
+        return f"{self.path}.{self.row_group:05}"
 
 
 def _is_hidden(path: PurePath) -> bool:
@@ -70,7 +72,9 @@ class RemoteFolder:
         pyarrow = import_extra("pyarrow", f"Writing {self.name} needs pyarrow", "parquet")
         from pyarrow.fs import FileSystem, SubTreeFileSystem  # noqa: PLC0415 (an extra)
 
-        uri = self.address if "://" in self.address else str(Path(self.address).absolute())
+        uri = self.address
+        if "://" not in uri:
+            uri = str(Path(uri).absolute())
         try:
             files, path = FileSystem.from_uri(uri)
         except (pyarrow.ArrowException, OSError) as error:

@@ -188,7 +188,8 @@ def encode_file(
         prompt,
         truncate_dim,
     )
-    source, output = Path(input_path), Path(output_path)
+    source = Path(input_path)
+    output = Path(output_path)
     check_paths(source, output, encoding, overwrite=overwrite)
     check_gpus(gpu_ids)
     encoder = encoding.encoder(sbert)

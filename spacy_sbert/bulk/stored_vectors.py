@@ -82,7 +82,9 @@ class StoredVectors(ABC):
     def _read(self, rows: numpy.ndarray) -> numpy.ndarray:
         """Return the vectors of rows, float32 (*rows.shape, width)."""
         wanted, places = numpy.unique(rows, return_inverse=True)
-        read = self._take(wanted) if len(wanted) else numpy.empty((0, self.shape[1]))
+        read = numpy.empty((0, self.shape[1]))
+        if len(wanted):
+            read = self._take(wanted)
         return read.astype("float32", copy=False)[places.reshape(rows.shape)]
 
     @abstractmethod

@@ -131,10 +131,10 @@ def _open_folder(folder: Path, *, vectors: str | None, **of_files: object) -> "S
     from ..bulk.dataset_encoding import JOB
     from ..search.corpus_search import Searchable
     from ..search.faiss_index import import_faiss
-    from ..search.index_folder import Manifest
+    from ..search.index_folder import IndexManifest
 
     with exit_on_error(f"Cannot work on {folder}"):
-        manifest = None if (folder / JOB).is_file() else Manifest.read(folder)
+        manifest = None if (folder / JOB).is_file() else IndexManifest.read(folder)
     content = "vectors" if manifest is None else f"an index of the kind {manifest.kind}"
     # The stored vectors of an index may have been moved
     if manifest is None or manifest.vectors is None:
@@ -191,7 +191,9 @@ def _shown(hit: "FoundText", name: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - 1]}…"
 
 
 def _write_found(

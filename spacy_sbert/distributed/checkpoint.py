@@ -26,7 +26,8 @@ DIR_CHECKPOINT = "checkpoint"
 _MOMENTS = ("mom1", "mom2", "averages")
 # With a dot what a process that was killed has left
 _NAME = re.compile(r"\.?step-(\d+)(-\w+)*")
-_STATE, _PIPELINE = "state.pt", "pipeline"
+_STATE = "state.pt"
+_PIPELINE = "pipeline"
 # Of a config, which determine the steps
 _SECTIONS = (
     "nlp",
@@ -205,7 +206,7 @@ def load_checkpoint(
 
 
 def _check_settings(saved: Mapping[str, str], current: Mapping[str, str]) -> None:
-    """Raise ValueError if settings of a config are others than those that a checkpoint was made with."""
+    """Raise ValueError if settings of a config differ from those of a checkpoint."""
     changed = [name for name in current if name in saved and saved[name] != current[name]]
     if not changed:
         return
@@ -242,7 +243,7 @@ def _settings(nlp: Language) -> dict[str, str]:
 
 
 def _optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
-    """Return the moments and averages of all parameters, and how often each was updated, by the places in _keys."""
+    """Return moments, averages and counts of updates by the places of parameters in _keys."""
     places = {key: place for place, key in enumerate(_keys(nlp))}
     state: dict[str, Any] = {
         "nr_update": {places[key]: count for key, count in optimizer.nr_update.items()}
@@ -257,7 +258,8 @@ def _optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
 
 
 def _load_optimizer_state(nlp: Language, optimizer: Optimizer, state: dict[str, Any]) -> None:
-    keys, ops = _keys(nlp), get_current_ops()
+    keys = _keys(nlp)
+    ops = get_current_ops()
     for kind in _MOMENTS:
         for place, values in state[kind].items():
             getattr(optimizer, kind)[keys[place]] = ops.asarray(values.numpy())
@@ -286,7 +288,7 @@ def _keys(nlp: Language) -> list[tuple[int, str]]:
 
 
 def _gradient_scales(nlp: Language) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return the scale, and the steps since it grew, of the gradients of each PyTorch model in float16."""
+    """Return the scale of the gradients of each float16 model, and the steps since it grew."""
     scalers = [scaler for _, _, scaler in torch_shims(_models(nlp))]
     return [(one._scale, one._growth_tracker) for one in scalers if one._enabled]  # noqa: SLF001 (no public names)
 

@@ -40,10 +40,10 @@ class TorchDistributed:
 
     def __init__(self, gpu_id: int = -1) -> None:
         joined = distributed.is_available() and distributed.is_initialized()
-        self.rank, self.size = (
-            (distributed.get_rank(), distributed.get_world_size()) if joined else (0, 1)
-        )
-        self.gpu_id, self.is_first = gpu_id, self.rank == 0
+        self.rank = distributed.get_rank() if joined else 0
+        self.size = distributed.get_world_size() if joined else 1
+        self.gpu_id = gpu_id
+        self.is_first = self.rank == 0
         self.device = (
             torch.device("cuda", gpu_id) if joined and gpu_id >= 0 else torch.device("cpu")
         )
@@ -95,7 +95,7 @@ class TorchDistributed:
         return len(set(self.gather_objects(checksum))) == 1
 
     def _send(self, collective: Callable, values: Any, *args: object) -> Any:
-        """Call a collective if there are several ranks, and return its first argument, which it fills."""
+        """Return the first argument of a collective, which fills it if there are several ranks."""
         try:
             if self.size > 1:
                 collective(values, *args)
@@ -115,30 +115,26 @@ class TorchDistributed:
         A parameter that has a gradient on some rank gets one on all; if the gradient of one
         overflowed in float16, none takes a step.
         """
-        parameters, scalers = (
-            list(_parameters_of(models)),
-            [scaler for _, _, scaler in torch_shims(models)],
-        )
-        flags = [gradient is not None for _, gradient, _ in parameters] + [
-            scaler.found_inf for scaler in scalers
-        ]
-        parts = [torch.tensor([float(flag) for flag in flags])]
+        parameters = list(_parameters_of(models))
+        scalers = [scaler for _, _, scaler in torch_shims(models)]
+        # Which parameters have a gradient, and which scalers have seen an overflow
+        has_gradient = [gradient is not None for _, gradient, _ in parameters]
+        has_overflown = [scaler.found_inf for scaler in scalers]
+        sent = [torch.tensor([float(flag) for flag in (*has_gradient, *has_overflown)])]
         for weights, gradient, _ in parameters:
-            parts.append(
-                torch.zeros(weights.numel())
-                if gradient is None
-                else gradient.detach().flatten().float()
-            )
-        parts = [part.to(self.device) for part in parts]
-        counts, *sums = self.all_reduce(torch.cat(parts)).split([len(part) for part in parts])
-        has_some = counts.bool().tolist()
-        for (weights, _, set_gradient), total, is_set in zip(
-            parameters, sums, has_some, strict=False
-        ):
-            if is_set:
-                set_gradient(total.view(weights.shape).to(weights))
-        for scaler, has_overflown in zip(scalers, has_some[len(parameters) :], strict=True):
-            scaler._found_inf = has_overflown  # noqa: SLF001 (Thinc has no setter)
+            if gradient is None:
+                sent.append(torch.zeros(weights.numel()))
+            else:
+                sent.append(gradient.detach().flatten().float())
+        sent = [values.to(self.device) for values in sent]
+        received = self.all_reduce(torch.cat(sent))
+        flags, *sums = received.split([len(values) for values in sent])
+        is_set = flags.bool().tolist()
+        for number, (weights, _, set_gradient) in enumerate(parameters):
+            if is_set[number]:
+                set_gradient(sums[number].view(weights.shape).to(weights))
+        for scaler, found_inf in zip(scalers, is_set[len(parameters) :], strict=True):
+            scaler._found_inf = found_inf  # noqa: SLF001 (Thinc has no setter)
 
     def broadcast_parameters(self, models: Sequence[Model]) -> None:
         """Give every rank the weights of rank 0."""
@@ -182,14 +178,17 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
 def torch_shims(
     models: Iterable[Model],
 ) -> Iterator[tuple[PyTorchShim, torch.nn.Module, PyTorchGradScaler]]:
-    """Yield each loaded PyTorch shim of models, its module, and the scaler of its gradients in float16."""
+    """Yield each loaded PyTorch shim, its module, and the scaler of its gradients in float16."""
     for shim in (shim for model in models for node in model.walk() for shim in node.shims):
         if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
             yield shim, shim._model, shim._grad_scaler  # noqa: SLF001 (Thinc has no public name)
 
 
 def _parameters_of(models: Sequence[Model]) -> Iterator[_Parameter]:
-    """Yield the weights, the gradient or None, and what sets the gradient, of all parameters, in order on all ranks."""
+    """Yield weights, gradient or None, and what sets the gradient, of all parameters.
+
+    They come in the same order on all ranks.
+    """
     for parameter in (
         parameter for _, module, _ in torch_shims(models) for parameter in module.parameters()
     ):

@@ -315,7 +315,8 @@ class _Steps:
         return _is_patience_over(self._state, self._training)
 
     def _learn(self, batch: list[Example]) -> None:
-        training, state = self._training, self._state
+        training = self._training
+        state = self._state
         frozen = training["frozen_components"]
         if training["before_update"]:
             training["before_update"](self._nlp, {"step": state.step, "epoch": state.epoch})

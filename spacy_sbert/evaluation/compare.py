@@ -139,7 +139,8 @@ def _untested(ours: Json, theirs: Json) -> str | None:
         return "the normalisation or the size of the first variant differs"
     if ours["primary"] != theirs["primary"]:
         return "the figures that stand for the task differ"
-    first, second = ours["predictions"], theirs["predictions"]
+    first = ours["predictions"]
+    second = theirs["predictions"]
     if first.get("right") and second.get("right"):
         same_number = len(first["right"]) == len(second["right"])
         return None if same_number else "the numbers of examples differ"
@@ -154,7 +155,8 @@ def _untested(ours: Json, theirs: Json) -> str | None:
 
 def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int]:
     """Return the statistics of a paired test and the number of examples."""
-    first, second = ours["predictions"], theirs["predictions"]
+    first = ours["predictions"]
+    second = theirs["predictions"]
     if first.get("right") and second.get("right"):
         rights = [numpy.array(list(each["right"])) == "1" for each in (first, second)]
         return mean_of(rights[0]), mean_of(rights[1]), len(rights[0])

@@ -107,7 +107,8 @@ class VectorStore:
     def __init__(self, source: Source, folder: Path | None, progress: Progress):
         """Keep the vectors of a source in a folder (Path), None to keep them only in memory."""
         made_by = digest_of_parts(source.digest, versions(), device())
-        self.source, self.progress = source, progress
+        self.source = source
+        self.progress = progress
         self.folder = None if folder is None else folder / f"vectors-{made_by[:_KEY]}"
         # Of the vectors, once it is known
         self.width: int | None = None
@@ -117,12 +118,14 @@ class VectorStore:
         if self.folder is not None:
             check_output(self.folder, is_folder=True)
             for path in sorted(self.folder.glob("*.npz")):
-                arrays = read_arrays(
-                    path, {"keys": ("uint8", 2), "vectors": ("float32", 2)}, message=_BAD_CACHE
-                )
-                if arrays["keys"].shape != (len(arrays["vectors"]), _KEY):
-                    raise ValueError(_BAD_CACHE.format(path=path, reason="arrays of another shape"))
-                self._add(map(numpy.ndarray.tobytes, arrays["keys"]), arrays["vectors"])
+                self._load(path)
+
+    def _load(self, path: Path) -> None:
+        expected = {"keys": ("uint8", 2), "vectors": ("float32", 2)}
+        arrays = read_arrays(path, expected, message=_BAD_CACHE)
+        if arrays["keys"].shape != (len(arrays["vectors"]), _KEY):
+            raise ValueError(_BAD_CACHE.format(path=path, reason="arrays of another shape"))
+        self._add((key.tobytes() for key in arrays["keys"]), arrays["vectors"])
 
     def __call__(
         self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None
@@ -130,36 +133,34 @@ class VectorStore:
         """Return the vectors of n texts, float32 (n, width); fit_on: see Run."""
         distinct = list(dict.fromkeys(texts))
         if self.source.learns:
+            corpus = list(dict.fromkeys(texts if fit_on is None else fit_on))
+            rows = self.source.encode(distinct, corpus)
             self.encoded += len(distinct)
-            rows = self.source.encode(
-                distinct, list(dict.fromkeys(texts if fit_on is None else fit_on))
-            )
             self.width = rows.shape[1]
             number = {text: i for i, text in enumerate(distinct)}
             return rows[[number[text] for text in texts]]
-        # by length: batches of texts of like length waste no work on padding
-        new = sorted(
-            (text for text in distinct if _key(text) not in self.rows), key=len, reverse=True
-        )
-        for start in self.progress(range(0, len(new), _CHUNK), "encoding") if new else []:
-            chunk = new[start : start + _CHUNK]
-            keys, vectors = (
-                list(map(_key, chunk)),
-                self.source.encode(chunk, ()).astype("float32", copy=False),
-            )
-            self.encoded += len(keys)
-            self._add(keys, vectors)
-            if self.folder is not None:
-                # Names the file, so that processes may share the folder
-                joined = b"".join(keys)
-                path = self.folder / f"{digest_of_bytes(joined)[:_KEY]}.npz"
-                with atomic_write(path) as file:
-                    numpy.savez(
-                        file,
-                        keys=numpy.frombuffer(joined, "uint8").reshape(-1, _KEY),
-                        vectors=vectors,
-                    )
+        new = [text for text in distinct if _key(text) not in self.rows]
+        # By length: batches of texts of like length waste no work on padding
+        new.sort(key=len, reverse=True)
+        if new:
+            for start in self.progress(range(0, len(new), _CHUNK), "encoding"):
+                self._encode(new[start : start + _CHUNK])
         return numpy.stack([self.rows[_key(text)] for text in texts])
+
+    def _encode(self, texts: Sequence[str]) -> None:
+        """Encode texts, and save their vectors."""
+        vectors = self.source.encode(texts, ()).astype("float32", copy=False)
+        keys = [_key(text) for text in texts]
+        self.encoded += len(keys)
+        self._add(keys, vectors)
+        if self.folder is None:
+            return
+        joined = b"".join(keys)
+        # A name of its own, so that processes may share the folder
+        path = self.folder / f"{digest_of_bytes(joined)[:_KEY]}.npz"
+        with atomic_write(path) as file:
+            keys_of_rows = numpy.frombuffer(joined, "uint8").reshape(-1, _KEY)
+            numpy.savez(file, keys=keys_of_rows, vectors=vectors)
 
     def _add(self, keys: Iterable[bytes], vectors: numpy.ndarray) -> None:
         self.width = self.width or vectors.shape[1]
@@ -189,7 +190,9 @@ class _Baseline(Source):
     """
 
     def __init__(self, name: str, encode: _Encode, *parts: object, learns: bool = False):
-        self.name, self._encode, self.learns = name, encode, learns
+        self.name = name
+        self._encode = encode
+        self.learns = learns
         self.digest = digest_of_parts(name, *parts)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
@@ -208,7 +211,7 @@ def _means(nlp: Language, texts: Sequence[str], weights: Mapping[str, float]) ->
 
 
 def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
-    """Return minimum, mean and maximum of the static vectors of the tokens of each text, float32 (n, 3 width).
+    """Return minimum, mean and maximum of the static vectors of each text, float32 (n, 3 width).
 
     The power means for p = -inf, 1, inf, number by number; 0 if no token has a vector.
     SOURCE: Rueckle et al. 2018, Concatenated Power Mean Word Embeddings as Universal Cross-Lingual
@@ -225,7 +228,7 @@ def _power_means(nlp: Language, texts: Sequence[str]) -> numpy.ndarray:
 def _smooth_inverse_frequency(
     nlp: Language, weights: Mapping[str, float], texts: Sequence[str], fit_on: Sequence[str]
 ) -> numpy.ndarray:
-    """Return weighted means of static vectors without their first principal component, float32 (n, width).
+    """Return means of static vectors without their first principal component, float32 (n, width).
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u^T v(s), where u is the first
     singular vector of the v(s) of the corpus, which is not centered. Words without a count weigh 1,
@@ -262,7 +265,10 @@ def _random_projection(nlp: Language, width: int, seed: int, texts: Sequence[str
 
 
 def _word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
-    """Return 1 and -1 by the bits of SHAKE-256 of seed and word, int8 (width,): the same on every machine."""
+    """Return 1 and -1 by the bits of SHAKE-256 of seed and word, int8 (width,).
+
+    They are the same on every machine.
+    """
     stream = hashlib.shake_256(f"{seed} {word}".encode("utf8", "surrogatepass")).digest(
         (width + 7) // 8
     )
@@ -273,7 +279,7 @@ def _word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
 def _tf_idf(
     nlp: Language, width: int, seed: int, texts: Sequence[str], fit_on: Sequence[str]
 ) -> numpy.ndarray:
-    """Return term frequency times inverse document frequency by TfidfVectorizer with spaCy's words, float32 (n, words).
+    """Return term frequency times inverse document frequency of spaCy's words, float32 (n, words).
 
     v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus,
     df(w) of them with w. Words that are not in the corpus do not count; 0 if none is. If the corpus
@@ -332,7 +338,8 @@ def make_baseline(
         return _static_baseline(name, nlp, counts)
     if name.startswith("untuned"):
         # The paper's
-        encoder, nlp = encoder or "google-bert/bert-base-uncased", spacy.blank("en")
+        encoder = encoder or "google-bert/bert-base-uncased"
+        nlp = spacy.blank("en")
         model = {"name": encoder, "pooling": name.removeprefix("untuned-"), "normalize": False}
         nlp.add_pipe("sbert", config={"model": model, "token_vectors": False})
         source = PipelineSource(nlp, name=f"{name} ({encoder})")
@@ -362,7 +369,8 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> So
             f"The pipeline {pipeline} has no static vectors. Use one that has them, such as "
             "en_core_web_md, or make one with 'python -m spacy init vectors'."
         )
-    title, digest = f"{name} ({pipeline})", pipeline_digest(nlp)
+    title = f"{name} ({pipeline})"
+    digest = pipeline_digest(nlp)
     if name == "static":
         return _Baseline(
             title, lambda texts, _: _means(nlp, texts, {}).astype("float32", copy=False), digest

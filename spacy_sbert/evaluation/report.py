@@ -1,4 +1,4 @@
-"""Reports on the results of one model, and of several side by side, as documents: Markdown, HTML, terminal."""
+"""Reports on the results of one model, and of several side by side, as documents."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,10 @@ LEGEND = "undefined: the score is not defined. -: not measured. Numbers in brack
 
 
 class Results(Json):
-    """The results of an evaluation, see evaluate_suites: a dict that prints as one line, in a notebook as a report."""
+    """Results of an evaluation, see evaluate_suites: a dict that a notebook shows as a report.
+
+    It prints as one line.
+    """
 
     def __repr__(self) -> str:
         parts = []
@@ -36,7 +39,9 @@ def evaluation_report(results: Json) -> Document:
     RETURNS (Document): the same for the same results. Scores are x 100; one that is not defined is
         "undefined".
     """
-    name, settings, tasks = results["model"]["name"], results["settings"], results["tasks"]
+    name = results["model"]["name"]
+    settings = results["settings"]
+    tasks = results["tasks"]
     reused = sum(bool(task.get("reused")) for task in tasks.values())
     counts = {
         "of them earlier": reused,
@@ -89,7 +94,8 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
     digests = [model["digest"] for model in comparison["models"]]
     rows = list(zip(names, trained, digests, strict=True))
     models = Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
-    title, filled = f"Comparison of {', '.join(names)}", [table for table in tables if table.rows]
+    title = f"Comparison of {', '.join(names)}"
+    filled = [table for table in tables if table.rows]
     return Document(
         title, paragraphs, filled, [LEGEND], [models], list(_differences(names, comparison))
     )
@@ -98,11 +104,12 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
 def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:
     """Yield a plot for each model but the first, of its differences from the first."""
     for place, name in enumerate(names[1:]):
-        tests = ((task, compared["tests"][place]) for task, compared in comparison["tasks"].items())
-        tested = ((task, test) for task, test in tests if "difference" in test)
-        if rows := [
-            Bar(task, test["difference"], (test["low"], test["high"])) for task, test in tested
-        ]:
+        rows = []
+        for task, compared in comparison["tasks"].items():
+            test = compared["tests"][place]
+            if "difference" in test:
+                rows.append(Bar(task, test["difference"], (test["low"], test["high"])))
+        if rows:
             description = (
                 "Difference of the figure that stands for each task, x 100, with 95 % intervals"
             )
@@ -119,9 +126,8 @@ def _primary_tables(
             cells = []
             for name, task in tasks.items():
                 text = figure_text(task["figures"][place], task["primary"].split(".")[-1])
-                cells.append(
-                    Cell(text, results[place]["tasks"][name]["notes"] if text != ABSENT else ())
-                )
+                notes = () if text == ABSENT else results[place]["tasks"][name]["notes"]
+                cells.append(Cell(text, notes))
             rows.append((model, *cells))
         caption = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
         yield Table(f"Shared tasks: {suite}", ("Model", *tasks), rows, f"{caption}.")

@@ -1,4 +1,4 @@
-"""Results of evaluations, which are JSON: saved files, figures in them, bootstrap intervals and paired tests."""
+"""Results of evaluations, which are JSON: files, figures, bootstrap intervals and paired tests."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,10 +90,12 @@ def by_suite(tasks: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
 def mean(values: Iterable[Figure]) -> Figure:
     """Return the mean of figures; ABSENT if one is, None if one is not defined."""
     values = list(values)
-    numbers = [value for value in values if isinstance(value, int | float)]
     if ABSENT in values or not values:
         return ABSENT
-    return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(numbers) < len(values):
+        return None
+    return sum(numbers) / len(numbers)
 
 
 # Indices (b, n) -> the statistic of each row, (b,)
@@ -110,14 +112,19 @@ def spearman_of(predicted: numpy.ndarray, gold: numpy.ndarray) -> Resampled:
         return lambda indices: numpy.full(len(indices), numpy.nan)
 
     def statistic(indices: numpy.ndarray) -> numpy.ndarray:
-        x, y = (stats.rankdata(side[indices], axis=1) for side in (predicted, gold))
-        x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
+        x = _centered_ranks(predicted[indices])
+        y = _centered_ranks(gold[indices])
         norms = numpy.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
         return numpy.divide(
             (x * y).sum(axis=1), norms, out=numpy.full(len(x), numpy.nan), where=norms > 0
         )
 
     return statistic
+
+
+def _centered_ranks(rows: numpy.ndarray) -> numpy.ndarray:
+    ranks = stats.rankdata(rows, axis=1)
+    return ranks - ranks.mean(axis=1, keepdims=True)
 
 
 def mean_of(values: numpy.ndarray) -> Resampled:
@@ -145,11 +152,9 @@ def interval(drawn: numpy.ndarray) -> list[float] | None:
     None if most are undefined.
     """
     defined = drawn[numpy.isfinite(drawn)]
-    return (
-        [float(end) for end in numpy.percentile(defined, _ENDS)]
-        if 2 * len(defined) > len(drawn)
-        else None
-    )
+    if 2 * len(defined) <= len(drawn):
+        return None
+    return [float(end) for end in numpy.percentile(defined, _ENDS)]
 
 
 def intervals_of(

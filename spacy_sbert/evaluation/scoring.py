@@ -16,8 +16,8 @@ from ..training.gold import MEASURES, GoldFacts, listed_labels
 _UNDEFINED = {
     "sts_spearman": "all similarities are alike",
     "sts_pearson": "all similarities are alike",
-    "nli_acc": "the pipeline has no head for labels, such as training with spacy-sbert.SoftmaxLoss.v1 "
-    "gives it",
+    "nli_acc": "the pipeline has no head for labels, such as training with "
+    "spacy-sbert.SoftmaxLoss.v1 gives it",
     "knn_acc": "no pipe gives vectors to single texts",
 }
 
@@ -27,7 +27,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score a pipeline with an `sbert` pipe on pairs, triplets or labelled texts.
 
-    Pairs have scores or labels. spaCy's own `evaluate` makes new Docs and drops their members; this one keeps them.
+    Pairs have scores or labels. spaCy's own `evaluate` makes new Docs and drops their members; this
+    one keeps them.
 
     nlp (Language): the pipeline.
     path (str or Path): the examples, see PairCorpus. progress (bool): whether to show progress
@@ -141,7 +142,8 @@ def _unknown_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | N
     unknown = [label for label in gold.pair_labels if label not in known]
     if not known or not unknown:
         return None
-    given, expected = listed_labels(unknown), listed_labels(sorted(known))
+    given = listed_labels(unknown)
+    expected = listed_labels(sorted(known))
     if len(unknown) == len(gold.pair_labels):
         return f"the labels of the pairs are {given}, and the pipeline has none of them: {expected}"
     count = sum(gold.pair_labels[label] for label in unknown)

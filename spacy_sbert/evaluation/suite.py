@@ -62,7 +62,8 @@ def evaluate_suites(
     def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
         return progress_of(items, desc=name, shown=progress_bar, leave=False)
 
-    settings, suites = settings or Settings(), list(suites)
+    settings = settings or Settings()
+    suites = list(suites)
     for name in suites or [""]:
         check_suite(name, settings)
     facts = {"versions": versions(), "settings": settings.to_json()}

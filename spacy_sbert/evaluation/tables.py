@@ -1,4 +1,4 @@
-"""Tables and plots of results: laid out as those of papers, then every figure, and how it was measured."""
+"""Tables and plots of results, as those of papers and in full, and how they were measured."""
 
 import random
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..render.document import Cell, Row, Table
-from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter
+from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter_plot
 from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
 
 # What to call each, and its results
@@ -15,7 +15,7 @@ _CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
 
 
 def figure_text(value: Figure, name: str = "") -> str:
-    """Return a figure as tables have it: x 100 with two decimals, or words if it is not defined or not measured.
+    """Return a figure as tables have it: x 100 with two decimals, or why there is none.
 
     name (str): of the figure; a mean squared error and what is "per_second" are not multiplied.
     """
@@ -28,7 +28,10 @@ def figure_text(value: Figure, name: str = "") -> str:
 
 
 def _cell(task: Json | None, path: Sequence[str], entry: Json | None = None) -> Cell:
-    """Return a figure of a variant, by default the first, its deviation over the seeds if any, and the task's notes."""
+    """Return a figure of a variant, by default the first, with its deviation and notes.
+
+    The deviation is over the seeds, if any.
+    """
     if task is None:
         return Cell(ABSENT)
     entry = entry or task["variants"][0]
@@ -56,36 +59,42 @@ def _count(task: Json) -> str:
 
 
 def paper_tables(models: _Models) -> list[Table]:
-    """Return Tables 1 and 5 of the Sentence-BERT paper, without rows for models that have no figures."""
+    """Return Tables 1 and 5 of the Sentence-BERT paper, without models that have no figures."""
     return [_sts_table(models), _transfer_table(models)]
 
 
 def _with_average(paths: Sequence[tuple[Json | None, Sequence[str]]]) -> list[Cell]:
-    """Return the figures at paths of tasks, None for a task that was not measured, and their average with all notes."""
+    """Return the figures at paths of tasks, and their average with all notes.
+
+    None stands for a task that was not measured.
+    """
     cells = [_cell(task, path) for task, path in paths]
     values = (
         ABSENT if task is None else figure(task["variants"][0]["scores"], path)
         for task, path in paths
     )
     text = figure_text(mean(values))
-    notes = (
-        [] if text == ABSENT else list(dict.fromkeys(note for cell in cells for note in cell.notes))
-    )
-    return [*cells, Cell(text, notes)]
+    if text == ABSENT:
+        return [*cells, Cell(text)]
+    notes = dict.fromkeys(note for cell in cells for note in cell.notes)
+    return [*cells, Cell(text, list(notes))]
 
 
 def _sts_table(models: _Models) -> Table:
     """Table 1: STS without training for it, once for each way to put sub-sets together."""
-    names = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {
-        "STSb": "STSb-test",
-        "SICK-R": "SICK-R-test",
+    names = {f"STS{year}": f"STS{year}" for year in range(12, 17)}
+    names |= {"STSb": "STSb-test", "SICK-R": "SICK-R-test"}
+    ways = {
+        "pooled": "all pairs pooled",
+        "mean": "mean of the sub-sets",
+        "weighted_mean": "size-weighted mean of the sub-sets",
     }
-    ways = {"pooled": "all pairs pooled", "mean": "mean of the sub-sets"}
-    ways["weighted_mean"] = "size-weighted mean of the sub-sets"
     rows: list[Row] = []
     for label, results in models:
         tasks = [results["tasks"].get(name) for name in names.values()]
-        for way, words in ways.items() if any(tasks) else ():
+        if not any(tasks):
+            continue
+        for way, words in ways.items():
             paths: list[tuple[Json | None, Sequence[str]]] = []
             for task in tasks:
                 path = ("cosine", "spearman", way)
@@ -143,7 +152,7 @@ def model_tables(results: Json) -> tuple[list[Table], list[Table]]:
 
 
 def _figures_tables(results: Json) -> Iterator[Table]:
-    """Yield every figure of the tasks of each suite, its similarities or classifiers side by side."""
+    """Yield every figure of each suite, its similarities or classifiers side by side."""
     for suite, tasks in by_suite(results["tasks"]).items():
         heads = list(
             dict.fromkeys(head for task in tasks.values() for head in task["variants"][0]["scores"])
@@ -179,6 +188,17 @@ def _leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
         yield from _leaves(inner, (*path, key))
 
 
+def _tuning(name: str, tuned: Json) -> str:
+    """Return which normalization was chosen in how many folds, for a caption."""
+    caption = ""
+    for key, chosen in tuned.get("by_classifier", {"": tuned["normalization"]}).items():
+        counts = ", ".join(f"{each} {n}" for each, n in sorted(Counter(chosen).items()))
+        classifier = _CLASSIFIERS.get(key)
+        what = f"{name}, {classifier}" if classifier else name
+        caption += f" tuned in each fold for {what}: {counts}."
+    return caption
+
+
 def _variant_tables(results: Json) -> Iterator[Table]:
     """Yield the primary figures of the tasks of each suite by variant, where they are several."""
     several = {name: task for name, task in results["tasks"].items() if len(task["variants"]) > 1}
@@ -187,23 +207,21 @@ def _variant_tables(results: Json) -> Iterator[Table]:
         primary = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
         caption = f"x 100. {primary}."
         for name, task in tasks.items():
-            entries[name] = {
-                (entry["normalization"], entry["size"]): entry for entry in task["variants"]
-            }
-            if tuned := task.get("tuned"):
+            entries[name] = {}
+            for entry in task["variants"]:
+                entries[name][entry["normalization"], entry["size"]] = entry
+            tuned = task.get("tuned")
+            if tuned:
                 entries[name]["tuned in each fold", task["variants"][0]["size"]] = tuned
-                for key, chosen in tuned.get("by_classifier", {"": tuned["normalization"]}).items():
-                    counts = ", ".join(f"{each} {n}" for each, n in sorted(Counter(chosen).items()))
-                    what = ", ".join(filter(None, (name, _CLASSIFIERS.get(key))))
-                    caption += f" tuned in each fold for {what}: {counts}."
+                caption += _tuning(name, tuned)
         rows: list[Row] = []
         for variant in dict.fromkeys(chain(*entries.values())):
-            each = ((task, entries[name].get(variant)) for name, task in tasks.items())
-            found = (
-                _cell(task, task["primary"].split("."), entry) if entry else ABSENT
-                for task, entry in each
-            )
-            rows.append((*variant, *found))
+            row: list[Cell | str] = [*variant]
+            for name, task in tasks.items():
+                entry = entries[name].get(variant)
+                cell = _cell(task, task["primary"].split("."), entry) if entry else ABSENT
+                row.append(cell)
+            rows.append(tuple(row))
         yield Table(
             f"Variants of the input: {suite}",
             ("Normalisation", "Size", *tasks),
@@ -214,8 +232,9 @@ def _variant_tables(results: Json) -> Iterator[Table]:
 
 
 def _how_tables(results: Json) -> list[Table]:
-    """Return how classifiers were trained, the model, the settings, the versions, and the files that were read."""
-    model, tasks = results["model"], results["tasks"]
+    """Return how classifiers were trained, the model, settings, versions and files."""
+    model = results["model"]
+    tasks = results["tasks"]
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in tasks.items():
         protocols.setdefault(tuple(task.get("protocol", {}).items()), []).append(name)
@@ -283,17 +302,16 @@ def plots(results: Json) -> Iterator[Plot]:
 
 
 def _scatter(name: str, task: Json) -> Plot:
-    gold, predicted = task["predictions"]["gold"], task["predictions"]["predicted"]
+    gold = task["predictions"]["gold"]
+    predicted = task["predictions"]["predicted"]
     chosen = sorted(random.Random(_SEED).sample(range(len(gold)), min(_POINTS, len(gold))))
     path = task["primary"].split(".")
-    similarity, value = (
-        f"{path[0]} similarity",
-        figure_text(figure(task["variants"][0]["scores"], path)),
-    )
+    similarity = f"{path[0]} similarity"
+    value = figure_text(figure(task["variants"][0]["scores"], path))
     title = f"{name}: {similarity} against gold score, Spearman x 100: {value}"
     drawn = f", drawn at random with seed {_SEED}" if len(chosen) < len(gold) else ""
     description = f"{len(chosen)} of {len(gold)} pairs{drawn}"
     description += f"; 95 % interval of the correlation, of all of them: {_interval(task, path)}"
     description += ", points of the first seed" if "deviation" in task["variants"][0] else ""
     x, y = ([side[place] for place in chosen] for side in (gold, predicted))
-    return scatter(x, y, ("gold score", similarity), title, description)
+    return scatter_plot(x, y, ("gold score", similarity), title, description)

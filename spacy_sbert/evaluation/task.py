@@ -28,7 +28,10 @@ class MissingData(Exception):
 
 @dataclass(frozen=True)
 class DataFile:
-    """Where a data set is looked for, names below the root or one of PREFIXES, and who publishes it."""
+    """Where a data set is looked for, and who publishes it.
+
+    names: below the root or one of PREFIXES.
+    """
 
     names: tuple[str, ...]
     source: str
@@ -76,7 +79,10 @@ def indices_by_name(names: Sequence[str]) -> dict[str, numpy.ndarray]:
 
 
 def as_they_are(scores: Json, **more: Any) -> list[Json]:
-    """Return the "variants" of a result, see Task.run, whose only one is of the vectors as they are."""
+    """Return the "variants" of a result whose only one is of the vectors as they are.
+
+    See Task.run.
+    """
     return [{"normalization": "none", "size": "own", "scores": scores, **more}]
 
 

@@ -37,7 +37,10 @@ def check_input(path: Path) -> None:
 
 
 def check_output(path: Path, *, is_folder: bool = False) -> None:
-    """Raise ValueError for a name that a link, a pipe, a socket, a device or a folder has, unless it is to be one."""
+    """Raise ValueError for a name that something else than a file has.
+
+    is_folder (bool): whether it should be a folder.
+    """
     kind = _kind(path)
     if kind is not None and not (is_folder and kind == _KINDS[stat.S_IFDIR]):
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=kind))
@@ -53,7 +56,7 @@ def _kind(path: Path, *, follow_symlinks: bool = False) -> str | None:
 
 
 def check_apart(source: Path, target: Path) -> None:
-    """Raise ValueError if an output is the file that is read, by another name or through a link, too."""
+    """Raise ValueError if an output is the file that is read, maybe by another name or a link."""
     if source.exists() and target.exists() and target.samefile(source):
         raise ValueError(
             f"{target} is the input, and was given as the output, too. Give the output another "

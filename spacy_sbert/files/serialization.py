@@ -264,7 +264,10 @@ def read_arrays(
 
 
 def _check_sizes(path: Path) -> None:
-    """Refuse headers that promise more than the file holds, which would fill the memory, or less."""
+    """Refuse headers that promise more than the file holds, or less.
+
+    More would fill the memory.
+    """
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             with archive.open(member) as file:

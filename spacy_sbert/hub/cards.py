@@ -174,14 +174,14 @@ def describe(
     version: str | None = None,
     pipe: str | None = None,
 ) -> PipelineFacts:
-    """Find out what a card says about a pipeline.
+    """Collect what a card says about a pipeline.
 
     nlp (Language): with at least one `sbert` or `sbert_meta` pipe. It encodes a text, which shows
         the vectors' width.
     folder (Path): where it is saved, for its size.
     name, version (str): of the package, as `spacy package` takes them; by default those of
         meta.json.
-    pipe (str): whose encoder and scores alone are described; by default all.
+    pipe (str): the only pipe whose encoder and scores are described; by default all.
     RAISES (ValueError): if no pipe of the pipeline, or not this one, makes sentence vectors.
     """
     # Any text with a wordpiece: all vectors are as wide as its own
@@ -479,7 +479,7 @@ def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
     One that somebody wrote or changed stays, unless `force` is set.
 
     RETURNS (bool): whether it was written.
-    RAISES (ValueError): if the one that stands there is a link, or not a file.
+    RAISES (ValueError): if README.md is a link, or not a file.
     """
     path = folder / _README
     check_output(path)

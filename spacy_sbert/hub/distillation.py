@@ -107,18 +107,22 @@ def _in_place_of_text(ids: numpy.ndarray, template: TokenizedBatch) -> Tokenized
 
     The special tokens and the prompt of the template stay around it.
     """
-    of_text = numpy.flatnonzero(~template.special)
-    windows = numpy.tile(numpy.delete(template.ids, of_text[1:]), (len(ids), 1))
-    types = None if template.type_ids is None else numpy.delete(template.type_ids, of_text[1:])
-    windows[:, of_text[0]] = ids
+    n = len(ids)
+    place, *others = numpy.flatnonzero(~template.special)
+    windows = numpy.tile(numpy.delete(template.ids, others), (n, 1))
+    windows[:, place] = ids
+    length = windows.shape[1]
+    type_ids = None
+    if template.type_ids is not None:
+        type_ids = numpy.tile(numpy.delete(template.type_ids, others), n)
     return TokenizedBatch(
-        text_of=numpy.arange(len(ids)),
-        lengths=numpy.full(len(ids), windows.shape[1]),
+        text_of=numpy.arange(n),
+        lengths=numpy.full(n, length),
         ids=windows.reshape(-1),
-        type_ids=None if types is None else numpy.tile(types, len(ids)),
-        special=numpy.tile(numpy.arange(windows.shape[1]) != of_text[0], len(ids)),
+        type_ids=type_ids,
+        special=numpy.tile(numpy.arange(length) != place, n),
         offsets=None,
-        n_cut=numpy.zeros(len(ids), dtype="int64"),
+        n_cut=numpy.zeros(n, dtype="int64"),
         n_lead=template.n_lead,
         has_type_ids=template.has_type_ids,
         pads_left=template.pads_left,

@@ -37,7 +37,7 @@ from ..pipeline.sbert import find_sbert
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
 
-# From the kind of each module of a folder to its path
+# Modules of a folder: the kind of each, and its path
 _Modules = list[tuple[str, str]]
 # Activations of Dense, in its config.json, and here
 _ACTIVATIONS = {
@@ -403,7 +403,8 @@ def _other_shapes(folder: Path, shapes: object, n_out: object, n_in: object) -> 
 
 
 def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
-    file, older = folder / "model.safetensors", folder / "pytorch_model.bin"
+    file = folder / "model.safetensors"
+    older = folder / "pytorch_model.bin"
     if file.is_file():
         check_safetensors(file)
         # NumPy has no bfloat16

@@ -1,4 +1,4 @@
-"""Training objectives, and what a loss of your own is made of: LossLayer, and check_gradient to test it."""
+"""Training objectives, LossLayer for a loss of your own, and check_gradient to test it."""
 
 from ._common import LossLayer, check_gradient
 

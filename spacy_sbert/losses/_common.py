@@ -1,4 +1,4 @@
-"""Shared parts of losses: the base layer, its checks, cross-entropy, distances, and finite differences."""
+"""Shared parts of losses: base layer, checks, cross-entropy, distances, finite differences."""
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
@@ -69,7 +69,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         self.mini_batch_size = mini_batch_size
 
     def check_inputs(self, members: Sequence[Sized], *gold_lengths: int) -> None:
-        """Raise ValueError for a wrong number of members, or if members and gold values differ in rows."""
+        """Raise ValueError for a wrong number of members, or if members and gold differ in rows."""
         if len(members) not in self.n_members:
             expected = " or ".join(map(str, self.n_members))
             raise ValueError(
@@ -86,7 +86,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     def check_outputs(
         self, members: Sequence[Any], value: object, gradients: Sequence[Any] | None
     ) -> None:
-        """Raise ValueError if a loss is not a number, or gradients do not have the shapes of the members."""
+        """Raise ValueError if a loss is no number, or gradients have other shapes than members."""
         if not isinstance(value, int | float | numpy.floating):
             kind = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
             raise ValueError(
@@ -105,13 +105,16 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
 
 def objectives_of(loss: Model) -> dict[str, LossLayer]:
     """Return the objectives of a loss layer by name; the name of a single one is empty."""
-    names = loss.attrs.get("objectives")
-    layers = {"": loss} if names is None else dict(zip(names, loss.layers, strict=True))
-    return cast(dict[str, LossLayer], layers)
+    names = loss.attrs.get("objectives", [""])
+    layers = loss.layers if "objectives" in loss.attrs else [loss]
+    return cast(dict[str, LossLayer], dict(zip(names, layers, strict=True)))
 
 
 def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:
-    """Return a loss of two members. loss (Callable): takes the layer, what was measured, and the gold; see Paired."""
+    """Return a loss of two members.
+
+    loss (Callable): takes the layer, what was measured, and the gold; see Paired.
+    """
     forward = partial(_forward_pairs, measure=measure, loss=loss)
     return LossLayer(name, forward, n_members=[2], gold="score", **settings)
 
@@ -144,12 +147,15 @@ def softmax(scores: Floats2d) -> Floats2d:
 
 
 def cross_entropy(scores: Floats2d, targets: Ints1d) -> tuple[Floats1d, Floats2d]:
-    """Return -log softmax(s_i)[t_i] of each row, (n,), and its derivative by the scores, softmax(s_i) - 1 at t_i.
+    """Return -log softmax(s_i)[t_i] of each row, (n,), and its derivative by the scores.
+
+    The derivative is softmax(s_i), less 1 at t_i.
 
     scores (float (n, k)), targets (int (n,)): t, the index of the right column of each row.
     """
     xp = get_array_module(scores)
-    rows, norm = xp.arange(len(scores)), log_sum_exp(scores)
+    rows = xp.arange(len(scores))
+    norm = log_sum_exp(scores)
     d_scores = xp.exp(scores - norm)
     d_scores[rows, targets] -= 1
     return norm[:, 0] - xp.asarray(scores)[rows, targets], d_scores
@@ -170,16 +176,16 @@ def label_indices(ops: Ops, gold: Sequence[str], labels: Sequence[str], owner: s
 
 
 def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "mean") -> float:
-    """Return 1/n sum_i e_i^2, or the sum: in the dtype of the errors, or in float64 if that overflows."""
+    """Return 1/n sum_i e_i^2, or the sum.
+
+    It is computed in the dtype of the errors, or in float64 if that overflows.
+    """
     square = get_array_module(errors).square
-    # Checked below
     with numpy.errstate(over="ignore"):
         value = float(getattr(square(errors), reduce)())
-    return (
-        value
-        if numpy.isfinite(value)
-        else float(getattr(square(errors.astype("float64")), reduce)())
-    )
+    if not numpy.isfinite(value):
+        value = float(getattr(square(errors.astype("float64")), reduce)())
+    return value
 
 
 # Has neither parameters nor state
@@ -187,9 +193,15 @@ normalize = normalization()
 
 
 def paired_cosine(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
-    """Return cos(u_i, v_i), and du, dv: the cosine is the dot product of the rows at unit length."""
-    (unit_u, back_u), (unit_v, back_v) = normalize(u, True), normalize(v, True)
-    return cosine(u, v), lambda d: [back_u(_column(d) * unit_v), back_v(_column(d) * unit_u)]
+    """Return cos(u_i, v_i), the dot product of the rows at unit length, and du, dv."""
+    unit_u, back_u = normalize(u, True)
+    unit_v, back_v = normalize(v, True)
+
+    def backprop(d_similarity: Floats1d) -> Members:
+        d = _column(d_similarity)
+        return [back_u(d * unit_v), back_v(d * unit_u)]
+
+    return cosine(u, v), backprop
 
 
 def _cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
@@ -200,12 +212,22 @@ def _cosine_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
 
 def _euclidean_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return ||u_i - v_i||, and du = (u - v) / ||u - v|| = -dv."""
-    return euclidean(u, v), lambda d: _opposite(_column(d) * normalize(u - v, True)[0])
+
+    def backprop(d_distance: Floats1d) -> Members:
+        directions, _ = normalize(u - v, True)
+        return _opposite(_column(d_distance) * directions)
+
+    return euclidean(u, v), backprop
 
 
 def _manhattan_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
     """Return sum_k |u_ik - v_ik|, and du = sign(u - v) = -dv."""
-    return manhattan(u, v), lambda d: _opposite(_column(d) * get_array_module(u).sign(u - v))
+
+    def backprop(d_distance: Floats1d) -> Members:
+        signs = get_array_module(u).sign(u - v)
+        return _opposite(_column(d_distance) * signs)
+
+    return manhattan(u, v), backprop
 
 
 def _column(d: Floats1d) -> Floats2d:
@@ -231,7 +253,7 @@ def check_gradient(
     step: float = 1e-6,
     tolerance: float = 1e-4,
 ) -> None:
-    """Compare the gradients that the backprop of a loss returns with central finite differences, in float64.
+    """Compare the gradients of a loss with central finite differences, in float64.
 
     (L(x + h) - L(x - h)) / 2h for each number x of the members, and of the parameters of the loss.
 

@@ -49,7 +49,7 @@ def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.
 def OnlineContrastiveLoss(
     distance: Distance = "cosine", margin: NonNegativeFloat = 0.5
 ) -> LossLayer:
-    """ContrastiveLoss of the pairs that are hard to tell, summed rather than averaged, and without its 1/2.
+    """ContrastiveLoss of the pairs that are hard to tell, summed, and without its 1/2.
 
     loss = sum_{i alike, d_i > min d of the unlike} d_i^2
          + sum_{i unlike, d_i < max d of the alike} max(margin - d_i, 0)^2,   d_i = d(u_i, v_i)
@@ -60,41 +60,50 @@ def OnlineContrastiveLoss(
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of
         sentence-transformers.
     """
-    loss, kind = (
-        partial(_contrastive, margin=margin, is_online=True),
-        {"whole_batch": True, "is_sum": True},
-    )
     return pair_loss(
-        "OnlineContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE, **kind
+        "OnlineContrastiveLoss",
+        DISTANCES[distance],
+        partial(_contrastive, margin=margin, is_online=True),
+        score_range=SCORE_RANGE,
+        whole_batch=True,
+        is_sum=True,
     )
 
 
 def _contrastive(
     model: LossLayer, distance: Floats1d, gold: Floats1d, *, margin: float, is_online: bool
 ) -> tuple[float, Callable[[float], Floats1d]]:
-    xp, alike = get_array_module(distance), gold == 1
-    # (n,)
-    errors = xp.where(
-        alike, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan)
-    )
+    xp = get_array_module(distance)
+    alike = gold == 1
+    # Minus the shortfall of unlike pairs; nan if the gold is neither 0 nor 1. All are (n,)
+    short = xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan)
+    errors = xp.where(alike, distance, short)
     if is_online:
-        far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
-        near = ~alike & (
-            distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max())
-        )
-        errors = errors * (far | near).astype(distance.dtype)
+        nearest_unlike = xp.where(alike, xp.inf, distance).min()
+        farthest_alike = xp.where(alike, distance, -xp.inf).max()
+        is_far = alike & (distance > _bound(distance, alike, nearest_unlike))
+        is_near = ~alike & (distance < _bound(distance, ~alike, farthest_alike))
+        errors = errors * (is_far | is_near).astype(distance.dtype)
     value = mean_square(errors, "sum") if is_online else mean_square(errors) / 2
-    # the gold is only looked at if the loss is not a number: the host would wait for the device
+    # The gold is only looked at if the loss is not a number: the host would wait for the device
     if math.isnan(value):
         for score in gold[(gold != 0) & (gold != 1)].tolist():
             raise ValueError(
                 f"The loss '{model.name}' expects gold scores of 0 or 1 (alike), got {score}."
             )
-    return value, lambda d_loss: 2 * errors * (d_loss if is_online else d_loss / (2 * len(gold)))
+
+    def derivative(d_loss: float) -> Floats1d:
+        factor = d_loss if is_online else d_loss / (2 * len(gold))
+        return 2 * errors * factor
+
+    return value, derivative
 
 
 def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:
-    """Return the extreme distance of the other kind, or the mean of this kind if the other has fewer than two."""
+    """Return the extreme distance of the other kind.
+
+    If that has fewer than two, the mean of this kind.
+    """
     # They are counted on the device, for which the host does not wait
     xp = get_array_module(distance)
     mean = xp.where(kind, distance, 0).sum() / xp.maximum(xp.sum(kind), 1).astype(distance.dtype)
@@ -136,7 +145,7 @@ def _triplet_hinge(
     measure: PairedFunction,
     margin: float,
 ) -> tuple[float, Backprop]:
-    """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0) of paired rows, and its backprop to the three."""
+    """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0), and its backprop."""
     near, back_from_near = measure(anchor, positive)
     far, back_from_far = measure(anchor, negative)
     # (n,)
@@ -212,7 +221,9 @@ def hinge_of_rows(
 
 
 def _hardest_triplets(distances: Floats2d, labels: Any) -> list[Ints1d]:
-    """Return the anchors that have a positive and a negative, the farthest positive and the nearest negative of each.
+    """Return anchors, the farthest positive and the nearest negative of each.
+
+    Only rows that have a positive and a negative are anchors.
 
     distances: (n, n). labels: on the host, so that anchors are known at once.
     """

@@ -13,7 +13,7 @@ _Inputs = tuple[Members, Floats2d]
 
 @registry.layers("spacy-sbert.DistillationLoss.v1")
 def DistillationLoss() -> LossLayer:
-    """Mean squared error between the teacher's vector of each example and the vectors of its members.
+    """Mean squared error between the teacher's vector of an example and those of its members.
 
     loss = 1/(M n width) sum_m sum_i ||x_mi - t_i||^2
 
@@ -38,15 +38,24 @@ def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[fl
 
 
 def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Backprop]:
-    """Return the mean over all elements of all members, each float (n, width) as the teacher, and its backprop."""
+    """Return the mean squared error over all members, and its backprop.
+
+    Each of them is float (n, width), as the teacher.
+    """
     errors = get_array_module(teacher).stack(members) - teacher
-    return mean_square(errors), lambda d_loss=1.0: list(errors * (2 * d_loss / errors.size))
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        return list(errors * (2 * d_loss / errors.size))
+
+    return mean_square(errors), backprop
 
 
 @registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")
 @validated
 def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> LossLayer:
-    """Mean squared error between the teacher's vectors and a linear projection of those to learn, which is trained too.
+    """Mean squared error between the teacher's vectors and a projection of those to learn.
+
+    The projection is linear, and is trained too.
 
     loss = 1/(M n nO) sum_m sum_i ||W x_mi - t_i||^2
 
@@ -73,7 +82,8 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None) -> None:
     if X is None:
         return
     members, teacher = X
-    nO, nI = teacher.shape[1], members[0].shape[1]
+    nO = teacher.shape[1]
+    nI = members[0].shape[1]
     model.set_dim("nO", nO)
     model.set_dim("nI", nI)
     if not model.has_param("W"):

@@ -1,4 +1,4 @@
-"""In-batch ranking objectives: an anchor should find its positive among those of the whole batch."""
+"""In-batch ranking: an anchor should find its positive among those of the whole batch."""
 
 from functools import partial
 from typing import Any, Literal
@@ -21,7 +21,9 @@ _Similarity = Literal["cosine", "dot"]
 def MultipleNegativesRankingLoss(
     scale: PositiveFloat = 20.0, similarity: _Similarity = "cosine", symmetric: bool = False
 ) -> LossLayer:
-    """Cross-entropy of choosing each anchor's positive among all positives and hard negatives of the batch.
+    """Cross-entropy of choosing each anchor's positive among all candidates of the batch.
+
+    Candidates are all positives and hard negatives.
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
@@ -53,7 +55,9 @@ def CachedMultipleNegativesRankingLoss(
     similarity: _Similarity = "cosine",
     symmetric: bool = False,
 ) -> LossLayer:
-    """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
+    """MultipleNegativesRankingLoss with memory for mini_batch_size rows instead of all.
+
+    Value and gradient are the same.
 
     The scores are computed block by block. The `sbert` pipe runs the encoder on mini_batch_size
     rows at once, too, and again when their gradient is known.
@@ -63,7 +67,8 @@ def CachedMultipleNegativesRankingLoss(
     SOURCE: Gao et al. 2021, section 3.
     """
     loss = MultipleNegativesRankingLoss(scale, similarity, symmetric)
-    loss.name, loss.mini_batch_size = "CachedMultipleNegativesRankingLoss", mini_batch_size
+    loss.name = "CachedMultipleNegativesRankingLoss"
+    loss.mini_batch_size = mini_batch_size
     return loss
 
 
@@ -80,13 +85,14 @@ def _rank(
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
     ids = xp.asarray(label_encode(texts))
-    # the similarity matrix is a product of matrices: the rows that are multiplied, and their
-    # backprop
-    compared: list[Any] = [
-        normalize(x, True) if similarity == "cosine" else (x, lambda d: d) for x in members
-    ]
-    # each has the numbers of the query and of its answers
-    searches = [list(range(len(members))), *([[1, 0]] if symmetric else [])]
+    # The similarity matrix is a product: the rows that are multiplied, and their backprop
+    compared: list[Any] = [(member, lambda d: d) for member in members]
+    if similarity == "cosine":
+        compared = [normalize(member, True) for member in members]
+    # The numbers of the query and of its answers
+    searches = [[*range(len(members))]]
+    if symmetric:
+        searches.append([1, 0])
     gradients = [xp.zeros_like(member) for member in members]
     value = xp.zeros((), dtype=members[0].dtype)
     for query, *answers in searches:
@@ -123,7 +129,9 @@ def _check_pairs(model: LossLayer, members: Members, texts: list[list[str]]) -> 
 def _in_batch_cross_entropy(
     queries: Floats2d, answers: list[Floats2d], ids: Ints2d, *, scale: float, block_size: int
 ) -> tuple[FloatsXd, list[Floats2d]]:
-    """Return the mean cross-entropy of the scores of each query, and its derivatives by queries and each answer.
+    """Return the mean cross-entropy of the queries' scores, and its derivatives.
+
+    These are by the queries, and by each of the answers.
 
     queries, answers (each float (n, width)): the right answer has the same row; there may be hard
         negatives, too.
@@ -132,8 +140,10 @@ def _in_batch_cross_entropy(
     block_size (int): how many rows of the scores, (n, n len(answers)), are held at once.
     """
     xp = get_array_module(queries)
-    n, candidates = len(queries), xp.concatenate(answers)
-    d_queries, d_candidates = xp.zeros_like(queries), xp.zeros_like(candidates)
+    n = len(queries)
+    candidates = xp.concatenate(answers)
+    d_queries = xp.zeros_like(queries)
+    d_candidates = xp.zeros_like(candidates)
     total = xp.zeros((), dtype=queries.dtype)
     for start in range(0, n, block_size):
         rows = xp.arange(start, min(start + block_size, n))
@@ -148,7 +158,9 @@ def _in_batch_cross_entropy(
 
 
 def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
-    """Return which answers to leave out of the scores of the queries in some rows, bool (rows, n (members - 1)).
+    """Return which answers to leave out of the scores of some queries.
+
+    RETURNS (bool (rows, n (members - 1))).
 
     These are answers in other rows with the text of the query or of its own answer, or to a query
     of the same text, and hard negatives in any row for the first two reasons. ids (int (members,
@@ -169,7 +181,7 @@ def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
 @registry.layers("spacy-sbert.MegaBatchMarginLoss.v1")
 @validated
 def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
-    """Penalize the most similar wrong positive of the batch if it is not a margin less similar than the right one.
+    """Penalize the most similar wrong positive if it is not a margin less similar than the right.
 
     loss = 1/n sum_i max(margin - cos(a_i, p_i) + cos(a_i, p_(t_i)), 0), t_i = argmax_(j wrong for
     i) cos(a_i, p_j)
@@ -192,21 +204,27 @@ def _mega_batch(
 ) -> tuple[float, Backprop]:
     members, texts = inputs
     _check_pairs(model, members, texts)
-    n, xp = len(members[0]), get_array_module(members[0])
+    n = len(members[0])
+    xp = get_array_module(members[0])
     rows, hardest = _hardest_negatives(members[0], members[1], label_encode(texts))
     triplets = [rows, n + rows, n + hardest]
     value, backprop = hinge_of_rows(
         xp.concatenate(members), triplets, measure=DISTANCES["cosine"], margin=margin
     )
-    return value * len(rows) / n, lambda d_loss=1.0: xp.split(
-        backprop(d_loss * len(rows) / n)[0], 2
-    )
+
+    def backprop_to_members(d_loss: float = 1.0) -> Members:
+        (d_both,) = backprop(d_loss * len(rows) / n)
+        return xp.split(d_both, 2)
+
+    return value * len(rows) / n, backprop_to_members
 
 
 def _hardest_negatives(
     anchors: Floats2d, positives: Floats2d, ids: Ints2d
 ) -> tuple[Ints1d, Ints1d]:
-    """Return the rows of the anchors that have a wrong positive, and of the most similar of these, int (m,) each.
+    """Return the rows of anchors that have a wrong positive, and of the most similar of these.
+
+    RETURNS (two of int (m,)).
 
     ids (int (2, n)): equal numbers for equal texts, on the host, so that the anchors are known at
         once.
@@ -214,8 +232,7 @@ def _hardest_negatives(
     xp = get_array_module(anchors)
     all_rows: Any = numpy.arange(len(anchors))
     right = _false_negatives(ids, all_rows) | numpy.eye(len(anchors), dtype=bool)
-    similar = xp.where(
-        xp.asarray(right), -xp.inf, normalize(anchors, True)[0] @ normalize(positives, True)[0].T
-    )
+    cosines = normalize(anchors, True)[0] @ normalize(positives, True)[0].T
+    similar = xp.where(xp.asarray(right), -xp.inf, cosines)
     rows = xp.asarray(numpy.flatnonzero(~right.all(axis=1)))
     return rows, similar[rows].argmax(axis=1)

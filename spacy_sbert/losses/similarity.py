@@ -58,7 +58,9 @@ def CoSENTLoss(scale: PositiveFloat = 20.0) -> LossLayer:
 @registry.layers("spacy-sbert.AnglELoss.v1")
 @validated
 def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
-    """CoSENTLoss of the angle between vectors read as complex numbers, whose gradient does not vanish as a cosine's.
+    """CoSENTLoss of the angle between vectors read as complex numbers.
+
+    Its gradient does not vanish as a cosine's does.
 
     s_i = |sum_k (Re z_ik + Im z_ik)|,   z_i = (u_i / ||u_i||) (conj(v_i) / ||v_i||)
 
@@ -73,9 +75,10 @@ def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
 
 
 def _rank_pairs(model: LossLayer, similarity: Floats1d, gold: Floats1d, *, scale: float) -> Paired:
-    """Return log(1 + sum_{i, j: gold_i > gold_j} exp(scale (s_j - s_i))), and its derivative by s."""
+    """Return log(1 + sum_{i, j: y_i > y_j} exp(scale (s_j - s_i))), and its derivative by s."""
     xp = get_array_module(similarity)
-    s, y = xp.asarray(similarity)[None, :], xp.asarray(gold)[None, :]
+    s = xp.asarray(similarity)[None, :]
+    y = xp.asarray(gold)[None, :]
     # (n, n), of j over i
     excess = xp.where(y < y.T, scale * (s - s.T), -xp.inf)
     # e^0 is the 1
@@ -88,7 +91,10 @@ def _rank_pairs(model: LossLayer, similarity: Floats1d, gold: Floats1d, *, scale
 
 
 def _paired_angle(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
-    """Return |sum_k (Re z_k + Im z_k)| of each row, which is sqrt(2) cos(u, w) with w = (1 + i) v, and du, dv."""
+    """Return |sum_k (Re z_k + Im z_k)| of each row, and du, dv.
+
+    It is sqrt(2) |cos(u, w)| with w = (1 + i) v.
+    """
     if u.shape[1] % 2:
         raise ValueError(
             "The loss 'AnglELoss' reads a vector as complex numbers: expected an even width, got "

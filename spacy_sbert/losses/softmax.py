@@ -65,11 +65,15 @@ def SoftmaxLoss(
 def _init(
     model: LossLayer, X: _Inputs | None = None, Y: None = None, *, parts: Sequence[str]
 ) -> None:
-    """Draw W and b, for the labels and the width of the examples, from the uniform distribution of torch.nn.Linear."""
+    """Draw W and b from the uniform distribution of torch.nn.Linear.
+
+    Their shapes follow from the labels and the width of the examples.
+    """
     if X is None:
         return
     members, gold = X
-    labels, known = sorted(set(gold)), model.attrs["labels"]
+    labels = sorted(set(gold))
+    known = model.attrs["labels"]
     given = ", ".join(labels) or "none"
     if known and labels != known:
         raise ValueError(
@@ -81,7 +85,8 @@ def _init(
             f"The loss '{model.name}' needs at least two labels, got {given}. Name more to "
             "initialize it."
         )
-    nO, nI = len(labels), len(parts) * members[0].shape[1]
+    nO = len(labels)
+    nI = len(parts) * members[0].shape[1]
     if model.has_dim("nI"):
         _check_width(model, nI)
     model.attrs["labels"], model.attrs["concatenation"] = labels, parts
@@ -119,7 +124,9 @@ def _forward(
 
 
 def label_probabilities(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
-    """Return the probabilities of the labels of pairs, float (n, nO), in the order of model.attrs["labels"].
+    """Return the probabilities of the labels of pairs, float (n, nO).
+
+    They are in the order of model.attrs["labels"].
 
     model (Model): a SoftmaxLoss. u, v (float (n, width)): the vectors of the pairs.
     RAISES (ValueError): if the layer is no initialized SoftmaxLoss, or for another width.
@@ -149,12 +156,11 @@ def _check_width(model: Model, n_features: int) -> None:
 
 
 def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
-    """Concatenate parts of paired rows, such as [u_i.
-
-    v_i; |u_i - v_i|], to float (n, len(parts) * width).
+    """Concatenate parts of paired rows, such as [u_i; v_i; |u_i - v_i|].
 
     u, v (float (n, width), NumPy or CuPy): the vectors of the pairs.
     parts (Sequence[str]): some of "u", "v", "abs_diff", which is |u - v|, and "product", u * v.
+    RETURNS (float (n, len(parts) * width)).
     SOURCE: Reimers and Gurevych 2019, Table 6; Tai et al. 2015, Improved Semantic Representations
         From Tree-Structured LSTM Networks, section 4.2, for the symmetric ones.
     """
@@ -180,8 +186,10 @@ def _backprop_concatenated(
         "abs_diff": (sign, -sign),
         "product": (v, u),
     }
-    du, dv = xp.zeros_like(u), xp.zeros_like(v)
+    du = xp.zeros_like(u)
+    dv = xp.zeros_like(v)
     for part, d in zip(parts, xp.split(d_features, len(parts), axis=1), strict=True):
         by_u, by_v = slopes[part]
-        du, dv = du + d * by_u, dv + d * by_v
+        du = du + d * by_u
+        dv = dv + d * by_v
     return [du, dv]

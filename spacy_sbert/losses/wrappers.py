@@ -1,4 +1,4 @@
-"""Losses that are made of other losses: at several widths, of several objectives, or looked up by name."""
+"""Losses made of others: at several widths, of several objectives, or looked up by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -42,7 +42,7 @@ def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
 def MatryoshkaLoss(
     loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None
 ) -> LossLayer:
-    """Weighted sum of a loss over vectors cut to several widths, so that cut vectors are useful, too.
+    """Weighted sum of a loss over vectors cut to several widths, so that these are useful, too.
 
     loss = sum_k w_k loss_k(x[:, :d_k])
 
@@ -66,10 +66,8 @@ def MatryoshkaLoss(
         raise ValueError(
             f"The loss '{name}' cannot work with weights = {weights}: expected {len(dims)} numbers."
         )
-    forward, init = (
-        partial(_forward_widths, dims=dims, weights=factors),
-        partial(_init_widths, dims=dims),
-    )
+    forward = partial(_forward_widths, dims=dims, weights=factors)
+    init = partial(_init_widths, dims=dims)
     layers = [inner.copy() for _ in dims]
     layer: LossLayer = LossLayer(
         name, forward, init=init, layers=layers, n_members=inner.n_members, gold=inner.gold
@@ -89,10 +87,9 @@ def _init_widths(
 def _forward_widths(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
 ) -> tuple[float, Backprop]:
-    losses = [
-        layer(_cut(model, inputs, dim), is_train)
-        for layer, dim in zip(model.layers, dims, strict=True)
-    ]
+    losses = []
+    for layer, dim in zip(model.layers, dims, strict=True):
+        losses.append(layer(_cut(model, inputs, dim), is_train))
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_members = [get_array_module(member).zeros_like(member) for member in inputs[0]]
@@ -101,7 +98,8 @@ def _forward_widths(
                 d_member[:, :dim] += d_cut
         return d_members
 
-    return sum(weight * value for weight, (value, _) in zip(weights, losses, strict=True)), backprop
+    total = sum(weight * value for weight, (value, _) in zip(weights, losses, strict=True))
+    return total, backprop
 
 
 def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
@@ -113,9 +111,9 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
             f"The loss '{model.name}' cannot cut vectors to {dim} dimensions: they are {narrowest} "
             "wide. Lower dims."
         )
-    return [member[:, :dim] for member in members], cast(Floats2d, gold)[
-        :, :dim
-    ] if model.gold == "vector" else gold
+    if model.gold == "vector":
+        gold = cast(Floats2d, gold)[:, :dim]
+    return [member[:, :dim] for member in members], gold
 
 
 @registry.layers("spacy-sbert.MultiTaskLoss.v1")
@@ -139,7 +137,8 @@ def MultiTaskLoss(
         one.
     SOURCE: Caruana 1997.
     """
-    name, names = "MultiTaskLoss", sorted(objectives)
+    name = "MultiTaskLoss"
+    names = sorted(objectives)
     if not objectives:
         raise ValueError(
             f"The loss '{name}' has no objectives: expected at least one in its config."
@@ -206,7 +205,7 @@ def LossByName(
     settings: dict[str, object] | None = None,
     n_layers: Annotated[int, Field(ge=1, le=_MAX_LAYERS)] = 1,
 ) -> Model:
-    """Return the loss of a registered function, or, if none has this name, a layer that cannot be trained.
+    """Return the loss of a registered function, or a layer that cannot be trained if there is none.
 
     A pipeline is saved with this in place of a loss of the user's own, so that it can be used
     without the loss's code.
@@ -229,7 +228,7 @@ def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> 
 
 
 def saved_by_name(block: Any, interpolated: Any) -> Any:
-    """Return the block of a loss with LossByName in place of each function that no installed package provides.
+    """Return the block of a loss with LossByName in place of functions of the user's own.
 
     Losses with parameters stay: they could not be loaded without code. interpolated: the block
     without variables.
@@ -237,7 +236,8 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:
     if not isinstance(block, Mapping):
         return block
     replaced = {key: saved_by_name(value, interpolated[key]) for key, value in block.items()}
-    name, layers = block.get("@layers"), cast(Any, registry.layers)
+    name = block.get("@layers")
+    layers = cast(Any, registry.layers)
     if name is None or "*" in block or layers.get_entry_point(name) is not None:
         return replaced
     nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())

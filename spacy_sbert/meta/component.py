@@ -23,16 +23,11 @@ from ..files.atomic import atomic_write
 from ..files.checksum import add_checksum, digest_of_parts, digest_of_stream, verify_checksum
 from ..files.serialization import check_parts, naming
 from ..models import spans
-from ..models.encoded_docs import (
-    EncodeOptions,
-    TruncationCounter,
-    check_device,
-    check_form,
-    unit_vectors,
-)
+from ..models.encoded_docs import TruncationCounter
 from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in, install_extensions
+from ..pipeline._common import ExtensionNames, InPipeline, find_in
+from ..pipeline.call_options import EncodeCall, EncodeOptions
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_examples
@@ -45,6 +40,7 @@ from ..validation import (
     checked_texts,
     several_texts,
     validated,
+    with_fields_of,
 )
 from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
@@ -107,7 +103,8 @@ class SentenceMeta(Pipe):
         self._static = StaticVectorsWatch()
         # The fingerprint with which _check_members was called
         self._checked_members = ""
-        install_extensions(name)
+        self._extensions = ExtensionNames()
+        self._extensions.install(name)
 
     def __repr__(self) -> str:
         members = ", ".join(member.name for member in self.members)
@@ -155,7 +152,7 @@ class SentenceMeta(Pipe):
                 width = self._combine(docs[:1]).shape[1]
             vectors = numpy.zeros((0, width), dtype="float32")
         # The pipe may have got another name since it was made
-        install_extensions(self.name)
+        self._extensions.install(self.name)
         self._look_at_static_vectors(docs)
         end = 0
         for doc, (places, has_text, truncated) in zip(docs, rows, strict=True):
@@ -222,23 +219,18 @@ class SentenceMeta(Pipe):
     ) -> numpy.ndarray: ...
 
     @validated
+    @with_fields_of(EncodeCall, "call")
     def encode(
         self,
         texts: TextOrTexts,
         *,
         window: Positive = 1000,
-        progress: bool = False,
         prompt_name: str | None = None,
-        batch_size: Positive | None = None,
-        show_progress_bar: bool | None = None,
-        normalize_embeddings: bool = False,
-        convert_to_tensor: bool = False,
-        convert_to_numpy: bool = True,
-        output_value: Literal["sentence_embedding"] = "sentence_embedding",
-        precision: Literal["float32"] = "float32",
-        device: str | torch.device | None = None,
+        call: EncodeCall,
     ) -> Any:
-        """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
+        """Return the meta-embeddings of texts.
+
+        Each is `nlp(text).vector` if this pipe answers it.
 
         texts (Iterable): n texts, or a single one, see SentenceBert.encode.
         window (int): texts that are worked on together. progress (bool): whether to show a progress
@@ -250,8 +242,7 @@ class SentenceMeta(Pipe):
         RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in
             no pipeline.
         """
-        check_device(device, get_current_ops())
-        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        call.check(get_current_ops())
         if prompt_name is not None:
             raise ValueError(
                 f"Cannot use prompt_name = {prompt_name!r}: set default_prompt_name of the members."
@@ -265,19 +256,13 @@ class SentenceMeta(Pipe):
         names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
-            docs = nlp.pipe(checked, batch_size=min(window, batch_size or window))
-            docs = progress_of(
-                docs, total=total, shown=progress or bool(show_progress_bar), unit="texts"
-            )
+            docs = nlp.pipe(checked, batch_size=call.n_together(window))
+            docs = progress_of(docs, total=total, shown=call.shows_progress, unit="texts")
             rows = [doc_vectors.vector(doc, self.name) for doc in docs]
             # For its width
             empty = [] if rows else [doc_vectors.vector(nlp(""), self.name)]
         vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
-        if normalize_embeddings:
-            vectors = unit_vectors(vectors)
-        if is_single:
-            vectors = vectors[0]
-        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+        return call.returned(vectors, is_single=is_single)
 
     def fingerprint(self, *, load: bool = True) -> str:
         """Return a short fingerprint of the estimator and its members.
@@ -307,7 +292,10 @@ class SentenceMeta(Pipe):
         )
 
     def _look_at_static_vectors(self, docs: Sequence[Doc] = ()) -> None:
-        """Let the fingerprint be computed again if static vectors have changed, which functions read; once a batch."""
+        """Forget the fingerprint if static vectors, which functions read, have changed.
+
+        Call it once a batch.
+        """
         if self._functions() and self._static.has_changed(self.vocab, docs):
             self._own_fingerprint = None
 
@@ -340,7 +328,10 @@ class SentenceMeta(Pipe):
         return digest_of_stream([known[2], *encoders])[:LENGTH]
 
     def made_of(self) -> dict[str, str]:
-        """Return what the members' vectors depend on, except texts and arithmetic: a digest of each by its name."""
+        """Return a digest of each member, of all that its vectors depend on.
+
+        Texts and arithmetic are left out.
+        """
         functions = self._functions()
         table = vectors_digest(self.vocab) if functions else ""
         return {
@@ -352,14 +343,14 @@ class SentenceMeta(Pipe):
         }
 
     def _member_pipes(self) -> dict[str, Any]:
-        """Return the pipes among the members that are in the pipeline and know their encoder, by their names."""
+        """Return the members that are pipes of the pipeline and know their encoder, by name."""
         nlp = self._in_pipeline.nlp
         pipes = {} if nlp is None else dict(nlp.components)
         names = [member.name for member in self.members if isinstance(member, PipeMember)]
         return {name: pipes[name] for name in names if hasattr(pipes.get(name), "fingerprint")}
 
     def _check_members(self, fingerprint: str, doc: Doc) -> None:
-        """Warn if the estimator was fitted on other encoders, or others of their settings, than made a Doc's vectors.
+        """Warn if the estimator was fitted on other encoders or settings than made a Doc's vectors.
 
         fingerprint (str): see _fingerprint_of. doc (Doc): maybe of another pipeline.
         """
@@ -497,7 +488,7 @@ class SentenceMeta(Pipe):
         self.estimator = saved
 
     def _check_names(self, estimator: MetaEmbedding) -> None:
-        """Raise ValueError if an estimator was fitted on members of other names, or in another order."""
+        """Raise ValueError if an estimator was fitted on other members, or in another order."""
         names = tuple(member.name for member in self.members)
         if estimator.names_ and estimator.names_ != names:
             raise ValueError(
@@ -509,7 +500,10 @@ class SentenceMeta(Pipe):
 
 
 def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
-    """Yield the row at each place, int32 (rows, 2), as a Span, or the Doc itself if it is the only row."""
+    """Yield the row at each place, int32 (rows, 2), as a Span.
+
+    If it is the only row, yield the Doc itself.
+    """
     if len(places) == 1 and tuple(places[0].tolist()) == spans.trimmed(doc.text, 0):
         yield doc
         return

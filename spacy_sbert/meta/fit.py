@@ -7,12 +7,13 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy
-from pydantic import BaseModel, NonNegativeInt
+from pydantic import NonNegativeInt
 from spacy.language import Language
 
 from ..files import checksum, serialization
-from ..files.atomic import atomic_write, check_output, write_text
+from ..files.atomic import atomic_write, check_output
 from ..files.delimited import SHORT_LINE, read_delimited
+from ..files.manifest import Manifest
 from ..files.tables import read_table
 from ..files.text_lines import format_suffix, read_lines, read_objects
 from ..pipeline.digest import pipeline_digest
@@ -63,7 +64,9 @@ def _read_cells(path: Path, column: int | None) -> Iterator[str]:
 
 
 class ShortSentences:
-    """The sentences of a corpus that have fewer than max_tokens tokens of nlp, or all with 0, as often as it is called.
+    """The sentences of a corpus that have fewer than max_tokens tokens.
+
+    All of them with 0. It may be called several times.
 
     n_left_out (int): how many sentences the last pass left out.
     SOURCE: Poerner et al. 2020, section 4.1: fewer than 60.
@@ -84,8 +87,8 @@ class ShortSentences:
                 yield text
 
 
-class _Manifest(BaseModel):
-    """Contents of vectors.json: the key of the cache, the members' names, the number of vectors, and file digests."""
+class _VectorManifest(Manifest):
+    """Contents of vectors.json: key of the cache, names, number of vectors, digests of files."""
 
     key: str
     names: list[str]
@@ -94,7 +97,10 @@ class _Manifest(BaseModel):
 
 
 class _VectorCache:
-    """A folder with a file of float32 rows for each member, by a digest of all that they are made of."""
+    """A folder with a file of float32 vectors for each member.
+
+    It is found by a digest of all that the vectors depend on.
+    """
 
     def __init__(self, folder: Path, key: str, names: Sequence[str]):
         self.folder = folder / key[:16]
@@ -109,7 +115,7 @@ class _VectorCache:
         None if they are missing or damaged.
         """
         try:
-            manifest = checksum.parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
+            manifest = _VectorManifest.read(self.folder / MANIFEST)
             if (manifest.key, manifest.names) != (self.key, self.names):
                 return None
             if [checksum.file_digest(path) for path in self.paths] != manifest.files:
@@ -123,7 +129,7 @@ class _VectorCache:
         return [numpy.memmap(path, dtype="<f4", mode="r").reshape(n, -1) for path in self.paths]
 
     def write(self, blocks: Iterable[Sequence[numpy.ndarray]]) -> list[numpy.ndarray]:
-        """Write blocks of the members' vectors, float32 (b, d_j) each, and return them as `read` does.
+        """Write blocks of the members' vectors, float32 (b, d_j), and return them as `read` does.
 
         RAISES (ValueError): if a member's vectors change their width.
         """
@@ -145,8 +151,8 @@ class _VectorCache:
                     output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
         files = list(map(checksum.file_digest, self.paths))
-        manifest = _Manifest(key=self.key, names=self.names, n=n, files=files).model_dump()
-        write_text(self.folder / MANIFEST, json.dumps(checksum.checksummed_json(manifest)) + "\n")
+        manifest = _VectorManifest(key=self.key, names=self.names, n=n, files=files)
+        manifest.write(self.folder / MANIFEST)
         return self._mapped(n)
 
 
@@ -160,7 +166,9 @@ def corpus_vectors(
     estimator: MetaEmbedding | None = None,
     progress: bool = False,
 ) -> list[numpy.ndarray]:
-    """Return the members' vectors of sentences, from a folder if it has them, or else computed and written there.
+    """Return the members' vectors of sentences.
+
+    From a folder if it has them, else they are computed and written there.
 
     name (str): of the meta-embedding; the pipes before it encode. estimator (MetaEmbedding): whose
         size is checked.

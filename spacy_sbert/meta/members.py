@@ -1,4 +1,7 @@
-"""Members of a meta-embedding: sentence encoders of the pipeline, and functions such as means of static vectors."""
+"""Members of a meta-embedding: pipes of the pipeline, and functions.
+
+A function is, for example, a mean of static vectors.
+"""
 
 import inspect
 from collections import Counter
@@ -93,7 +96,10 @@ class FunctionMember:
         return rows.astype("float32", copy=False)
 
     def learned(self) -> tuple[list[object], list[object]]:
-        """Return what a function that learns holds, and some of the numbers in it: others once it has learned again."""
+        """Return what a function that learns holds, and some of the numbers in it.
+
+        They change when it learns again.
+        """
         if not hasattr(self.function, "to_bytes"):
             return [], []
         held = list(getattr(self.function, "__dict__", {}).values())
@@ -108,7 +114,7 @@ class FunctionMember:
         return self.function.to_bytes() if hasattr(self.function, "to_bytes") else b""
 
     def identity(self) -> Iterator[str | bytes]:
-        """Yield what identifies the function: its name, the file that defines it, and what it learned.
+        """Yield what identifies the function: its name, its file, and what it learned.
 
         Its settings are in the config.
         """
@@ -140,7 +146,9 @@ def _weighted_means(spans: Sequence[Doc | Span], weights: dict[str, float]) -> n
 
 @registry.misc("spacy-sbert.MeanStaticVectors.v1")
 def mean_static_vectors() -> Function:
-    """Make `spacy-sbert.MeanStaticVectors.v1`: the mean of the static vectors of the tokens that have one.
+    """Make `spacy-sbert.MeanStaticVectors.v1`.
+
+    The mean of the static vectors of the tokens that have one:
 
     v(s) = 1 / |s| sum_{w in s} v_w, and 0 where no token has one
     """
@@ -156,7 +164,9 @@ def _mean_static_vectors(spans: Sequence[Doc | Span]) -> numpy.ndarray:
 def smooth_inverse_frequency(
     a: PositiveFloat = SMOOTHING, counts: str | Path | None = None
 ) -> Function:
-    """Make `spacy-sbert.SmoothInverseFrequency.v1`: a weighted mean of static vectors, without what all have in common.
+    """Make `spacy-sbert.SmoothInverseFrequency.v1`.
+
+    A weighted mean of static vectors, without the direction that all sentences share:
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u' v(s), where u is the first
     singular vector of the v(s) of the corpus, which is not centred.
@@ -171,7 +181,10 @@ def smooth_inverse_frequency(
 
 
 class _SmoothInverseFrequency:
-    """See smooth_inverse_frequency. weights: of words, component: u, both known once it is fitted."""
+    """Smooth inverse frequency, see smooth_inverse_frequency.
+
+    weights: of words. component: u. Both are known once it is fitted.
+    """
 
     def __init__(self, a: float, counts: str | Path | None):
         self.a = a
@@ -184,7 +197,7 @@ class _SmoothInverseFrequency:
         return f"SmoothInverseFrequency(a={self.a:g}, counts={self.counts!r}: {state})"
 
     def fit(self, docs: Docs) -> None:
-        """Count words, unless there is a file of counts, and find the component that sentences have in common.
+        """Count words, unless there is a file of counts, and find the component u.
 
         docs (Callable): the Docs of the corpus, as often as it is called.
         """

@@ -145,7 +145,7 @@ class MetaEmbedding(ABC):
             setattr(self, name, array)
 
     def to_bytes(self) -> bytes:
-        """Return the estimator, its settings and what it learned, as MessagePack with a checksum."""
+        """Return the estimator, settings and what it learned, as MessagePack with a checksum."""
         state: dict[str, object] = {
             "method": self.method,
             "settings": self.settings,
@@ -156,7 +156,10 @@ class MetaEmbedding(ABC):
         return add_checksum(srsly.msgpack_dumps(state))
 
     def check_size(self, widths: Sequence[int], n: int) -> None:  # noqa: B027 (conc and avg have none)
-        """Raise ValueError, before there are vectors, if members of widths d_j cannot give the size on n sentences."""
+        """Raise ValueError if members of widths d_j cannot give the size on n sentences.
+
+        It is called before there are vectors.
+        """
 
     def notes(self, name: str) -> Iterator[str]:
         """Yield what users should know about the fit; name (str): of the pipe, for the messages."""
@@ -226,7 +229,7 @@ class MetaEmbedding(ABC):
         return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
 
     def _blocks(self, views: Views, names: Sequence[str]) -> Iterator[list[numpy.ndarray]]:
-        """Yield the views as float64, checked and brought to length 1, a block of sentences at a time."""
+        """Yield the views as float64, checked and of length 1, a block of sentences at a time."""
         n = len(views[0])
         for name, view in zip(names, views, strict=True):
             if len(view) != n:
@@ -426,7 +429,10 @@ class _Linear(MetaEmbedding):
 
     @abstractmethod
     def _solve(self, covariance: numpy.ndarray, columns: _Columns, size: int, n: int) -> _Solution:
-        """Return values (size,), components (size, D), best first, and how many there can be at any size."""
+        """Return values (size,), components (size, D), and how many there can be.
+
+        The best come first; the number is that at any size.
+        """
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         return (numpy.hstack(views) - self.mean_) @ self.components_.T
@@ -595,7 +601,9 @@ def _feed_forward(widths: Sequence[int]) -> torch.nn.Sequential:
 
 
 class CrossViewAutoencoder(MetaEmbedding):
-    """The sum of the members' codes, of autoencoders that reconstruct every member from the code of every member.
+    """Sum of the codes of the members.
+
+    Their autoencoders reconstruct every member from the code of every member.
 
     F(s) = sum_j E_j(F_j(s)), with E and D trained to minimise sum_s sum_j sum_k l(D_k(E_j(F_j(s))),
     F_k(s)) by Adam with beta 0.9 and 0.999. See _CrossViewNetwork for E and D, LOSSES for l.
@@ -742,7 +750,9 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
-    """Load an estimator from the bytes of its `to_bytes`, such as the file `estimator` of a saved pipe.
+    """Load an estimator from the bytes of its `to_bytes`.
+
+    A saved pipe has them in the file `estimator`.
 
     RAISES (ValueError): if the bytes are damaged, or those of something else.
     """

@@ -158,7 +158,10 @@ class Encoder:
 
 
 def listens_for(layer: Model) -> str | None:
-    """Return what a listener of any package reads of a component: STATES or TOKENS; None for other layers."""
+    """Return what a listener of any package reads of a component, STATES or TOKENS.
+
+    None for other layers.
+    """
     own = getattr(layer, "listens_for", None)
     is_of_another = isinstance(layer, Tok2VecListener) or SENTINEL in layer.attrs
     return TOKENS if own is None and is_of_another else own

@@ -12,6 +12,7 @@ from ..errors import DivergedError, Errors, Warnings, warn
 from .load_weights import likely_cause
 from .loading import OTHERS, Network, Source, Tokenizer, in_one_line
 from .surroundings import is_from_around
+from .transformers_versions import ROPE
 
 # Tokenizers without a limit have 1e30
 _NO_LIMIT = 1_000_000
@@ -22,6 +23,8 @@ REPAIR_TOKENS = (
 _TYPES = "token_type_ids"
 # Dimensions of states: rows, wordpieces and channels; the logits of a classifier have two
 _STATES = 3
+# Rotary positions whose frequencies depend on the longest row of a batch
+_ROPE_BY_LENGTH = ("dynamic", "longrope")
 # Attributes that hold a table with a row a position, whatever their module is.
 _POSITION_TABLES = (
     "position_embeddings",
@@ -284,6 +287,45 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
             :, :length
         ]
     return torch.allclose(alone, beside, rtol=0, atol=1e-3 * float(alone.abs().max()))
+
+
+def rope_by_length(model: Network, limit: int | None) -> str:
+    """Return the type of rotary positions that depend on the longest row; "" without.
+
+    They change behind the length that the encoder was made for at first. limit (int): the most
+    wordpieces of a row, None for no limit.
+    """
+    for module in model.modules():
+        for layer, kind in _rope_types(module):
+            if kind in _ROPE_BY_LENGTH and (limit is None or limit > _first_length(module, layer)):
+                return kind
+    return ""
+
+
+def _rope_types(module: Any) -> list[tuple[str, str]]:
+    """Return the types of a module's rotary positions, by the type of layers ("" for all)."""
+    kinds = getattr(module, "rope_type", None) or {}
+    return list(kinds.items()) if isinstance(kinds, dict) else [("", str(kinds))]
+
+
+def _first_length(module: Any, layer: str) -> int:
+    """Return the most wordpieces for which rotary positions keep their first frequencies."""
+    config, name = module.config, "original_max_position_embeddings"
+    parameters = getattr(config, ROPE, None) or {}
+    found = (parameters.get(layer, parameters).get(name), getattr(config, name, None))
+    return min([*filter(None, found), module.original_max_seq_len])
+
+
+def reset_rope(model: Network, args: object) -> None:
+    """Undo that dynamic rotary positions keep the frequencies of the longest row so far."""
+    for module in model.modules():
+        for layer, kind in _rope_types(module):
+            if kind == "dynamic":
+                prefix = f"{layer}_" if layer else ""
+                frequencies = getattr(module, f"{prefix}inv_freq")
+                first = getattr(module, f"{prefix}original_inv_freq")
+                setattr(module, f"{prefix}inv_freq", first.to(frequencies.device))
+                setattr(module, f"{prefix}max_seq_len_cached", module.original_max_seq_len)
 
 
 def attention_mask(model: Network, mask: torch.Tensor) -> dict[str, torch.Tensor]:

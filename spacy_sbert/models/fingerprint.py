@@ -191,7 +191,7 @@ class Fingerprint:
 
 
 def _watched(parts: list[Model], upstream: Sequence[Model]) -> tuple[list[object], list[object]]:
-    """Return the objects that are others, and the numbers that differ, when the weights of models have changed."""
+    """Return objects and numbers that differ when the weights of models have changed."""
     objects: list[object] = [*parts]
     read: list[Array] = []
     for part in parts:
@@ -279,7 +279,10 @@ def _holds_transformer(shim: Shim) -> bool:
 
 
 def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
-    """Return the width of the vectors, or to which they are truncated if that of the states is not known."""
+    """Return the width of the vectors.
+
+    That to which they are truncated, if the width of the states is not known.
+    """
     transformers = (shim for shim in _shims(models) if isinstance(shim, TransformerShim))
     settings = next((shim.settings for shim in transformers), None)
     outer = [node for model in models for node in (model, *model.layers)]
@@ -288,7 +291,10 @@ def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
 
 
 def _transformer_parts(shim: Any, exact: bool) -> Iterator[bytes]:
-    """Yield the config, tokenizer and weights of a transformer, of this package or of spacy-transformers."""
+    """Yield the config, tokenizer and weights of a transformer.
+
+    It is of this package or of spacy-transformers.
+    """
     if isinstance(shim, TransformerShim):
         network = shim.weights
         tokenizer = shim.tokenizer
@@ -307,7 +313,10 @@ def _transformer_parts(shim: Any, exact: bool) -> Iterator[bytes]:
 
 
 def _tokenizer_state(tokenizer: Any) -> object:
-    """Return what wordpieces depend on: vocabulary, normalizer, splitting and special tokens, but not truncation."""
+    """Return what wordpieces depend on, without truncation.
+
+    That is the vocabulary, normalizer, splitting and special tokens.
+    """
     # JSON: version, truncation and padding stand before the added tokens
     if tokenizer.is_fast:
         rules = tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
@@ -383,7 +392,10 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
 
 
 def encoding_settings(model: Model) -> str:
-    """Return the settings of an `sbert` model that its fingerprint is without: how texts are read, and scaled."""
+    """Return the settings of an `sbert` model that its fingerprint is without.
+
+    They say how texts are read, and how vectors are scaled.
+    """
     encoders = (node for node in model.walk() if isinstance(node, Encoder))
     transformer = next((node for node in encoders if node.span_transformer is node), None)
     pooling = model.maybe_get_ref("pooling")
@@ -413,7 +425,9 @@ def encoder_digest(
     upstream: Model | None = None,
     tokenizer: Any = None,
 ) -> str:
-    """Return the SHA-256 of all that the vectors of an encoder depend on, except texts and arithmetic.
+    """Return the SHA-256 of an encoder: of all that its vectors depend on.
+
+    Texts and arithmetic are left out.
 
     model (Model): the encoder; the weights of a transformer are loaded. pooling (SentencePooling):
         of its states.

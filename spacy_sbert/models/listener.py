@@ -1,4 +1,7 @@
-"""Encoders that read what components upstream provide: listeners to a shared transformer, and tok2vec models."""
+"""Layers that read what components upstream provide.
+
+Listeners to a shared transformer, and encoders of tokens.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,7 +62,7 @@ class _ListenerState:
 
 
 class SentenceListener(ConfiguredModel, Model):
-    """A listener to the transformer before its pipe: an `sbert_transformer`, or one of another package."""
+    """Listener to the transformer before its pipe, of this package or another."""
 
     name = "sentence-listener"
     listens_for = STATES
@@ -84,7 +87,10 @@ class SentenceListener(ConfiguredModel, Model):
         prepare_forks()
 
     def get_dim(self, name: str) -> int:
-        """Return the width, None if it is unknown, as for the copy of a curated transformer that is built around it."""
+        """Return the width, None if it is unknown.
+
+        It is, inside the copy of a curated transformer.
+        """
         return super().get_dim(name) if self.has_dim(name) else None  # type: ignore[return-value]
 
     @property
@@ -190,7 +196,7 @@ def read_pieces(
     *,
     with_pieces: bool,
 ) -> EncodedSpans:
-    """Return the rows of Docs in wordpieces that were encoded in the context of the whole Doc, see read_tokens."""
+    """Return the rows of Docs in wordpieces that were encoded in context, see read_tokens."""
     xp = get_array_module(pieces[0].data)
     values = xp.concatenate([of_doc.dataXd for of_doc in pieces])
 
@@ -220,7 +226,10 @@ def read_pieces(
 
 
 def with_own_listener(model: Model) -> Model:
-    """Replace the listener of spacy-curated-transformers in a model by a SentenceListener, which pools no tokens."""
+    """Replace a listener of spacy-curated-transformers by a SentenceListener.
+
+    That one pools no tokens.
+    """
     for node in list(model.walk()):
         if private_attributes.UPSTREAM_NAME not in node.attrs or isinstance(node, SentenceListener):
             continue
@@ -344,7 +353,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
     def _tokens_of(
         self, docs: list[Doc], is_train: bool
     ) -> tuple[Array, Callable[[Array], object]]:
-        """Return the vectors of all Docs' tokens, float (tokens, width), and what takes their gradient."""
+        """Return the vectors of all tokens, float (tokens, width), and their backprop."""
         if not docs:
             return self.ops.alloc2f(0, self.get_dim("nO")), lambda d_tokens: docs
         vectors, backprop = self.layers[0](docs, is_train)
@@ -356,7 +365,10 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
         )
 
     def _check_upstream(self, docs: list[Doc], is_train: bool) -> None:
-        """Check that the component gave states of the right width: other packages' listeners make up zeros, or fail."""
+        """Check that the component gave states of the right width.
+
+        Other packages' listeners make up zeros, or fail.
+        """
         for node in self.walk():
             if isinstance(node, Tok2VecListener) and not is_train:
                 for doc in filter(len, docs):
@@ -401,7 +413,10 @@ def _check_width(listener: Model, states: Array, component: str, layer: str) -> 
 
 
 def _row_doc(span: Span) -> Doc:
-    """Return the tokens of a span without white space as a Doc of their own, or the Doc itself if it is that."""
+    """Return the tokens of a span without white space as a Doc.
+
+    If they are all of their Doc, return that.
+    """
     doc, kept = span.doc, [token for token in span if not token.is_space]
     if len(kept) == len(doc) and not kept[-1].whitespace_:
         return doc

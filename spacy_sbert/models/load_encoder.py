@@ -9,7 +9,7 @@ import torch
 from transformers import PretrainedConfig
 
 from ..errors import DivergedError, Errors, Warnings, warn
-from .encoder_checks import check_encoder, ignores_padding
+from .encoder_checks import check_encoder, ignores_padding, reset_rope, rope_by_length
 from .engine.backend import BackendCache
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.huggingface import call
@@ -144,6 +144,11 @@ class EncoderLoader:
         if getattr(network.config, "attention_type", None) == SPARSE:
             warn(Warnings.SPARSE_ATTENTION.format(name=self.settings.name))
             return follows_padding
+        rope = rope_by_length(network, limit)
+        if rope and not follows_padding:
+            self._warn_of_padding(f"rope_type = {rope}", has_reference=_has_mask(tokenizer))
+            network.register_forward_pre_hook(reset_rope)
+            return False
         if follows_padding or ignores_padding(network, tokenizer, limit):
             return True
         # Without a mask there is a warning already

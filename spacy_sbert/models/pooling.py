@@ -1,4 +1,7 @@
-"""From the states of windows to the vectors of rows: pooled, averaged over windows, and finished."""
+"""From the states of windows to the vectors of rows.
+
+Windows are pooled and averaged, and the vectors of rows finished.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
@@ -123,7 +126,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     def pool_rows(
         self, batch: EncodedSpans, is_train: bool, settings: EncodeSettings = DEFAULT_SETTINGS
     ) -> tuple[PooledRows, Callable[[Array], Any]]:
-        """Return the vectors of rows: their windows pooled as the encoder gives them, averaged and finished.
+        """Return the vectors of rows: windows are pooled and averaged, the vectors finished.
 
         RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of
             batch returns.
@@ -194,7 +197,10 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     def _pool_part(
         self, part: TokenEmbeddings, n_lead: int, is_train: bool
     ) -> tuple[Floats2d, Callable[[Array], Array]]:
-        """Pool each window, its first n_lead wordpieces left out, or each stretch of text without special tokens."""
+        """Pool each window, without its first n_lead wordpieces.
+
+        A stretch of text without special tokens is pooled as such.
+        """
         values = part.values
         lengths = part.lengths
         if not len(lengths):
@@ -216,7 +222,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
 
 
 def _kept_states(part: TokenEmbeddings, batch: EncodedSpans) -> Iterator[tuple[int, numpy.ndarray]]:
-    """Yield the number of each window, and a copy of those of its states that Spans and Tokens need.
+    """Yield the number of each window, and a copy of the states that Spans and Tokens need.
 
     A view would keep the states of all windows in memory.
     """
@@ -276,7 +282,8 @@ def _row_vectors(
     RETURNS (float (rows, width), Callable): y, and from its gradient to that of x.
     """
     totals = numpy.bincount(row_of, weights=weights)
-    vectors, backprop_average = _average_windows(ops, windows, row_of, weights, totals)
+    averages, backprop_average = _average_windows(ops, windows, row_of, weights, totals)
+    vectors: Any = averages
     callbacks = []
     for layer in finishing:
         vectors, callback = layer(vectors, is_train)
@@ -305,7 +312,7 @@ def _average_windows(
     weights: numpy.ndarray,
     totals: numpy.ndarray,
 ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
-    """Average the windows of each row by their weights, which add up to totals; see _row_vectors."""
+    """Average the windows of each row by weights that add up to totals, see _row_vectors."""
     counts = numpy.bincount(row_of)
     shares = (weights / numpy.maximum(totals, 1)[row_of])[:, None]
     shares = ops.xp.asarray(shares, dtype=windows.dtype)

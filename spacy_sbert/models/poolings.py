@@ -1,4 +1,7 @@
-"""The poolings, each from the states of a sequence to one vector, and the place where one is registered."""
+"""The poolings, and the one place where a pooling is registered.
+
+Each makes one vector of the states of a sequence.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,10 +110,10 @@ def _column(ops: Ops, divisors: Ints1d | Floats1d, like: Floats2d) -> Floats2d:
     return ops.xp.maximum(divisors, 1)[:, None].astype(like.dtype)
 
 
-# The rules. x_rw is the state of wordpiece w of row r, which has n_r wordpieces, special tokens among
-# them; y_r is its vector. Of a row whose first wordpieces are not pooled, those of a prompt, w goes
-# on from them, as in sentence-transformers. Lengths that are NumPy's need no synchronization with a
-# GPU.
+# The rules. x_rw is the state of wordpiece w of row r, which has n_r wordpieces, special tokens
+# among them; y_r is its vector. Of a row whose first wordpieces are not pooled, those of a prompt, w
+# goes on from them, as in sentence-transformers. Lengths that are NumPy's need no synchronization
+# with a GPU.
 
 
 @register_pooling("cls", of_text="mean", flag="pooling_mode_cls_token", mode="cls")
@@ -225,8 +228,8 @@ def make_pooling(name: str, n_lead: int = 0) -> Pooling:
 
     n_lead (int): how many wordpieces at the start of each sequence were left out.
     """
-    layers = [
-        Model(kind.layer, partial(_pool, rule=partial(kind.rule, n_lead=n_lead)))
+    layers: list[Pooling] = [
+        Model(kind.layer, partial(_pool, rule=kind.rule, n_lead=n_lead))
         for kind in pooling_kinds(name)
     ]
     if len(layers) == 1:
@@ -235,19 +238,19 @@ def make_pooling(name: str, n_lead: int = 0) -> Pooling:
 
 
 def pooling_of_text(name: str) -> Pooling:
-    """Return the pooling of parts of a text, which have no special tokens: the mean in place of cls and lasttoken."""
+    """Return the pooling of parts of a text, which have no special tokens.
+
+    The mean takes the place of cls and lasttoken.
+    """
     return make_pooling("+".join(kind.of_text for kind in pooling_kinds(name)))
 
 
 def _pool(
-    model: Pooling,
-    states: Ragged,
-    is_train: bool,
-    *,
-    rule: Callable[[Ops, Floats2d, Ints1d], _Pooled],
+    model: Pooling, states: Ragged, is_train: bool, *, rule: _Rule, n_lead: int
 ) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
-    pooled, backprop = rule(model.ops, cast(Floats2d, states.dataXd), states.lengths)
-    return pooled, lambda d_pooled: Ragged(backprop(d_pooled), states.lengths)
+    lengths = states.lengths
+    pooled, backprop = rule(model.ops, cast(Floats2d, states.dataXd), lengths, n_lead)
+    return pooled, lambda d_pooled: Ragged(backprop(d_pooled), lengths)
 
 
 def _concatenate(

@@ -112,16 +112,32 @@ def suggestion(name: str, others: Iterable[str] = ()) -> str:
     return f"Did you mean '{near}'? " if near else ""
 
 
-def resolve(name: str) -> Path:
+def current_folder() -> Path | None:
+    """Return the folder in which relative paths begin; None if it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
+def _folder(name: str, base: Path | None) -> Path:
+    """Return the folder of a name. base (Path): where it begins; None for the current folder."""
+    is_elsewhere = base is not None and base.is_dir() and base != current_folder()
+    return base / name if base is not None and is_elsewhere else Path(name)
+
+
+def resolve(name: str, base: Path | None = None) -> Path:
     """Return the folder of an encoder: local, in the hub's cache, in a package, or on the hub.
 
     name (str): a folder, or a name on the Hugging Face hub such as
         "sentence-transformers/all-MiniLM-L6-v2", of which "all-MiniLM-L6-v2" is enough.
+    base (Path): where a relative path begins, such as the current folder when a pipe was made; by
+        default, and if it is gone, the current folder.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights;
         (ValueError): if the weights in a package are not the published ones, or if it holds an
         adapter.
     """
-    folder = find_local(name)
+    folder = find_local(name, base)
     if folder is not None:
         return folder
     failed: list[Exception] = []
@@ -137,7 +153,7 @@ def resolve(name: str) -> Path:
             # Errors of the hub are OSErrors, except for impossible names
         ) as error:
             failed.append(error)
-    raise OSError(_not_found(name, failed[0])) from failed[0]
+    raise OSError(_not_found(name, base, failed[0])) from failed[0]
 
 
 def find_card(name: str) -> Path | None:
@@ -155,10 +171,10 @@ def find_card(name: str) -> Path | None:
     return next((card for card in cards if card.is_file()), None)
 
 
-def find_local(name: str) -> Path | None:
-    """Return the folder of an encoder on this machine; None if it is not here."""
-    if name and Path(name).is_dir():
-        return _check_folder(Path(name))
+def find_local(name: str, base: Path | None = None) -> Path | None:
+    """Return the folder of an encoder on this machine; None if it is not here. base: see resolve."""
+    if name and (local := _folder(name, base)).is_dir():
+        return _check_folder(local)
     return next(
         (folder for full in _full_names(name) if (folder := _in_cache(full) or _in_package(full))),
         None,
@@ -195,30 +211,29 @@ def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Promp
         prompts.find(read_settings(folder, encoder))
 
 
-def check_name(name: str) -> None:
-    """Check that a name can be found, without reading weights or asking the hub.
+def check_name(name: str, base: Path | None = None) -> None:
+    """Check that a name can be found, without reading weights or asking the hub. base: see resolve.
 
     RAISES (OSError): as resolve.
     """
-    if _why_missing(name) is not None:
-        resolve(name)
+    if _why_missing(name, base) is not None:
+        resolve(name, base)
 
 
-def _why_missing(name: str) -> str | None:
+def _why_missing(name: str, base: Path | None = None) -> str | None:
     """Return why a name cannot be found, without reading weights or asking the hub.
 
     None if it may be.
     """
-    if Path(name).is_dir():
+    folder = _folder(name, base)
+    if folder.is_dir():
         return None
-    if Path(name).is_file():
+    if folder.is_file():
         return "it is a file, not a folder"
     try:
         huggingface_hub.utils.validate_repo_id(name)
     except HFValidationError:
-        return (
-            f"{os.path.abspath(name)} is not a folder, and no encoder on the hub can have this name"
-        )
+        return f"{_absolute(folder)} is not a folder, and no encoder on the hub can have this name"
     is_here = not set(_names_here()).isdisjoint(_full_names(name))
     if huggingface_hub.constants.HF_HUB_OFFLINE and not is_here:
         return "it is not on this machine, and HF_HUB_OFFLINE is set"
@@ -297,13 +312,18 @@ def _in_package(name: str) -> Path | None:
     return folder
 
 
-def _not_found(name: str, error: Exception) -> str:
+def _absolute(path: Path) -> str:
+    """Return an absolute path; the path as it is without a current folder."""
+    return str(path) if current_folder() is None else os.path.abspath(path)
+
+
+def _not_found(name: str, base: Path | None, error: Exception) -> str:
     constants = huggingface_hub.constants
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     package = package_of(name)
     return (
         f"The encoder '{name}' was found in none of the four places that are searched:\n"
-        f"  1. a local folder: {os.path.abspath(name) if name else 'an empty name'} is not a "
+        f"  1. a local folder: {_absolute(_folder(name, base)) if name else 'an empty name'} is not a "
         "folder\n"
         f"  2. the Hugging Face cache: not in {constants.HF_HUB_CACHE}\n"
         "  3. an installed package: "

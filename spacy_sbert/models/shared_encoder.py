@@ -126,6 +126,6 @@ class SharedEncoder(Encoder):
         )
 
     def read_spans(self, docs: list[Doc], spans: list[list[Span]]) -> EncodedSpans:
-        """Return rows that are known, in the wordpieces of a transformer of whole Docs, and their states."""
+        """Return given rows, and the states that a transformer of whole Docs has for them."""
         outputs, backprop = self.layer(docs, False)
         return read_pieces(docs, spans, outputs, backprop, with_pieces=False)

@@ -1,4 +1,4 @@
-"""The model of `sbert_transformer`: a transformer that several components share, and what they read of it."""
+"""The model of `sbert_transformer`, and what several components read of it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -192,7 +192,7 @@ def _forward(
 
 
 def _replace_listener(copied: TransformerTok2Vec, listener: Model, component: object) -> Model:
-    """Return what takes a listener's place: a copy of the model, with the settings of the listener."""
+    """Return what takes a listener's place: a copy of the model, with the listener's settings."""
     if isinstance(listener, TransformerListener):
         copied.layers[1] = listener.pooling.copy()
     copied.grad_factor = getattr(listener, "grad_factor", copied.grad_factor)
@@ -215,7 +215,7 @@ def _replace_listener_cfg(
 def pool_tokens(
     pooling: TokenPooling, docs: list[Doc], batch: EncodedSpans, width: int, *, is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Array]]]:
-    """Return the vectors of the tokens of Docs, and what takes their gradient to that of the states.
+    """Return the vectors of the tokens of Docs, and their backprop to the states.
 
     batch (EncodedSpans): of the Docs, with the characters of its wordpieces. width (int): of a
         vector.
@@ -247,7 +247,7 @@ def pool_tokens(
 def _token_pieces(
     docs: list[Doc], batch: EncodedSpans
 ) -> tuple[Ragged, Callable[[Array], list[Array]]]:
-    """Return the states of the wordpieces of each token of Docs, and what takes their gradient to that of all."""
+    """Return the states of the wordpieces of each token of Docs, and their backprop."""
     parts = cast(Sequence[TokenEmbeddings], batch.states)
     xp = get_array_module(parts[0].values)
     align = _align_tokens(docs, batch)
@@ -260,7 +260,10 @@ def _token_pieces(
 
 
 def _align_tokens(docs: list[Doc], batch: EncodedSpans) -> Ragged:
-    """Return the ascending indices of the wordpieces of each token of Docs: those that share a character with it."""
+    """Return the ascending indices of the wordpieces of each token of Docs.
+
+    They are those that share a character with it.
+    """
     # Docs are laid end to end on one line of characters
     starts = borders_of(len(doc.text) + 1 for doc in docs)
     line = numpy.concatenate(
@@ -378,7 +381,7 @@ def _listen(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2
 def _vectors_on_docs(
     listener: TransformerListener, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], object]]:
-    """Return the vectors of tokens that a transformer left on Docs, and what takes their gradient to the pooling."""
+    """Return the vectors of tokens that a transformer left on Docs, and the pooling's backprop."""
     tok2vec = listener.upstream
     if tok2vec is None:
         raise ValueError(
@@ -508,13 +511,19 @@ def join_states(docs: Sequence[DocStates]) -> EncodedSpans:
 
 
 def join_rows(docs: Sequence[Doc], states: Sequence[DocStates]) -> EncodedSpans:
-    """Return the states of several Docs as one batch, those of overlapping windows as one row each."""
+    """Return the states of several Docs as one batch.
+
+    Overlapping windows become one row each.
+    """
     pairs = zip(docs, states, strict=True)
     return join_states([as_stretch(own, doc)[0] if own.rows.overlap else own for doc, own in pairs])
 
 
 def part_numbers(docs: Sequence[DocStates]) -> list[list[int]]:
-    """Return which Docs each part of a joined batch is made of: of one kind, and few enough to stay in the cache."""
+    """Return which Docs each part of a joined batch is made of.
+
+    They are of one kind, and few enough to stay in the cache.
+    """
     kinds = [
         [i for i, doc in enumerate(docs) if doc.rows.foreign == is_stretch]
         for is_stretch in (False, True)

@@ -27,7 +27,7 @@ from .folder_keys import SENTENCE_TRANSFORMER
 from .load_encoder import EncoderLoader, parameters_or_network
 from .load_weights import build_network, prepare_training
 from .loading import Network, Source, Tokenizer
-from .resolve import resolve
+from .resolve import current_folder, resolve
 from .sbert_config import (
     INT8,
     MODULES_FILE,
@@ -68,6 +68,8 @@ class TransformerShim(PyTorchShim):
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.name = name
+        # In which a relative name is looked for, wherever the program is when it is loaded
+        self.base = current_folder()
         self.options = options
         self.max_batch_items = max_batch_items
         self.mini_batch_size = options.mini_batch_size
@@ -147,7 +149,7 @@ class TransformerShim(PyTorchShim):
         if self.settings is None:
             with LOADING, undisturbed():
                 if self.settings is None:
-                    folder = resolve(self.name)
+                    folder = resolve(self.name, self.base)
                     is_plain = not (folder / MODULES_FILE).is_file()
                     settings = read_settings(folder, self.name, self._model_type)
                     self._load_folder(transformer_folder(folder), settings, is_plain=is_plain)

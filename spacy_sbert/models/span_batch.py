@@ -142,7 +142,7 @@ class SpanBatch:
 
 @dataclass
 class EncodedSpans:
-    """The rows of a batch of Docs, and the states that an encoder gives for their windows, N wordpieces in all.
+    """Rows of a batch of Docs, and the states of their windows, N wordpieces in all.
 
     rows: of all Docs, one after another.
     borders: where the rows of each Doc begin, and where the last end; window_borders: the same of
@@ -181,7 +181,9 @@ class EncodedSpans:
         )
 
     def keep_pieces(self, characters: numpy.ndarray, of_text: numpy.ndarray) -> None:
-        """Set the wordpieces that other Spans and Tokens are made of, none twice: those of the outermost rows.
+        """Set the wordpieces that other Spans and Tokens are made of.
+
+        They are those of the outermost rows, none twice.
 
         characters: int32 (N, 2). of_text: bool (N,), all but special tokens and those of a prompt.
         """
@@ -203,7 +205,7 @@ def borders_of(counts: Iterable[int]) -> list[int]:
 
 
 def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
-    """Return where each Span begins and ends in its Doc, without white space at its ends: int64 (n, 2)."""
+    """Return the characters of each Span in its Doc, without white space: int64 (n, 2)."""
     return numpy.array(
         [trimmed(text, span.start_char) for span, text in zip(spans, texts, strict=True)]
     )
@@ -212,7 +214,7 @@ def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
 def encode_spans(
     tokenizer: BatchTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool
 ) -> tuple[TokenizedBatch, EncodedSpans]:
-    """Return the wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
+    """Return the wordpieces of the rows of a batch of Docs, and the rows without states.
 
     spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least. prompt
         (str): before each.
@@ -293,7 +295,10 @@ def read_tokens(
 
 
 def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Array], Array]]:
-    """Return rows of an array, float (n, width), and what takes their gradient to its: those of equal rows add up."""
+    """Return rows of an array, float (n, width), and their backprop.
+
+    Gradients of the same row add up.
+    """
     ops = get_array_ops(values)
     index = ops.xp.asarray(places)
 
@@ -311,7 +316,9 @@ def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Ar
 def align_wordpieces(
     tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, spans: list[list[Span]], texts: list[str]
 ) -> Ragged:
-    """Return the ascending indices of the wordpieces of each token, of all Docs that have a Span, as int32.
+    """Return the ascending indices of the wordpieces of each token, as int32.
+
+    The tokens are those of all Docs that have a Span.
 
     Those of a slow tokenizer, which does not know their characters, are aligned by
     spacy-alignments.
@@ -346,7 +353,9 @@ def align_wordpieces(
 def _align_offsets(
     spans: list[list[Span]], offsets: numpy.ndarray, span_of: numpy.ndarray
 ) -> Ragged:
-    """Align tokens with wordpieces by the characters that both cover, as spacy-transformers does row by row.
+    """Align tokens with wordpieces by the characters that both cover.
+
+    spacy-transformers does the same row by row.
 
     offsets (int64 (wordpieces, 2)): characters, from the Span's start. span_of (int64
         (wordpieces,)): the Spans.
@@ -369,7 +378,9 @@ def _align_offsets(
 
 
 def align_characters(line: numpy.ndarray, begin: numpy.ndarray, end: numpy.ndarray) -> Ragged:
-    """Return the ascending indices of the wordpieces of each token, as int32: those that share a character with it.
+    """Return the ascending indices of the wordpieces of each token, as int32.
+
+    They are those that share a character with it.
 
     line (int64 (tokens,)): where tokens begin, ascending. begin, end (int64 (wordpieces,)): of each
         wordpiece on the same line; one without characters belongs to no token.
@@ -385,7 +396,10 @@ def align_characters(line: numpy.ndarray, begin: numpy.ndarray, end: numpy.ndarr
 
 
 def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy.ndarray:
-    """Return where wordpieces are in their Docs, int32 (n_pieces, 2): the characters of the tokens they belong to."""
+    """Return the characters of wordpieces in their Docs, int32 (n_pieces, 2).
+
+    They are those of the tokens that they belong to.
+    """
     of_tokens = numpy.concatenate(
         [numpy.asarray(doc.to_array([IDX, LENGTH])).astype("int32") for doc in docs]
     )

@@ -23,13 +23,18 @@ def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
 
 
 def row_order(spans: list[Span]) -> list[int]:
-    """Where each member stands among the rows, which follow the order of the text: alignment to tokens needs it."""
+    """Return the place of each member among the rows.
+
+    Rows follow the order of the text, as alignment to tokens needs it.
+    """
     by_position = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))
     return numpy.argsort(by_position).tolist()
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
-    """Return the characters of a Span without white space at its ends: a row is the same row with or without it.
+    """Return the characters of a Span without white space at its ends.
+
+    A row is the same row with or without it.
 
     text (str): of the Span. start (int): its first character.
     """
@@ -43,7 +48,9 @@ Unit = Literal["doc", "sent", "doc+sent"]
 @registry.span_getters("spacy-sbert.sentence_spans.v1")  # type: ignore[attr-defined]
 @validated
 def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
-    """Span getter of sentence encoders: one row a Doc, one a sentence, both, or one for each member of a pair.
+    """Return the span getter of sentence encoders.
+
+    It gives one row a Doc, one a sentence, both, or one for each member of a pair.
 
     unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a
         sentencizer, senter or parser before the encoder); "doc+sent" for one a Doc and, where there

@@ -23,7 +23,7 @@ from .engine.concurrency import prepare_forks
 from .load_tokenizer import load_tokenizer
 from .loading import Source
 from .pooling import SentencePooling
-from .resolve import check_name, check_safetensors, resolve
+from .resolve import check_name, check_safetensors, current_folder, resolve
 from .sbert_config import (
     SentenceTransformersConfig,
     read_settings,
@@ -40,7 +40,9 @@ TABLE_NAMES = ("embedding.weight", "embeddings")
 
 
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
-    """Return the JSON of a StaticEmbedding's tokenizer, without special tokens, and its table, (wordpieces, width).
+    """Return the tokenizer of a StaticEmbedding as JSON, and its table, (wordpieces, width).
+
+    The tokenizer adds no special tokens.
 
     Warn of what a table does not do: put a prompt before a text, or cut it.
     """
@@ -99,7 +101,10 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
 
 
 def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
-    """Return the JSON of a tokenizer that adds no special tokens, does not cut or pad, and maybe lower-cases first."""
+    """Return the JSON of a tokenizer without special tokens, truncation and padding.
+
+    lowercase (bool): whether it lower-cases first.
+    """
     state = json.loads(tokenizer)
     state.update(truncation=None, padding=None, post_processor=None)
     if lowercase:
@@ -137,6 +142,8 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
             attrs=attrs,
         )
         self.source = name
+        # In which a relative name is looked for, wherever the program is when it is read
+        self.base = current_folder()
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()
 
@@ -172,7 +179,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         from .text_encoders import StaticTextEncoder  # noqa: PLC0415 (not needed for Docs)
 
         if not self.is_loaded:
-            check_name(self.source)
+            check_name(self.source, self.base)
         return StaticTextEncoder(self, pooling, settings)
 
     def digest_settings(self, pooling: SentencePooling) -> object:
@@ -203,7 +210,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         """
         if self.is_loaded:
             return
-        folder = resolve(self.source)
+        folder = resolve(self.source, self.base)
         module, settings = static_module(folder), read_settings(folder, self.source)
         if module is not None:
             self.set_table(*read_static(module, settings))
@@ -222,7 +229,11 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         self.attrs["tokenizer"] = without_special_tokens(state, lowercase=settings.lowercase)
 
     def set_table(self, tokenizer: str, table: numpy.ndarray) -> None:
-        """Take a tokenizer, the JSON of the tokenizers library, and a table, float32 (wordpieces, width)."""
+        """Take a tokenizer and a table.
+
+        tokenizer (str): JSON of the tokenizers library. table (float32 (wordpieces,
+        width)).
+        """
         if table.shape[1] != self.get_dim("nO"):
             raise ValueError(
                 f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the "
@@ -270,7 +281,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
     def states(
         self, wordpieces: TokenizedBatch, is_train: bool
     ) -> tuple[Iterable[TokenEmbeddings], Backprop]:
-        """Return the vectors of windows that have wordpieces, and what takes their gradient to the table."""
+        """Return the vectors of windows that have wordpieces, and the table's backprop."""
         table = self.table()
         if not is_train:
             return self._chunks(table, wordpieces), no_gradient

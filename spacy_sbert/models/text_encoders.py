@@ -3,8 +3,7 @@
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -246,7 +245,9 @@ class _ReadsSpans(Protocol):
 
 
 class Tok2VecTextEncoder(TextEncoder):
-    """From texts to vectors by a model of tokens, or of the wordpieces of whole Docs, which cuts no text.
+    """From texts to vectors by a model of tokens, or of wordpieces of whole Docs.
+
+    It cuts no text.
 
     model (Model): the layer that encodes Docs. encoder: reads the rows of its output.
     tokenizer (Callable): nlp.tokenizer. upstream (Model): of the component that it listens to.
@@ -314,7 +315,7 @@ class Tok2VecTextEncoder(TextEncoder):
 
 
 def _annotate(model: Model, docs: list[Doc]) -> None:
-    """Leave on Docs what the component of this model, a `tok2vec` or a `curated_transformer`, does."""
+    """Leave on Docs what a `tok2vec` or `curated_transformer` of this model does."""
     if not is_curated(model):
         for doc, states in zip(docs, model.predict(docs), strict=True):
             doc.tensor = states
@@ -376,7 +377,9 @@ def encode_windows(
     gpu_ids: Sequence[int],
     moved: ProgressCallback = _no_progress,
 ) -> Iterator[Encoded]:
-    """Return an iterator over the vectors of texts, window by window, in order, see SentenceBert.encode.
+    """Return an iterator over the vectors of texts, window by window, in order.
+
+    See SentenceBert.encode.
 
     moved (Callable): takes how many more texts are done, pass by pass; of other processes, window
         by window.
@@ -407,6 +410,12 @@ def _encode_in_processes(
     moved: ProgressCallback,
 ) -> Iterator[Encoded]:
     """Encode windows in worker processes, a few ahead of the reader of the vectors."""
+    # Cannot be imported once the main thread has ended
+    from concurrent.futures.process import (  # noqa: PLC0415
+        BrokenProcessPool,
+        ProcessPoolExecutor,
+    )
+
     encoder.check_calibrated()
     # PyTorch's threads and CUDA do not survive a fork
     context = multiprocessing.get_context("spawn")

@@ -131,6 +131,7 @@ class BatchTokenizer:
         """
         called = self._given if self._slow is None else self._slow
         texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
+        texts = [text for text in texts if _can_split(called, text)]
         # The call without a limit comes last: a fast tokenizer keeps the limit of its last call,
         # and saves it.
         limits = (
@@ -138,7 +139,7 @@ class BatchTokenizer:
             if self.overflow == "cut"
             else (called.num_special_tokens_to_add() + PROBED_LENGTH, None)
         )
-        for limit in limits:
+        for limit in limits if texts else ():
             self._limit(limit)
             given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
             expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
@@ -177,7 +178,8 @@ class BatchTokenizer:
         offsets (bool): whether to return the characters that wordpieces cover.
 
         prompt (str): what is put before each text; its wordpieces count as special tokens do.
-        RAISES (ValueError): if the encoder has no embedding of a wordpiece.
+        RAISES (ValueError): if the encoder has no embedding of a wordpiece, a prompt leaves no
+            room for texts, or the tokenizer cannot split one.
         """
         prompted = [prompt + text for text in texts] if prompt else texts
         n_prompt = len(self._slow_pieces(prompt)) if prompt and self._slow is not None else 0
@@ -195,17 +197,25 @@ class BatchTokenizer:
                 else self._slow.encode(prompt, verbose=False)
             )
             wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
-            if (
-                self.settings.max_length is not None
-                and wordpieces.n_lead >= self.settings.max_length
-            ):
-                raise ValueError(
-                    f"The prompt {prompt!r} fills the encoder's limit of "
-                    f"{self.settings.max_length} wordpieces, and "
-                    "include_prompt = false leaves no wordpiece of a text. Give a shorter prompt."
-                )
+        if prompt:
+            self._check_prompt(prompt, wordpieces)
         self._check_ids(wordpieces.ids)
         return wordpieces
+
+    def _check_prompt(self, prompt: str, wordpieces: TokenizedBatch) -> None:
+        """Check that a prompt leaves room for texts.
+
+        RAISES (ValueError): if all wordpieces of a text were cut behind it.
+        """
+        if self.cuts_left or not wordpieces.n_cut.any():
+            return
+        row_of = numpy.repeat(numpy.arange(len(wordpieces.lengths)), wordpieces.lengths)
+        n_of_text = numpy.bincount(row_of[~wordpieces.special], minlength=len(wordpieces.lengths))
+        if ((wordpieces.n_cut > 0) & (n_of_text == 0)).any():
+            raise ValueError(
+                f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} "
+                "wordpieces, and leaves none for a text. Give a shorter prompt."
+            )
 
     def _check_ids(self, ids: numpy.ndarray) -> None:
         """Check that the encoder has an embedding of each wordpiece.
@@ -234,7 +244,16 @@ class BatchTokenizer:
 
     def _tokenize(self, texts: Sequence[str], offsets: bool, overflow: str) -> TokenizedBatch:
         encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
-        firsts = encode(texts)
+        try:
+            firsts = encode(texts)
+        except Exception as error:
+            # As the tokenizers library raises its own errors
+            if type(error) is not Exception:
+                raise
+            raise ValueError(
+                f"The tokenizer of '{self.settings.name}' cannot split a text ({error}). Add what "
+                "is missing to its files, or use another encoder."
+            ) from error
         if overflow == "cut" and self._max_length is not None:
             for first in firsts:
                 first.truncate(self._max_length)
@@ -347,6 +366,18 @@ class BatchTokenizer:
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer without special tokens, before any cut."""
         return [self._slow.tokenize(text) for text in texts]
+
+
+def _can_split(tokenizer: HuggingFaceTokenizer, text: str) -> bool:
+    """Return whether a tokenizer knows the characters of a text, or has a token for others."""
+    try:
+        tokenizer(text, verbose=False)
+    except Exception as error:
+        # As the tokenizers library raises its own errors
+        if type(error) is not Exception:
+            raise
+        return False
+    return True
 
 
 def _cut(window: SimpleNamespace, limit: int | None) -> int:

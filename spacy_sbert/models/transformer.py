@@ -119,7 +119,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         from .text_encoders import TransformerTextEncoder  # noqa: PLC0415 (not needed for Docs)
 
         if not self.is_loaded:
-            check_name(self.source_name)
+            check_name(self.source_name, self.shim.base)
         return TransformerTextEncoder(self, pooling, settings)
 
     def digest_settings(self, pooling: SentencePooling) -> object:

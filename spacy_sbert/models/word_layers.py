@@ -39,7 +39,7 @@ _FLORET = "floret"
 @registry.architectures("spacy-sbert.WordVectors.v1")
 @validated
 def word_vectors(trainable: bool = False) -> Tok2Vec:
-    """Look up the static vectors of tokens, without the projection that spacy.StaticVectors.v2 learns.
+    """Look up the static vectors of tokens, without the projection of spacy.StaticVectors.v2.
 
     y_t = V[w_t], and 0 for a token without a vector
 
@@ -199,7 +199,10 @@ def _init_layers(model: Tok2Vec, X: object = None, Y: object = None) -> None:
 
 @lru_cache(maxsize=100_000)
 def _ngram_keys(word: str, size: int) -> numpy.ndarray:
-    """Return the hash of each n-gram of a word between blanks, or of the whole if it is shorter: uint64 (n,)."""
+    """Return the hash of each n-gram of a word between blanks: uint64 (n,).
+
+    Of a shorter word, return that of the whole.
+    """
     padded = f" {word} "
     ngrams = [padded[i : i + size] for i in range(max(1, len(padded) - size + 1))]
     return numpy.array([get_string_id(ngram) for ngram in ngrams], dtype="uint64")
@@ -238,7 +241,10 @@ def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)]
 
 
 class _LSTMShim(PyTorchShim):
-    """Thinc's shim, whose weights are copied, saved and changed whatever the program around has set."""
+    """Thinc's shim, safe to copy, save and change.
+
+    What the program around has set in PyTorch does not matter.
+    """
 
     copy = undisturbed()(PyTorchShim.copy)
     to_device = undisturbed()(PyTorchShim.to_device)
@@ -267,7 +273,10 @@ class _LSTMShim(PyTorchShim):
 
 
 class _PackedLSTM(torch.nn.LSTM):
-    """An LSTM over sequences one after another: tokens, float (tokens, width), and the length of each."""
+    """An LSTM over sequences one after another.
+
+    It takes tokens, float (tokens, width), and the length of each sequence.
+    """
 
     def forward(self, tokens: torch.Tensor, lengths: list[int]) -> torch.Tensor:  # type: ignore[override]
         states, _ = super().forward(pack_sequence(tokens.split(lengths), enforce_sorted=False))
@@ -392,7 +401,10 @@ def _init_sif(
 
 
 def static_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
-    """Return the lower-cased tokens of a Doc or Span that have a static vector, and those, float32 (n, width)."""
+    """Return the lower-cased tokens that have a static vector, and the vectors.
+
+    Those are float32 (n, width), of a Doc or Span.
+    """
     vocab = stretch.vocab
     kept = [token for token in stretch if vocab.has_vector(token.orth) and not token.is_space]
     rows = [to_numpy(vocab.get_vector(token.orth)) for token in kept]
@@ -412,7 +424,9 @@ def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, fl
 
 
 def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.ndarray:
-    """1 / |s| sum_{w in s} weight(w) v_w over the tokens of s that have a vector, 0 if none has: float64 (width,).
+    """Return the weighted mean of the tokens of s that have a vector: float64 (width,).
+
+    1 / |s| sum_{w in s} weight(w) v_w, 0 if none has one.
 
     weights (Mapping): by lower-cased word; others weigh 1.
     """
@@ -423,5 +437,8 @@ def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.nd
 
 
 def first_component(squares: numpy.ndarray) -> numpy.ndarray:
-    """Return the first right singular vector of rows X by their squares X' X, float64 (width, width); 0 of zeros."""
+    """Return the first right singular vector of rows X, by their squares X' X.
+
+    squares (float64 (width, width)): X' X. 0 of zeros.
+    """
     return numpy.linalg.eigh(squares)[1][:, -1] if squares.any() else numpy.zeros(len(squares))

@@ -3,8 +3,7 @@
 Light, as `import spacy_sbert` imports them.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -12,14 +11,15 @@ from typing import Any, TypedDict, TypeVar
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
-from thinc.api import Model, PyTorchShim
 
 Piece = Doc | Span | Token
 PipeT = TypeVar("PipeT")
 
 
 class PredictOptions(TypedDict, total=False):
-    """Options of encoding Docs, which reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
+    """Options of encoding Docs.
+
+    They reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
 
     prompt_name (str): which of the encoder's prompts is put before each row; by default the one of
         the config.
@@ -41,21 +41,6 @@ class InPipeline:
 
     def __reduce__(self) -> tuple[type, tuple]:
         return InPipeline, ()
-
-
-@contextmanager
-def whole_update(model: Model) -> Iterator[None]:
-    """Drop the gradients of an update that ends in an error or by Ctrl-C: a part of them would join the next one."""
-    try:
-        yield
-    except BaseException:
-        for node in model.walk():
-            for name in filter(node.has_grad, node.param_names):
-                node.get_grad(name).fill(0)
-            for shim in node.shims:
-                if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
-                    shim._model.zero_grad()  # noqa: SLF001
-        raise
 
 
 def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
@@ -81,12 +66,8 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
     )
 
 
-def install_extensions(pipe: str = "sbert") -> None:
-    """Register doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated, which need no hooks.
-
-    Those of another pipe have its name. Those of "sbert" answer for the pipe that answers
-    `doc.vector` where no pipe is called "sbert".
-    """
+def _extensions(pipe: str) -> Iterator[tuple[Any, str, dict[str, Callable]]]:
+    """Yield the classes, names and functions of the extension attributes of a pipe."""
     pieces: Any = (Doc, Span, Token)
     for kinds, name, way, function in (
         (pieces, f"{pipe}_vector", "getter", partial(_answer, pipe, "doc_vectors", "vector")),
@@ -105,8 +86,52 @@ def install_extensions(pipe: str = "sbert") -> None:
         (pieces[:1], "sbert_truncated", "getter", _is_truncated),
     ):
         for kind in kinds:
-            if not kind.has_extension(name):
-                kind.set_extension(name, **{way: function})
+            yield kind, name, {way: function}
+
+
+def install_extensions(pipe: str = "sbert") -> None:
+    """Register doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated, which need no hooks.
+
+    Those of another pipe have its name. Those of "sbert" answer for the pipe that answers
+    `doc.vector` where no pipe is called "sbert".
+    """
+    for kind, name, function in _extensions(pipe):
+        if not kind.has_extension(name):
+            kind.set_extension(name, **function)
+
+
+class ExtensionNames:
+    """The name under which a pipe has its extension attributes; it may be renamed."""
+
+    def __init__(self) -> None:
+        self._checked = ""
+
+    def install(self, pipe: str) -> None:
+        """Register the attributes of a pipe, see install_extensions.
+
+        RAISES (ValueError): if other code had registered one of them when the pipe got its name.
+        """
+        if pipe != self._checked:
+            check_extensions(pipe)
+            self._checked = pipe
+        install_extensions(pipe)
+
+
+def check_extensions(pipe: str) -> None:
+    """Check that no other code has registered an extension attribute of a pipe.
+
+    RAISES (ValueError): if it has.
+    """
+    for kind, name, _ in _extensions(pipe):
+        if not kind.has_extension(name):
+            continue
+        registered = [getattr(part, "func", part) for part in kind.get_extension(name)]
+        if all(getattr(part, "__module__", None) != __name__ for part in registered):
+            raise ValueError(
+                f"{kind.__name__.lower()}._.{name} of the pipe '{pipe}' is registered already, by "
+                f'other code. Remove it, {kind.__name__}.remove_extension("{name}"), or give the '
+                'pipe another name: nlp.add_pipe("sbert", name=...).'
+            )
 
 
 def _is_truncated(doc: Doc) -> bool:

@@ -18,7 +18,9 @@ _distributions = cache(packages_distributions)
 
 
 def pipeline_digest(nlp: Language) -> str:
-    """Return the SHA-256 of all that the vectors of a pipeline's Docs depend on, except texts and arithmetic.
+    """Return the SHA-256 of a pipeline: of all that the vectors of its Docs depend on.
+
+    Texts and arithmetic are left out.
 
     Example:
         assert pipeline_digest(nlp) == pipeline_digest(spacy.load(folder))

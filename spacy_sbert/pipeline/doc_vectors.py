@@ -1,4 +1,6 @@
-"""Sentence vectors of Docs, Spans and Tokens: everything that `doc.vector` and `doc.similarity` depend on.
+"""Sentence vectors of Docs, Spans and Tokens.
+
+Everything that `doc.vector` and `doc.similarity` depend on.
 
 A pipe stores a record of vectors in doc.user_data (`store`, see records.py), and sets hooks
 (`_install_hooks`). The hooks are plain functions of this module that read the record at each call
@@ -92,7 +94,7 @@ def vector(obj: Piece, name: str | None = None, dense: _Dense | None = None) -> 
 
 
 def _vector(obj: Piece, records: Records, dense: _Dense | None = None) -> numpy.ndarray:
-    """Return the vector of a Doc, Span or Token from the records of a pipe on its Doc, one at least."""
+    """Return the vector of a Doc, Span or Token from one or more records of its Doc."""
     if _is_whole(obj):
         return _doc_vector(doc_of(obj), records, dense)
     if isinstance(obj, Span):
@@ -163,7 +165,10 @@ def _vector_norm(obj: Doc | Token) -> float:
 
 
 def _is_detached(doc: Doc) -> bool:
-    """Return whether a Doc comes from `Span.as_doc`, which hands on hooks and the Span's vector, but no user data."""
+    """Return whether a Doc comes from `Span.as_doc`.
+
+    That hands on hooks and the Span's vector, but no user data.
+    """
     return doc.user_hooks.get("vector") is vector and doc._vector is not None  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
 
 
@@ -223,7 +228,7 @@ def _kind(data: Record) -> str:
 
 
 def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> numpy.ndarray:
-    """Return the vector of a stretch of text in its Doc: its row, or its wordpieces pooled in context."""
+    """Return the vector of a part of a Doc: its row, or its wordpieces pooled in context."""
     zeros = numpy.zeros((records[0].data["width"],), dtype="float32")
     start, end = _characters(piece)
     if start == end:
@@ -245,7 +250,7 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
 
 @numpy_defaults
 def _pooled(states: numpy.ndarray, data: Record, dense: _Dense | None) -> numpy.ndarray:
-    """Return the vector of wordpieces, float32 (wordpieces, width), as the pipe of a record makes vectors."""
+    """Return the vector of wordpieces, float32 (wordpieces, width), as a record's pipe does."""
     stretch = Ragged(
         cast(Floats2d, numpy.ascontiguousarray(states)),
         cast(Ints1d, numpy.array([len(states)], dtype="int32")),
@@ -346,7 +351,9 @@ def restore(doc: Collection[ItemT], nlp: Language | None = None) -> list[ItemT]:
 @overload
 def restore(doc: Iterable[ItemT], nlp: Language | None = None) -> Iterator[ItemT]: ...
 def restore(doc: Any, nlp: Language | None = None) -> Any:
-    """Set the hooks of Docs again that spaCy has dropped, so that `vector`, `has_vector` and `similarity` answer.
+    """Set the hooks of Docs again that spaCy has dropped.
+
+    Then `vector`, `has_vector` and `similarity` answer.
 
     Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm
     elsewhere.
@@ -404,7 +411,7 @@ def _restored(item: Any, nlp: Language | None) -> Any:
 
 
 def check_hooks(doc: Doc) -> None:
-    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but a hook is lost, or another one."""
+    """Warn, once in a process, if a Doc carries vectors for `doc.vector`, but no hook of ours."""
     are_ours = all(getattr(doc, kind).items() >= hooks.items() for kind, hooks in _hooks().items())
     if not are_ours and any(record.data["set_hooks"] for record in find(doc)):
         warn_of_lost_hooks()
@@ -460,7 +467,7 @@ def sentence_similarity(first: Piece, second: Piece, name: str | None = None) ->
 
 
 def encoders_of_vector(obj: Piece, name: str | None = None) -> Encoders:
-    """Return the encoders that made the vector of a Doc, Span or Token: none if they are not known."""
+    """Return the encoders of the vector of a Doc, Span or Token, none if they are not known."""
     return _encoders(obj, find(doc_of(obj), name))
 
 
@@ -476,7 +483,9 @@ def _encoders(obj: Piece, records: Records) -> Encoders:
 def comparable_vector(
     obj: object, name: str | None = None, encoders: Encoders | None = None
 ) -> tuple[numpy.ndarray, Encoders]:
-    """Return the vector of a Doc, Span, Token or Lexeme to compare with vectors of a pipe, and the encoders of it.
+    """Return the vector to compare with vectors of a pipe, and its encoders.
+
+    It is that of a Doc, Span, Token or Lexeme.
 
     It is that of the pipe `name`, or of one with one of these encoders, or spaCy's own. RAISES
     (ValueError): if none.
@@ -508,13 +517,13 @@ def comparable_vector(
 def _vector_and_encoders(
     obj: Piece, name: str | None, records: Records
 ) -> tuple[numpy.ndarray, Encoders]:
-    """Return what `vector` and `encoders_of_vector` return, of the records that the pipe `name` has on the Doc."""
+    """Return what `vector` and `encoders_of_vector` return, of the records of one pipe."""
     found = _vector(obj, records) if records else vector(obj, name)
     return found, _encoders(obj, records)
 
 
 def check_one_encoder(*sides: Encoders) -> None:
-    """Warn, once for each pair, if vectors that are compared or averaged are of several encoders."""
+    """Warn, once for each pair, if vectors that are compared are of several encoders."""
     labels = {fingerprint: label for side in sides for fingerprint, label in side.items()}
     first, *others = sorted(labels) or [""]
     for other in others:

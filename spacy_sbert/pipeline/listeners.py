@@ -1,4 +1,4 @@
-"""The model tree of an `sbert` pipe: find its encoder, and check and link the component that it listens to."""
+"""The model tree of an `sbert` pipe: its encoder, and the component that it listens to."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
@@ -41,7 +41,7 @@ _BOUNDARIES = {"doc.sents", "token.is_sent_start"}
 
 
 class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
-    """The model tree of the pipe `name`: the sentence encoder, and beside it the loss with its heads, or None."""
+    """Model tree of the pipe `name`: the sentence encoder, and the loss with its heads or None."""
 
     def __init__(self, name: str, encoder: Model[list[Doc], list[EncodedDoc]], loss: object):
         if not encoder.has_ref("pooling"):
@@ -106,7 +106,10 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
     @property
     def is_shared(self) -> bool:
-        """Whether the encoder listens to another component, which waits for the gradient of every Doc."""
+        """Whether the encoder listens to a component.
+
+        That waits for the gradient of every Doc.
+        """
         return bool(self.source.listeners)
 
     @property
@@ -116,12 +119,15 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
     @property
     def shared_encoders(self) -> list[str]:
-        """The names or folders of the transformers that the model listens to, once it is linked to them."""
+        """The names or folders of the transformers that the model listens to, once it is linked."""
         return [str(model.attrs["name"]) for model in self.shared_models if "name" in model.attrs]
 
     @property
     def sentence_listeners(self) -> "list[SentenceListener]":
-        """The listeners to a transformer; none if the encoder is its own, or reads the vectors of tokens."""
+        """The listeners to a transformer.
+
+        None if the encoder is its own, or reads the vectors of tokens.
+        """
         listeners = self.source.listeners
         return [cast(Any, layer) for layer in listeners if listens_for(layer) == STATES]
 
@@ -132,7 +138,10 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return [model for model in upstream if model is not None]
 
     def describe(self) -> str:
-        """Return what is known of the encoder: "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu"."""
+        """Return what is known of the encoder.
+
+        For example "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on cpu".
+        """
         text = f"{self.source.describe()}, {self.pooling.pooling_name} pooling"
         transformer = self.source.span_transformer
         if transformer is None:
@@ -146,7 +155,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def validate_upstream(
         self, nlp: Language, name: str, examples: Iterable[Example], spans_key: str
     ) -> None:
-        """Check that there is a component upstream, and that its rows will be the members of pairs."""
+        """Check that there is a component upstream, and that its rows will be the members."""
         for layer in self.source.listeners:
             if listens_for(layer) == TOKENS:
                 find_upstream(nlp, name, layer)
@@ -163,14 +172,19 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
                 check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
 
     def link_upstream(self, nlp: Language, name: str) -> None:
-        """Connect the listeners to the transformer that is in the pipeline now: it may have been replaced."""
+        """Connect the listeners to the transformer that is in the pipeline now.
+
+        It may have been replaced.
+        """
         for listener in self.sentence_listeners:
             pipe = _nearest_upstream(nlp, name, listener)
             if pipe is not None and pipe.model is not listener.upstream:
                 self._connect(nlp, listener, pipe)
 
     def check_surroundings(self, name: str, *, is_train: bool = False) -> None:
-        """Check that what another package's transformer computed is what it computes by default, as ours always do.
+        """Check that another package's transformer computed as it does by default.
+
+        Ours always do.
 
         RAISES (RuntimeError): within autocast, and in training without gradients.
         """
@@ -185,7 +199,10 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def _connect(
         self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe
     ) -> None:
-        """Connect a listener to a transformer, and note whether the folder of a foreign transformer normalizes."""
+        """Connect a listener to a transformer.
+
+        Of a foreign one, note whether its folder normalizes.
+        """
         listener.upstream = upstream.model
         _cache_transformers(upstream.model, self.loss)
         source = str(upstream.model.attrs.get("name", ""))
@@ -204,7 +221,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             )
 
     def check_spans_key(self, name: str, spans_key: str) -> None:
-        """Check that the pipe and the span getters of its encoder take members from the same spans_key."""
+        """Check that the pipe and its span getters take members from the same spans_key."""
         for getter in self._span_getters:
             given = getter_settings(getter).get("spans_key")
             if given not in (None, spans_key):
@@ -256,7 +273,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
     @property
     def _span_getters(self) -> list[object]:
-        """The span getters of the encoder, and of a shared one that is known; None for other layers."""
+        """The span getters of the encoder, and of a known shared one; None for other layers."""
         nodes = [*self.shared_models, *self.walk()]
         getters = [node.attrs.get("get_spans") for node in nodes]
         if self.source.reads_tokens and GET_SPANS in self.encoder.attrs:
@@ -266,7 +283,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def boundaries_warning(
         self, nlp: Language, name: str, docs: Iterable[Doc], spans_key: str
     ) -> str | None:
-        """Return a warning if the boundaries of sentences are set too late for the encoder, or by a disabled pipe."""
+        """Return a warning if boundaries of sentences are set too late, or by a disabled pipe."""
         units = {getter_settings(getter).get("unit", "doc") for getter in self._span_getters}
         if name not in nlp.pipe_names or units <= {"doc"}:
             return None
@@ -294,7 +311,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return None
 
     def _encoding_component(self, nlp: Language, name: str) -> str:
-        """Return the enabled component that encodes for the pipe `name`: itself, or the one it listens to."""
+        """Return the enabled component that encodes for a pipe: itself, or its upstream."""
         upstream = [
             listener.upstream
             for listener in self.sentence_listeners
@@ -363,7 +380,7 @@ def _no_text_encoder(name: str) -> ValueError:
 
 
 def transformer_name(model: Model) -> str:
-    """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
+    """Return the name of the transformer of a pipe, own or shared, of whatever package."""
     own = cast(SentenceModel, model)
     transformers = (node for node in [*own.shared_models, *own.walk()] if is_transformer(node))
     return str(next(transformers).attrs["name"])
@@ -431,7 +448,10 @@ def _accepts(listener: Model, pipe: object) -> bool:
 
 
 def _nearest_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe | None:
-    """Return the last component before the pipe `name` that its listener may listen to, also a disabled one."""
+    """Return the last component before a pipe that its listener may listen to.
+
+    It may be disabled.
+    """
     names = nlp.component_names
     for pipe_name in reversed(names[: names.index(name)] if name in names else names):
         pipe = nlp.get_pipe(pipe_name)

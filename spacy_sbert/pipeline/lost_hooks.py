@@ -32,7 +32,10 @@ def next_to_restore(docs: Iterator[ItemT]) -> ItemT:
 
 
 class Start(int):
-    """The first character of a record, in its key: `Doc.from_docs`, which drops the hooks, adds to it."""
+    """First character of a record, in its key.
+
+    `Doc.from_docs`, which drops the hooks, adds to it.
+    """
 
     def __add__(self, offset: int) -> "Start":
         warn_of_lost_hooks()

@@ -132,7 +132,10 @@ def _encoded(
     name: str | None,
     nlp: Language | None,
 ) -> numpy.ndarray:
-    """Return the vector of a query from the pipe that made the vectors of a Doc, or one with the same encoder."""
+    """Return the vector of a query from the pipe of a Doc's vectors.
+
+    A pipe with the same encoder will do.
+    """
     records = find(doc, name)
     if not records:
         raise doc_vectors.no_vectors(doc)

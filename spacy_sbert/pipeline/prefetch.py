@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 
 from ..models.encoded_docs import EncodedDoc
-from ..models.engine.concurrency import TrainedElsewhereError
+from ..models.engine.concurrency import TrainedElsewhereError, submit
 from ..models.transformer import SpanTransformer
 
 THREAD = "sbert-ahead"
@@ -30,7 +30,9 @@ def can_prefetch(model: Model, batch_size: int) -> bool:
 def prefetch(
     predict: _Predict, batches: Iterable[list[Doc]], *, is_possible: Callable[[], bool]
 ) -> Iterator[_Predicted]:
-    """Yield batches of Docs, each with a function that returns its vectors, or raises the error of encoding it.
+    """Yield batches of Docs, each with a function that returns its vectors.
+
+    It raises the error of encoding, if there was one.
 
     is_possible (Callable): whether another thread may encode; asked before each batch.
     """
@@ -46,7 +48,7 @@ def prefetch(
                 yield from ahead
                 raise
             future = (
-                executor.submit(copy_context().run, predict, docs)
+                submit(executor, copy_context().run, predict, docs)
                 if is_ahead and docs is not None
                 else None
             )

@@ -1,4 +1,4 @@
-"""The vectors that pipes store on Docs, as records in `doc.user_data`, and which record answers for which text.
+"""The records that pipes store in `doc.user_data`, and which answers for which text.
 
 A Doc that was joined by `Doc.from_docs` has several records of a pipe: each answers for its own
 text, if that is there as a whole. A Doc that `Span.as_doc` has cut out of a longer one answers as
@@ -8,7 +8,7 @@ the Span that it was.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Required, TypedDict, cast
 from weakref import ref
 
 import numpy
@@ -24,21 +24,44 @@ from .lost_hooks import Start
 PREFIX = "spacy-sbert:"
 # From the fingerprint of an encoder to its name and that of its pipe, for messages
 Encoders = Mapping[str, str]
-# What a pipe stores on a Doc: NumPy arrays and scalars, places in characters from its start.
-# rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). width. text: of the
-# Doc.
-# pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their
-# place.
-# fingerprint, encoder: of the encoder, and its name; missing if not known. dense: True with a dense
-# layer.
-#   set_hooks: whether the pipe answers `doc.vector`. truncated: whether a row was cut.
-# states, characters: float32 (wordpieces, width) without special tokens, int32 (wordpieces, 2):
-# with token vectors.
-Record = dict[str, Any]
-_last_text: tuple[ref[Doc], str] | None = (
-    # Of one Doc, whose Tokens may be looked up one by one
-    None
-)
+
+
+class Record(TypedDict, total=False):
+    """What a pipe stores on a Doc: NumPy arrays and scalars; characters count from the Doc's start.
+
+    rows: int32 (rows, 2), the characters of each row.
+    vectors: float32 (rows, width).
+    has_text: bool (rows,), whether a row has wordpieces beside special tokens.
+    text: of the Doc. It is added when the record is stored, if it is not known before.
+    pooling, normalize: how vectors were made.
+    combined_by: the pipe of a meta-embedding, in place of pooling and normalize.
+    fingerprint, encoder: of the encoder, and its name; missing if not known.
+    dense: True with a dense layer.
+    set_hooks: whether the pipe answers `doc.vector`.
+    truncated: whether a row was cut.
+    states: float32 (wordpieces, width), without special tokens; only with token vectors.
+    characters: int32 (wordpieces, 2), of each of these; only with token vectors.
+    """
+
+    rows: Required[numpy.ndarray]
+    vectors: Required[numpy.ndarray]
+    has_text: Required[numpy.ndarray]
+    width: Required[int]
+    set_hooks: Required[bool]
+    truncated: Required[bool]
+    text: str
+    pooling: str
+    normalize: bool
+    combined_by: str
+    fingerprint: str
+    encoder: str
+    dense: bool
+    states: numpy.ndarray
+    characters: numpy.ndarray
+
+
+# Of one Doc, whose Tokens may be looked up one by one
+_last_text: tuple[ref[Doc], str] | None = None
 
 
 def make_records(
@@ -59,7 +82,7 @@ def make_records(
         if characters is None:
             spans = [doc[slice(*span)] for span in rows.spans]
             characters = row_characters(spans, [span.text for span in spans])
-        record = {
+        record: Record = {
             "rows": characters.astype("int32"),
             "vectors": vectors,
             "has_text": rows.has_text,
@@ -79,10 +102,8 @@ def make_records(
         if encoded.dense:
             record["dense"] = True
         if encoded.wordpieces is not None:
-            record["states"], record["characters"] = (
-                encoded.wordpieces.states,
-                encoded.wordpieces.characters,
-            )
+            record["states"] = encoded.wordpieces.states
+            record["characters"] = encoded.wordpieces.characters
         yield record
 
 
@@ -129,7 +150,7 @@ class PlacedRecord:
         return vectors[has_text]
 
     def row_at(self, start: int, end: int) -> numpy.ndarray | None:
-        """Return the vector of the row that covers exactly the characters [start, end), if there is one."""
+        """Return the vector of the row that is the characters [start, end), if there is one."""
         hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
         return self.data["vectors"][hits[0]] if len(hits) else None
 
@@ -141,18 +162,21 @@ class PlacedRecord:
         It is there as a whole, or, in a Doc that `Span.as_doc` has cut out, in as far as the Doc
         consists of it.
         """
-        place = start, end = max(self.start, 0), min(self.end, len(text))
-        if place not in ((self.start, self.end), (0, len(text))):
+        start = max(self.start, 0)
+        end = min(self.end, len(text))
+        is_whole = (start, end) == (self.start, self.end)
+        is_all_of_it = (start, end) == (0, len(text))
+        if not (is_whole or is_all_of_it):
             return None
-        return (
-            place
-            if self.data["text"][start - self.start : end - self.start] == text[start:end]
-            else None
-        )
+        own_text = self.data["text"][start - self.start : end - self.start]
+        return (start, end) if own_text == text[start:end] else None
 
 
 class Records(list[PlacedRecord]):
-    """The records of one pipe on a Doc: several after `Doc.from_docs`, none on a Doc of another pipeline."""
+    """The records of one pipe on a Doc.
+
+    Several after `Doc.from_docs`, none on a Doc of another pipeline.
+    """
 
     def __init__(self, doc: Doc, records: Sequence[PlacedRecord]):
         super().__init__(records)
@@ -164,7 +188,8 @@ class Records(list[PlacedRecord]):
         global _last_text
         last = _last_text
         if last is None or last[0]() is not self._doc:
-            last = _last_text = ref(self._doc), self._doc.text
+            last = (ref(self._doc), self._doc.text)
+            _last_text = last
         return last[1]
 
     @property
@@ -187,16 +212,20 @@ class Records(list[PlacedRecord]):
         return [record for record in self if record.end > 0 and record.start < length] or list(self)
 
     def parts(self) -> tuple["Records", bool]:
-        """Return the records that the Doc consists of, in order, and whether `Span.as_doc` has cut it out of another.
+        """Return the records that the Doc consists of, in order, and whether it was cut out.
+
+        `Span.as_doc` cuts a Doc out of another.
 
         RAISES (ValueError): if it was joined from others, and a part is not the whole text of a
             record.
         """
         text, inside = self.text, self._inside
         first = inside[0]
-        if len(inside) == 1 and first.place_in(text) == (0, len(text)) != (first.start, first.end):
+        has_all_its_text = (first.start, first.end) == (0, len(text))
+        if len(inside) == 1 and not has_all_its_text and first.place_in(text) == (0, len(text)):
             return Records(self._doc, [first]), True
-        ordered, position = sorted(inside, key=lambda record: (record.start, record.end)), 0
+        ordered = sorted(inside, key=lambda record: (record.start, record.end))
+        position = 0
         for record in ordered:
             if text[position : record.start].strip():
                 raise _joined_doc(text[position : record.start], record.name)
@@ -222,7 +251,7 @@ class Records(list[PlacedRecord]):
         raise _joined_doc(self.text[start:end], self[0].name)
 
     def rows(self) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """Return the characters of each row, int32 (rows, 2), and which rows have text, bool (rows,)."""
+        """Return the characters of each row, int32 (rows, 2), and which have text, bool (rows,)."""
         parts, is_cut = self.parts()
         # One row
         if is_cut:

@@ -1,7 +1,6 @@
-"""The `sbert` component: encode Docs and texts, train the encoder, and store sentence vectors on Docs."""
+"""The `sbert` component: encode Docs and texts, and store sentence vectors on Docs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
@@ -10,35 +9,29 @@ import numpy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.util import logger, minibatch
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
 from ..errors import Errors, Warnings, WarnOnce, warn
 from ..files.serialization import ChecksummedPipe
-from ..losses._common import objectives_of
 from ..models.encoded_docs import (
     EncodedDoc,
-    EncodeOptions,
     EncodeSettings,
     TruncationCounter,
-    check_device,
-    check_form,
-    unit_vectors,
 )
 from ..models.encoder_language import warn_of_language
 from ..models.fingerprint import Fingerprint
 from ..models.resolve import check_default_prompt, warn_if_missing
 from ..models.sbert_config import SentenceTransformersConfig
 from ..models.sentence_encoder import SentenceEncoder
-from ..models.shim import TransformerShim
-from ..models.spans import SPANS_KEY, members
-from ..models.surroundings import undisturbed
+from ..models.spans import SPANS_KEY
 from ..models.transformer import SpanTransformer
 from ..similarity import cos_sim, pairwise_cos_sim
+from ..training.step import TrainingStep
 from ..validation import (
     Name,
     NonNegative,
@@ -52,14 +45,16 @@ from ..validation import (
     check_docs,
     several_texts,
     validated,
+    with_fields_of,
 )
 from . import doc_vectors, listeners
-from ._common import InPipeline, PredictOptions, find_in, install_extensions, whole_update
+from ._common import ExtensionNames, InPipeline, PredictOptions, find_in
+from .call_options import EncodeCall, EncodeOptions
 from .records import make_records
 
 if TYPE_CHECKING:
     from ..models.text_encoders import TextEncoder
-    from ..training.batch_loss import BatchLoss, Labels
+    from ..training.batch_loss import Labels
     from .scorer import Scores
 
 # Enough to see whether there are pairs, and a teacher
@@ -71,7 +66,7 @@ class _EncodeOptions(EncodeOptions, PredictOptions, total=False):
     gpu_ids: Sequence[int]
 
 
-class SentenceBert(ChecksummedPipe):
+class SentenceBert(TrainingStep, ChecksummedPipe):
     """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
 
     vocab (Vocab): the pipeline's. model (Model): a sentence encoder, from Docs to one EncodedDoc
@@ -93,15 +88,6 @@ class SentenceBert(ChecksummedPipe):
     """
 
     model: listeners.SentenceModel
-    # Other processes may have a part of a batch
-    takes_peers = True
-    # The TorchDistributed of those processes, in training
-    peers: Any = None
-    # In training, for reporting speed
-    examples_seen = 0
-    # The sum of the loss
-    loss_seen = 0.0
-
     similarity = staticmethod(cos_sim)
     similarity_pairwise = staticmethod(pairwise_cos_sim)
 
@@ -139,13 +125,15 @@ class SentenceBert(ChecksummedPipe):
         self.spans_key = spans_key
         self.cfg: dict[str, Any] = {}
         self.loss_weight = loss_weight
-        self._expects_pairs = self._accumulates = False
+        self._expects_pairs = False
+        self._accumulates = False
         self._notices = WarnOnce(TruncationCounter)
         self._in_pipeline = InPipeline(nlp)
         # Layers of losses that got a gradient since the last update
         self._learned: set[int] = set()
         self._fingerprint = Fingerprint()
-        install_extensions(name)
+        self._extensions = ExtensionNames()
+        self._extensions.install(name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}': {self.model.describe()})"
@@ -233,11 +221,11 @@ class SentenceBert(ChecksummedPipe):
         return True
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
-        """Store the vectors on the Docs, as NumPy arrays, set hooks, and label pairs if there is a trained head."""
+        """Store the vectors on the Docs, and set hooks; label pairs if a head is trained."""
         docs, nlp = list(docs), self._in_pipeline.nlp
         self.model.check_surroundings(self.name)
         # The pipe may have been renamed
-        install_extensions(self.name)
+        self._extensions.install(self.name)
         fingerprint = ""
         first = next((encoded for encoded in scores if len(encoded.rows.spans)), None)
         if first is not None:
@@ -260,7 +248,7 @@ class SentenceBert(ChecksummedPipe):
             label_pairs(listeners.find_heads(self.model), docs, scores, self.spans_key, self.name)
 
     def _warn_of_rows(self, doc: Doc, encoded: EncodedDoc) -> None:
-        """Count rows that were cut, and warn if the vectors are not those that the encoder's authors publish."""
+        """Count rows that were cut, and warn of vectors that differ from the published ones."""
         self._notices.cuts.add(doc, encoded)
         if encoded.rows.foreign:
             self._notices.once(Warnings.FOREIGN_ROWS)
@@ -269,7 +257,7 @@ class SentenceBert(ChecksummedPipe):
     def _warn_of_folder(
         self, settings: SentenceTransformersConfig | None, *, has_prompt: bool = False
     ) -> None:
-        """Warn if the folder of the encoder, if it is known, asks for another pooling, or for a prompt that is missing.
+        """Warn if the encoder's folder asks for another pooling, or for a missing prompt.
 
         has_prompt (bool): whether a prompt was given with the call.
         """
@@ -293,7 +281,10 @@ class SentenceBert(ChecksummedPipe):
         self._notices.once(message)
 
     def vector(self, obj: doc_vectors.Piece) -> numpy.ndarray:
-        """Return the vector of a Doc, Span or Token, float32 (width,), through the dense layer if there is one."""
+        """Return the vector of a Doc, Span or Token, float32 (width,).
+
+        A dense layer is applied if there is one.
+        """
         dense = self.model.pooling.dense
         return doc_vectors.vector(
             obj, self.name, None if dense is None else partial(_through, dense)
@@ -350,25 +341,18 @@ class SentenceBert(ChecksummedPipe):
     ) -> numpy.ndarray: ...
 
     @validated
+    @with_fields_of(EncodeCall, "call")
     def encode(
         self,
         texts: TextOrTexts,
         *,
         window: Positive = 4096,
-        progress: bool = False,
         n_process: Processes = 1,
         gpu_ids: Sequence[NonNegative] = (),
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,
-        batch_size: Positive | None = None,
-        show_progress_bar: bool | None = None,
-        normalize_embeddings: bool = False,
-        convert_to_tensor: bool = False,
-        convert_to_numpy: bool = True,
-        output_value: Literal["sentence_embedding"] = "sentence_embedding",
-        precision: Literal["float32"] = "float32",
-        device: str | torch.device | None = None,
+        call: EncodeCall,
     ) -> Any:
         """Return the vectors of texts without making Docs, for bulk work.
 
@@ -384,10 +368,8 @@ class SentenceBert(ChecksummedPipe):
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
         prompt_name, prompt (str), truncate_dim (int): see PredictOptions.
         batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy,
-            output_value, precision, device: as in sentence-transformers. batch_size is the most
-                texts that are encoded together, the
-            fewer the more slowly; a tensor is on the CPU; device must be the device of the
-            pipeline.
+            output_value, precision, device: as in sentence-transformers, see EncodeCall. The fewer
+            texts are encoded together, the more slowly; a tensor is on the CPU.
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text
             without wordpieces. Of a single text its vector, (width,).
         RAISES (TypeError, ValueError): if a text is not text, or the transformer is not of this
@@ -395,8 +377,7 @@ class SentenceBert(ChecksummedPipe):
         """
         from ..models.text_encoders import encode_all  # noqa: PLC0415 (not needed for Docs)
 
-        check_device(device, self.model.ops)
-        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        call.check(self.model.ops)
         texts, is_single = several_texts(texts)
         cuts = TruncationCounter()
         encoder = self.text_encoder(
@@ -405,8 +386,8 @@ class SentenceBert(ChecksummedPipe):
         vectors = encode_all(
             encoder,
             texts,
-            window=min(window, batch_size or window),
-            progress=progress or bool(show_progress_bar),
+            window=call.n_together(window),
+            progress=call.shows_progress,
             n_process=n_process,
             gpu_ids=gpu_ids,
             cuts=cuts,
@@ -414,14 +395,12 @@ class SentenceBert(ChecksummedPipe):
         self._warn_of_folder(encoder.folder, has_prompt=encoder.settings.prompt is not None)
         if cuts.count:
             warn(cuts.message)
-        if normalize_embeddings:
-            vectors = unit_vectors(vectors)
-        if is_single:
-            vectors = vectors[0]
-        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+        return call.returned(vectors, is_single=is_single)
 
     def calibrate(self, texts: Iterable[Text]) -> None:
-        """Find the ranges by which `precision = "int8"` rounds the inputs of linear layers, and which layers bear it.
+        """Find the ranges by which `precision = "int8"` rounds, and which layers bear it.
+
+        The inputs of linear layers are rounded.
 
         They are saved with the pipeline, until training changes the weights. The layers that add
         the most noise stay in floating point, until the mean states of every text keep a cosine of
@@ -477,7 +456,7 @@ class SentenceBert(ChecksummedPipe):
         nlp: Language | None = None,
         labels: list[Name] | dict[str, list[Name]] | None = None,
     ) -> None:
-        """Load the weights of an own encoder, check that a shared one fits the examples, and make the heads.
+        """Load the weights of an own encoder, check a shared one, and make the heads.
 
         labels: of the classification objective, or of each by its name; by default those of the
             examples.
@@ -516,146 +495,6 @@ class SentenceBert(ChecksummedPipe):
         if loss is not None and needs_width(loss):
             width = self.model.vector_width(nlp, self.name)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
-
-    def learns_from(self, example: Example) -> bool:
-        """Return whether an example has members."""
-        return bool(members(example.predicted, self.spans_key))
-
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optimizer | None = None,
-        losses: dict[str, float] | None = None,
-    ) -> dict[str, float]:
-        """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
-
-        losses (dict): gets the loss under the pipe's name, and that of each of several objectives
-            under both names.
-        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
-            (RuntimeError): if PyTorch's gradients are off, and an encoder of PyTorch is trained.
-        """
-        self.model.check_surroundings(self.name, is_train=True)
-        return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
-
-    @undisturbed()
-    def _learn(
-        self, examples: list[Example], drop: float, sgd: Optimizer | None, losses: dict[str, float]
-    ) -> dict[str, float]:
-        losses.setdefault(self.name, 0.0)
-        validate_examples(examples, "SentenceBert.update")
-        self.examples_seen += len(examples)
-        if not any(len(example.predicted) for example in examples):
-            # A shared transformer hands out nothing either
-            return losses
-        learning = list(filter(self.learns_from, examples))
-        self._expects_pairs = self._expects_pairs or bool(learning)
-        if not self._expects_pairs and self.model.loss is not None:
-            on_reference = any(members(example.reference, self.spans_key) for example in examples)
-            where = (
-                " (example.reference has them: make the predicted Doc by reference.copy())"
-                if on_reference
-                else ""
-            )
-            self._notices.once(
-                Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
-            )
-        # A shared component has encoded the others, too, and waits for their gradient.
-        examples = examples if self.model.is_shared else learning
-        if not examples:
-            return losses
-        set_dropout_rate(self.model, drop)
-        encoded, backprop = self.model.begin_update([example.predicted for example in examples])
-        cuts = TruncationCounter()
-        for example, encoded_doc in zip(examples, encoded, strict=True):
-            cuts.add(example.predicted, encoded_doc)
-        if cuts.count and self._notices.is_new("cuts"):
-            warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
-        result = self._batch_loss(examples, encoded)
-        with whole_update(self.model):
-            # In every case: the last listener's call trains the shared transformer.
-            backprop(cast(Any, result.gradients))
-        if sgd not in (None, False):
-            self.finish_update(sgd)
-        for objective, value in result.by_objective.items():
-            losses[self.name] += value
-            self.loss_seen += value
-            if objective:
-                key = f"{self.name}_{objective}"
-                losses[key] = losses.get(key, 0.0) + value
-        return losses
-
-    def get_loss(
-        self, examples: Iterable[Example], scores: list[EncodedDoc]
-    ) -> tuple[float, list[Floats2d]]:
-        """Return the loss of a batch, 0.0 without pairs, and its gradient by the vectors of each Doc."""
-        result = self._batch_loss(list(examples), scores)
-        return sum(result.by_objective.values()), result.gradients
-
-    def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> "BatchLoss":
-        from ..training.batch_loss import BatchLoss, batch_loss  # noqa: PLC0415 (training)
-
-        if not any(map(self.learns_from, examples)):
-            return BatchLoss(
-                {}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True
-            )
-        loss = self.model.loss
-        if loss is None:
-            raise ValueError(
-                f"The 'sbert' pipe '{self.name}' was built without a loss (loss = null). To train "
-                "it set "
-                f'[components.{self.name}.loss] @layers = "spacy-sbert.CosineSimilarityLoss.v1".'
-            )
-        result = batch_loss(
-            loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers
-        )
-        for name in result.by_objective:
-            self._learned.update(node.id for node in objectives_of(loss)[name].walk())
-        # Of one pair, not of each
-        if result.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):
-            name, text, score = result.unlike
-            self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
-        for name in result.is_part:
-            self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
-        if self._accumulates and not result.knows_batch:
-            self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
-        return result
-
-    @undisturbed()
-    def finish_update(self, sgd: Optimizer) -> None:
-        """Update encoder and heads.
-
-        A head's learn_rate_factor is a factor on the optimizer's learning rate.
-        """
-        with whole_update(self.model):
-            # Another thread encodes before or after, with all layers or none updated
-            with ExitStack() as locks:
-                for shim in (shim for node in self.model.encoder.walk() for shim in node.shims):
-                    # It may be a stock one, after replace_listeners
-                    if isinstance(
-                        shim,
-                        TransformerShim,
-                    ):
-                        locks.enter_context(shim.use.changing())
-                self.model.encoder.finish_update(sgd)
-            self._update_heads(sgd)
-        self._learned.clear()
-        self._fingerprint.forget()
-
-    def _update_heads(self, sgd: Optimizer) -> None:
-        for node in [] if self.model.loss is None else self.model.loss.walk():
-            factor = getattr(node, "learn_rate_factor", 1.0)
-            for name in filter(node.has_grad, node.param_names):
-                # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a
-                # head without examples. It is only looked at among several processes, which may
-                # have given it: that waits for a GPU.
-                gradient = node.get_grad(name)
-                if node.id in self._learned if self.peers is None else gradient.any():
-                    weights = node.get_param(name)
-                    node.set_param(
-                        name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0]
-                    )
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":
         """Return the scores of the pipe's scorer.

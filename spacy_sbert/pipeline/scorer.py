@@ -1,4 +1,4 @@
-"""Labels of pairs by trained classification heads, and the scores that `spacy train` and `sbert evaluate` report."""
+"""Labels of pairs by trained heads, and the scores that `spacy train` reports."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,10 @@ _BLOCK = 1024
 def classify(
     heads: Mapping[str, Model], objective: str, pipe: str, u: Floats2d, v: Floats2d
 ) -> dict[str, float]:
-    """Return the probability of each label for a pair of vectors, float (1, width), by the head of an objective."""
+    """Return the probability of each label for a pair, by the head of an objective.
+
+    u, v (float (1, width)): the vectors of the pair.
+    """
     chosen = objective if objective in heads else next(iter(heads), "")
     if chosen not in heads or (chosen != objective and (objective or len(heads) > 1)):
         raise ValueError(
@@ -46,7 +49,10 @@ def classify(
 
 
 def probabilities_of(head: Model, u: Floats2d, v: Floats2d) -> Floats2d:
-    """Return the probability of each label, float (n, labels), for pairs of vectors, float (n, width) each."""
+    """Return the probability of each label, float (n, labels), for pairs of vectors.
+
+    u, v (float (n, width)): the vectors.
+    """
     # A Matryoshka head may see less than all
     width = head.get_dim("nI") // len(head.attrs["concatenation"])
     return label_probabilities(head, u[:, :width], v[:, :width])
@@ -59,7 +65,9 @@ def label_pairs(
     spans_key: str,
     name: str,
 ) -> None:
-    """Store the likeliest label of each pair, for the pipe "sbert" as doc.spans[spans_key].attrs["sbert_label"].
+    """Store the likeliest label of each pair.
+
+    The pipe "sbert" stores it as doc.spans[spans_key].attrs["sbert_label"].
 
     It has another name than the gold label, which a copied reference would bring along. With
     several heads, that of the pair's objective labels it; a pair without objective then gets no
@@ -95,7 +103,9 @@ def score_pairs(
     spans_key: str = SPANS_KEY,
     **kwargs: object,
 ) -> Scores:
-    """Score graded pairs, labelled pairs, triplets and labelled texts, each kind by its own measure.
+    """Score pairs, triplets and labelled texts, each kind by its own measure.
+
+    Pairs are graded or labelled.
 
     examples (Iterable[Example]): those with two members and a gold score, two members and a label,
         three members, or one member and a label.
@@ -167,7 +177,9 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
 
 
 def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
-    """Return what the best thresholds on scores give: pairs of at least that score are said to belong together.
+    """Return what the best thresholds on scores give.
+
+    Pairs of at least that score are said to belong together.
 
     accuracy = (TP + TN) / n, precision = TP / (TP + FP), recall = TP / (TP + FN)
     F1 = 2 precision recall / (precision + recall)
@@ -244,7 +256,9 @@ def _accepted_by_threshold(
 
 
 def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
-    """Return the leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine, the first of equally near ones.
+    """Return the leave-one-out accuracy of the nearest neighbor, by cosine.
+
+    The first of equally near ones counts.
 
     Texts whose label no other text has count as neighbours only. None if there are fewer than two
     labels, or none comes twice. vectors: float (n, width).
@@ -274,7 +288,9 @@ def score_sts(
     spans_key: str = SPANS_KEY,
     **kwargs: object,
 ) -> Scores:
-    """Return the Spearman and Pearson correlation of the cosine of pairs, or a reranker's score, with gold scores.
+    """Return the Spearman and Pearson correlation of scores of pairs with gold scores.
+
+    A score is the cosine, or that of a reranker.
 
     examples (Iterable[Example]): those whose predicted Doc has two members and stored vectors, or a
         score, count.
@@ -295,7 +311,7 @@ def score_sts(
 
 
 def _similarities(examples: Sequence[Example], name: str | None, spans_key: str) -> numpy.ndarray:
-    """Return the scores that a reranker gave to pairs, or the cosines of the vectors of their members, float32 (n,).
+    """Return a reranker's scores of pairs, or the cosines of their vectors, float32 (n,).
 
     Cosines are computed in float64 and rounded once: equal vectors have exactly 1, and not noise
     that has a rank.

@@ -143,7 +143,10 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
             self.add_listener(node, name)
 
     def _check_other_package(self, node: Model, component_name: str) -> None:
-        """Check that there is a transformer of the package of a listener, which else makes up vectors of zeros."""
+        """Check that there is a transformer of the listener's package.
+
+        Else the listener makes up vectors of zeros.
+        """
         nlp = self._in_pipeline.nlp
         pipes = [] if nlp is None else [pipe for _, pipe in nlp.components]
         if nlp is None or any(
@@ -323,7 +326,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         super().to_disk(path, exclude=exclude)
 
     def _end_step(self) -> None:
-        """Begin the backward pass, if it waits for components that had nothing to learn from the batch."""
+        """Begin the backward pass, if it waits for components that had nothing to learn."""
         if self._step is not None and self._step.d_states is not None:
             self._step.finish()
 

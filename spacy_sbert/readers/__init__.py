@@ -1,4 +1,7 @@
-"""Readers of training data: an example is one Doc, its members stand in doc.spans, gold on the reference alone."""
+"""Readers of training data: an example is one Doc with its members in doc.spans.
+
+Gold is on the reference only.
+"""
 
 from .corpora import MultiCorpus, PairCorpus, TeacherCorpus, convert
 from .datasets import read_sts

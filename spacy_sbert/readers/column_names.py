@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 # How many texts an example has
-SINGLE, PAIR, TRIPLET = 1, 2, 3
+SINGLE = 1
+PAIR = 2
+TRIPLET = 3
 
 
 class UnclearColumns(ValueError):
@@ -30,6 +32,8 @@ _LABELS = _names(
 )
 # Labels of single texts only
 _CLASSES = _names("category topic intent genre tag type")
+# Words that end as the names of ids do, and may be the gold
+_WORDS_IN_ID = ("valid", "paid", "void", "hybrid", "solid", "fluid")
 # Neither texts nor gold, as names that end in "id"
 _OTHERS = _names("index idx split fold year date genre source url")
 
@@ -160,6 +164,10 @@ def _single(keys: Mapping[str, str]) -> tuple[str, ...]:
     return (texts[0],)
 
 
+def _is_id(key: str) -> bool:
+    return key.endswith("id") and not key.endswith(_WORDS_IN_ID)
+
+
 def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str | None:
     """Return the column of the gold; None if there is none.
 
@@ -175,7 +183,7 @@ def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str
             raise UnclearColumns(f"{', '.join(found)} may each be the gold")
         if found:
             return found[0]
-    unknown = [name for name, key in keys.items() if key not in _OTHERS and not key.endswith("id")]
+    unknown = [name for name, key in keys.items() if key not in _OTHERS and not _is_id(key)]
     if unknown and not is_given:
         raise UnclearColumns(f"{', '.join(unknown)} may be the gold, or nothing that is read")
     return None

@@ -152,27 +152,29 @@ class PairCorpus:
                 raise ValueError(f"{path}, line {item.line}: {error}") from error
             # Quicker than make_example
             reference = predicted.copy()
-            gold = {
-                name: value
-                for name in ("score", "label")
-                if (value := getattr(item, name)) is not None
-            }
-            reference.spans[self.spans_key].attrs.update(gold)
+            gold = reference.spans[self.spans_key].attrs
+            if item.score is not None:
+                gold["score"] = item.score
+            if item.label is not None:
+                gold["label"] = item.label
             yield Example(predicted, reference)
 
     def _stream(self, nlp: Language) -> Iterator[tuple[Path, Row | Doc]]:
         for path, format in self.files:
-            is_spacy = format == SPACY
-            for item in (
-                read_docs(path, nlp, self.spans_key)
-                if is_spacy
-                else read_rows(path, format, self.columns)
-            ):
+            items: Iterator[Row | Doc]
+            if format == SPACY:
+                items = read_docs(path, nlp, self.spans_key)
+            else:
+                items = read_rows(path, format, self.columns)
+            for item in items:
                 yield path, item
 
 
 def _shuffled(items: Iterable[_ItemT], size: int, random: Random) -> Iterator[_ItemT]:
-    """Shuffle a stream through a buffer of so many items: each moves forward by the buffer at most."""
+    """Shuffle a stream through a buffer of so many items.
+
+    An item moves forward by the buffer at most.
+    """
     if not size:
         yield from items
         return
@@ -239,7 +241,8 @@ class MultiCorpus:
                 f'Weights are of no use with sampling = "{sampling}": set "proportional".'
             )
         if weights is not None and weights.keys() != corpora.keys():
-            given, expected = ", ".join(weights) or "none", ", ".join(corpora)
+            given = ", ".join(weights) or "none"
+            expected = ", ".join(corpora)
             raise ValueError(
                 f"Weights were given for {given}, expected one for each of the corpora: {expected}."
             )
@@ -282,9 +285,10 @@ class MultiCorpus:
         return sum(found, Counter())
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
-        drawn = (
-            self._in_turn(nlp) if self.sampling == "round_robin" else self._by_weight(nlp, random)
-        )
+        if self.sampling == "round_robin":
+            drawn = self._in_turn(nlp)
+        else:
+            drawn = self._by_weight(nlp, random)
         for name, example in drawn:
             for doc in (example.predicted, example.reference):
                 if self.spans_key in doc.spans:
@@ -308,7 +312,8 @@ class MultiCorpus:
         while streams:
             names = list(streams)
             (name,) = random.choices(names, [weights[name] for name in names])
-            example, ahead[name] = ahead[name], next(streams[name], None)
+            example = ahead[name]
+            ahead[name] = next(streams[name], None)
             if self.weights is None:
                 # A file may have grown since it was counted
                 weights[name] = max(weights[name] - 1, 1)

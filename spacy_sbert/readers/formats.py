@@ -20,7 +20,10 @@ from ..validation import SCORE_RANGE
 from .datasets import LAYOUTS, STS_COLUMNS, STS_MAX_SCORE
 from .examples import Row, as_number, cell_text, check_members, check_score, from_boolean
 
-AUTO, TABLE, TEXT, SPACY = "auto", "table", "text", "spacy"
+AUTO = "auto"
+TABLE = "table"
+TEXT = "text"
+SPACY = "spacy"
 # Of the STS benchmark, such as 2012test; some files leave it blank
 _YEAR = re.compile(r"((19|20)\d\d.*)?")
 
@@ -51,6 +54,12 @@ class Columns:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        twice = [name for name in self.members if self.names.count(name) > 1]
+        if twice:
+            raise ValueError(
+                f"The column '{twice[0]}' is named twice: {', '.join(self.names)}. Name other "
+                "columns as texts (members), score and label."
+            )
         # Also refuses nan
         if not self.min_score < self.max_score:
             raise ValueError(
@@ -77,7 +86,8 @@ class Columns:
 
         RAISES (ValueError): for a bad row.
         """
-        n_members, marks = len(self.members), set(map(plain_label, self.missing))
+        n_members = len(self.members)
+        marks = set(map(plain_label, self.missing))
         # An object of JSON may leave out its gold
         optional = self.names[n_members:] if "" in self.missing else ()
         for line, cells in read_table(path, self.names, header=self.header, optional=optional):
@@ -280,7 +290,8 @@ def _bad_docbin(path: Path, reason: object) -> ValueError:
 def _is_example(group: SpanGroup | None) -> bool:
     if group is None or not len(group) or not all(span.text.strip() for span in group):
         return False
-    score, label = group.attrs.get("score", 0.0), group.attrs.get("label", "none")
+    score = group.attrs.get("score", 0.0)
+    label = group.attrs.get("label", "none")
     low, high = SCORE_RANGE
     return (
         isinstance(score, (int, float))

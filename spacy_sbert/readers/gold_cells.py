@@ -18,8 +18,9 @@ MANY = 1000
 _NOT_GIVEN = frozenset(
     ("", "-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n")
 )
-# Beside numbers only: beside words it is a class
+# Beside numbers, True and False only: beside other words it is a class
 _NONE = "none"
+_TRUTHS = {"true", "false"}
 _RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 
 
@@ -95,15 +96,16 @@ class GoldCells:
         """Return the values that mark records without a label, except "".
 
         -1 is one of them beside words or three classes from 0 on, as SNLI and its copies have it,
-        and None beside numbers.
+        and None beside numbers, True and False.
         """
         marks = {value for value in self.values if value and value.lower() in _NOT_GIVEN}
         others = self.values.keys() - marks - {""}
         none = {value for value in others if value.lower() == _NONE}
         minus = {value for value in others if as_number(value) == -1}
         numbers = {as_number(value) for value in others - none - minus}
-        if any(map(math.isnan, numbers)):
-            return marks | minus
+        words = {value.lower() for value in others - none if math.isnan(as_number(value))}
+        if words:
+            return marks | minus | (none if words <= _TRUTHS else set())
         are_classes = len(numbers) > 2 and all(
             number >= 0 and number.is_integer() for number in numbers
         )
@@ -131,7 +133,7 @@ class GoldCells:
 
 
 def describe_gold(cells: GoldCells, n_texts: int, given: GoldColumn) -> GoldColumn:
-    """Find out whether gold is a score or a label, which records have none, and the range of scores.
+    """Find out whether gold is a score or a label, what marks a blank, and the range of scores.
 
     n_texts (int): of an example. given: what options say.
     RAISES (ValueError): for scores that are no numbers, or far from all others.
@@ -143,7 +145,8 @@ def describe_gold(cells: GoldCells, n_texts: int, given: GoldColumn) -> GoldColu
     missing = gold.missing
     if gold.label == cells.name or is_label_name(cells.name):
         missing = tuple(dict.fromkeys((*missing, *cells.missing)))
-    low, high = gold.min_score, gold.max_score
+    low = gold.min_score
+    high = gold.max_score
     if gold.score == cells.name:
         low, high = _score_range(cells, missing, low, high)
     return replace(
@@ -202,7 +205,8 @@ def _not_a_number(cells: GoldCells, line: int, text: str) -> ValueError:
 
 def _usual_range(scores: numpy.ndarray) -> tuple[float, float]:
     """Return the first of the usual ranges that holds sorted scores, or the lowest and highest."""
-    lowest, highest = float(scores[0]), float(scores[-1])
+    lowest = float(scores[0])
+    highest = float(scores[-1])
     for low, high in _RANGES:
         if low <= lowest and highest <= high:
             return low, high

@@ -77,7 +77,8 @@ class ScannedRows:
         """Return that near-identical texts have lower scores than unlike ones, if they do."""
         if min(len(self.alike), len(self.unlike)) < _FEWEST:
             return []
-        alike, unlike = float(numpy.mean(self.alike)), float(numpy.mean(self.unlike))
+        alike = float(numpy.mean(self.alike))
+        unlike = float(numpy.mean(self.unlike))
         variances = [numpy.var(scores) / len(scores) for scores in (self.alike, self.unlike)]
         error = numpy.sqrt(sum(variances))
         if unlike - alike <= max(_LOWER, _ERRORS * error):
@@ -182,7 +183,8 @@ def character_similarity(first: str, second: str) -> float:
 
     2 |A n B| / (|A| + |B|)
     """
-    a, b = _trigrams(first), _trigrams(second)
+    a = _trigrams(first)
+    b = _trigrams(second)
     return 2 * len(a & b) / (len(a) + len(b))
 
 

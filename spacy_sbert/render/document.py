@@ -63,8 +63,7 @@ class Document:
 
     The notes on cells are numbered in the order in which they occur.
 
-    remarks: paragraphs on how to read it. details: tables on how it came about; both stand at the
-        end.
+    remarks: paragraphs on how to read it. details: tables on how it was made; both are at the end.
     """
 
     title: str
@@ -95,7 +94,7 @@ class Document:
 
     def html(self) -> str:
         """Render the document as one page that loads nothing; equal documents give equal pages."""
-        return render("render/document.html", title=self.title, lang="en", document=self)
+        return render_template("render/document.html", title=self.title, lang="en", document=self)
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, without scripts, for a notebook."""
@@ -195,7 +194,7 @@ def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def render(template: str, /, **values: object) -> str:
+def render_template(template: str, /, **values: object) -> str:
     """Fill in a template. Every text in it is cleaned and escaped, unless it is Markup.
 
     template (str): its path in the package, such as "render/page.html". It may include and extend

@@ -189,7 +189,7 @@ def _plot(title: str, description: str, height: float, parts: Iterable[Markup]) 
     return Plot(f"{title}. {description}.", svg)
 
 
-def scatter(
+def scatter_plot(
     x: Sequence[float], y: Sequence[float], names: tuple[str, str], title: str, description: str
 ) -> Plot:
     """Draw a scatter plot.

@@ -1,4 +1,4 @@
-"""A cross-encoder: scores a pair of texts by reading both at once, to rank again what a search found."""
+"""A cross-encoder scores a pair of texts by reading both at once."""
 
 from .component import Ranked, SentenceReranker, find_reranker
 

@@ -21,17 +21,19 @@ from thinc.util import get_array_module, to_numpy
 from ..errors import DivergedError, Warnings, WarnOnce, missing_packages
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import cross_entropy, label_indices, mean_square, softmax
-from ..models.encoded_docs import ScoreOptions, TruncationCounter, check_device, check_form
+from ..models.encoded_docs import TruncationCounter
 from ..models.encoder_language import warn_of_language
 from ..models.heads import sigmoid
 from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in, whole_update
+from ..pipeline._common import InPipeline, find_in
+from ..pipeline.call_options import ScoreCall, ScoreOptions, check_device
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
 from ..training.examples import attribute, labels_of, scores_of
+from ..training.step import members_on_reference, whole_update
 from ..validation import (
     NOT_SEVERAL,
     SCORE_RANGE,
@@ -45,6 +47,7 @@ from ..validation import (
     one_column,
     short_repr,
     validated,
+    with_fields_of,
 )
 from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
@@ -88,7 +91,9 @@ class Ranked(Generic[TextT]):
 
 
 class SentenceReranker(ChecksummedPipe):
-    """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
+    """Scores pairs of texts, by reading both at once.
+
+    That is slower than to compare two vectors, and more precise.
 
     model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it stores scores and labels.
@@ -184,7 +189,9 @@ class SentenceReranker(ChecksummedPipe):
         check_docs(docs, self.name, hint)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
-        """Store the scores of pairs in doc.spans[spans_key].attrs, and the label of the highest of several.
+        """Store the scores of pairs in doc.spans[spans_key].attrs.
+
+        Of several scores, store also the label of the highest.
 
         The keys of the pipe "sbert_reranker" are "sbert_reranker_score", a float or a list of
         several, and "sbert_reranker_label".
@@ -223,20 +230,16 @@ class SentenceReranker(ChecksummedPipe):
     ) -> numpy.ndarray: ...
 
     @validated
+    @with_fields_of(ScoreCall, "call")
     def score_pairs(
         self,
         pairs: TextPairs | TextPair,
         *,
-        progress: bool = False,
-        show_progress_bar: bool | None = None,
         activation_fn: Activation | None = None,
         apply_softmax: bool = False,
         prompt_name: str | None = None,
         prompt: str | None = None,
-        batch_size: Positive | None = None,
-        convert_to_tensor: bool = False,
-        convert_to_numpy: bool = True,
-        device: str | torch.device | None = None,
+        call: ScoreCall,
     ) -> Any:
         """Return the scores of pairs of texts, such as query and passage.
 
@@ -255,8 +258,7 @@ class SentenceReranker(ChecksummedPipe):
         RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite,
             activation_fn gives another shape, or softmax of a single output is asked for.
         """
-        check_device(device, self.model.ops)
-        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        call.check(self.model.ops)
         if prompt_name is not None:
             if prompt is not None:
                 raise ValueError(
@@ -269,9 +271,9 @@ class SentenceReranker(ChecksummedPipe):
         parts = []
         total = len(given) if isinstance(given, Sized) else None
         stream = (_texts_of(pair, number) for number, pair in enumerate(given))
-        bar = progress_bar(total, shown=progress or bool(show_progress_bar), unit="pairs")
+        bar = progress_bar(total, shown=call.shows_progress, unit="pairs")
         with self._notices.one_for_cuts(), bar as shown:
-            for window in minibatch(stream, min(WINDOW, batch_size or WINDOW)):
+            for window in minibatch(stream, call.n_together(WINDOW)):
                 parts.append(
                     self._score_window(
                         window, activation_fn, apply_softmax=apply_softmax, prompt=prompt
@@ -281,9 +283,9 @@ class SentenceReranker(ChecksummedPipe):
         scores = numpy.concatenate(
             parts or [self._score_window([], activation_fn, apply_softmax=apply_softmax)]
         )
-        scores = scores[:, 0] if scores.shape[1] == 1 else scores
-        found = torch.from_numpy(scores) if convert_to_tensor else scores
-        return found[0] if is_single else found
+        if scores.shape[1] == 1:
+            scores = scores[:, 0]
+        return call.returned(scores, is_single=is_single)
 
     @validated
     def rank(
@@ -445,7 +447,7 @@ class SentenceReranker(ChecksummedPipe):
             shim.make_head(n_outputs, labels, seed or 0)
 
     def _start_from(self, checkpoint: str | Path) -> None:
-        """Take the network, its head and its tokenizer from the reranker of this name in another pipeline."""
+        """Take network, head and tokenizer from the reranker of this name in another pipeline."""
         with missing_packages():
             nlp = load_model(checkpoint)
         model = getattr(nlp.get_pipe(self.name), "model", None) if nlp.has_pipe(self.name) else None
@@ -478,12 +480,7 @@ class SentenceReranker(ChecksummedPipe):
         self.examples_seen += len(examples)
         learning = self._pairs_among(examples)
         if not learning:
-            on_reference = any(members(example.reference, self.spans_key) for example in examples)
-            where = (
-                " (example.reference has them: make the predicted Doc by reference.copy())"
-                if on_reference
-                else ""
-            )
+            where = members_on_reference(examples, self.spans_key)
             message = Warnings.RERANKER_NOTHING_TO_LEARN
             self._notices.once(message.format(name=self.name, key=self.spans_key, found=where))
             return losses
@@ -588,7 +585,10 @@ def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
 
 
 def _several_pairs(pairs: Any) -> Iterable[object]:
-    """Return the rows of a table of two columns or of an array as a list, and other iterables as they are."""
+    """Return the rows of a table of two columns or of an array as a list.
+
+    Other iterables are returned as they are.
+    """
     names = dataframe_columns(pairs)
     if names is not None:
         if len(names) != 2:
@@ -638,7 +638,9 @@ def _apply(activation_fn: Activation, logits: Floats2d) -> Floats2d:
 
 
 def _binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
-    """Return the binary cross-entropy of the sigmoid of the one output, and its derivative by s, float (n, 1).
+    """Return the binary cross-entropy of the one output's sigmoid, and its derivative by s.
+
+    The derivative is float (n, 1).
 
     loss = -1/n sum_i (y_i log sigmoid(s_i) + (1 - y_i) log(1 - sigmoid(s_i)))
 
@@ -653,7 +655,9 @@ def _binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floa
 def _mean_squared_error(
     logits: Floats2d, gold: Floats1d, activation: str = "identity"
 ) -> tuple[float, Floats2d]:
-    """Return the mean squared error of the score of the one output, and its derivative by s, float (n, 1).
+    """Return the mean squared error of the one output's score, and its derivative by s.
+
+    The derivative is float (n, 1).
 
     loss = 1/n sum_i (f(s_i) - y_i)^2
 
@@ -670,6 +674,9 @@ def _mean_squared_error(
 
 
 def _label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
-    """Return the mean of cross_entropy over the pairs, and its derivative by the logits, float (n, labels)."""
+    """Return the mean of cross_entropy over the pairs, and its derivative by the logits.
+
+    The derivative is float (n, labels).
+    """
     losses, d_logits = cross_entropy(logits, targets)
     return float(losses.mean()), d_logits / len(targets)

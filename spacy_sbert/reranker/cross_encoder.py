@@ -182,14 +182,19 @@ class _PairTokenizer(BatchTokenizer):
         )
 
     def _part(self, n_pieces: int, n_kept: int) -> slice:
-        """Return which wordpieces of a text are kept: its beginning, or its end if the tokenizer cuts on the left."""
+        """Return which wordpieces of a text are kept, its beginning or its end.
+
+        The end, if the tokenizer cuts on the left.
+        """
         return slice(n_pieces - n_kept, n_pieces) if self.cuts_left else slice(n_kept)
 
 
 def _truncated_lengths(
     first: int, second: int, room: int, *, odd_to_first: bool = False
 ) -> tuple[int, int]:
-    """Return how many wordpieces of each text fit: the longer is cut, or both to half, as by "longest_first".
+    """Return how many wordpieces of each text fit, as by "longest_first".
+
+    The longer is cut, or both to half.
 
     odd_to_first (bool): whether the first of two halves is the larger one, as in slow tokenizers;
         else the longer text.
@@ -280,12 +285,13 @@ class _ClassifierShim(TransformerShim):
             torch.no_grad(),
             autocast(self.device, self._autocast_precision),
         ):
-            return self._gathered(wordpieces, self._passes(model, wordpieces, budget))
+            parts = self._passes(model, wordpieces, budget, pads=self.backends.pads)
+            return self._gathered(wordpieces, parts)
 
     def begin_logits(
         self, wordpieces: TokenizedBatch
     ) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
-        """Return logits with dropout, and a callback that backpropagates their gradient to the parameters."""
+        """Return logits with dropout, and what takes their gradient to the parameters."""
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
         with self._begin_step() as step, autocast(self.device, self.precision):
             parts = self._passes(self.network, wordpieces, budget)
@@ -302,9 +308,14 @@ class _ClassifierShim(TransformerShim):
         )
 
     def _passes(
-        self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int
+        self, model: PreTrainedModel, wordpieces: TokenizedBatch, budget: int, *, pads: bool = True
     ) -> list[_Pass]:
-        batches = padded_batches(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
+        """Return the logits of passes.
+
+        pads (bool): whether rows may be padded, see loading.ignores_padding.
+        """
+        every = numpy.arange(len(wordpieces.lengths))
+        batches = padded_batches(wordpieces.lengths, every, budget, of_equal_length=not pads)
         return [
             (
                 torch.from_numpy(batch.windows).to(self.device),
@@ -500,7 +511,9 @@ def cross_encoder(
     frozen: Sequence[str] = (),
     max_grad_norm: NonNegativeFloat = 0.0,
 ) -> CrossEncoder:
-    """Build a cross-encoder, which reads both texts of a pair at once: [CLS] first [SEP] second [SEP].
+    """Build a cross-encoder, which reads both texts of a pair at once.
+
+    It reads [CLS] first [SEP] second [SEP].
 
     name (str): any Hugging Face sequence classifier, or a plain encoder, which gets a new head: a
         folder, or a name that is looked for in the hub's cache, in installed packages and on the

@@ -241,7 +241,7 @@ def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray)
     """Return the candidates of each query in a row, padded with the score -inf."""
     counts = numpy.bincount(i, minlength=n)
     starts = numpy.cumsum(counts) - counts
-    # Of each candidate among those of its query
+    # The number of each candidate among those of its query
     place = numpy.arange(len(i)) - numpy.repeat(starts, counts)
     shape = (n, counts.max())
     padded_scores = numpy.full(shape, -numpy.inf, dtype="float32")
@@ -379,7 +379,7 @@ def _blocks_above(
             i = i[apart]
             j = j[apart]
         own = _unit_scores(rows, rows, i, j, block_bytes)
-        # As Python compares the scores that are written
+        # In float64, as Python compares the scores that are written
         kept = own.astype("float64") >= least(min_score)
         yield own[kept], i[kept], j[kept]
 

@@ -228,7 +228,7 @@ class FaissIndex:
         self._lent: ref[Any] | None = None
         # Whether it was handed out since its vectors were checked
         self._was_lent = False
-        # Of the vectors that its owner knows, once it was handed out
+        # The digest of the vectors that its owner knows, once it was handed out
         self._digest: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -245,8 +245,8 @@ class FaissIndex:
         self._note_vectors()
         lent = None if self._lent is None else self._lent()
         if lent is None:
-            # Another object of Python for the same index: it tells by its end that nobody can
-            # change the index
+            # Another object of Python for the same index: when it ends, nobody can change the
+            # index any more
             lent = import_faiss().downcast_index(self.raw)
             lent.referenced_objects = [self.raw]
             self._lent = ref(lent)

@@ -19,8 +19,8 @@ from .exact import Best, check_widths, checked_queries, nearest
 from .faiss_index import BuiltKind, FaissIndex, Kind, build_index, copied_index, import_faiss
 from .identity import EncoderIdentity, check_encoder, identity_of
 from .index_folder import (
+    IndexManifest,
     IndexRow,
-    Manifest,
     read_index,
     read_places,
     read_rows,
@@ -301,7 +301,9 @@ class VectorIndex:
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
         self._check_unchanged(is_saved=True)
-        manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
+        manifest = IndexManifest(
+            kind=self.kind, width=self.width, count=len(self), encoder=self.encoder
+        )
         write_folder(Path(folder), manifest, lambda _: self._faiss.raw, self.rows, self.places)
 
     @classmethod
@@ -317,7 +319,7 @@ class VectorIndex:
         """
         folder = Path(folder)
         ours = identity_of(encoder)
-        saved = Manifest.read(folder)
+        saved = IndexManifest.read(folder)
         if ours is not None:
             check_encoder(saved.encoder, ours, folder)
         rows = read_rows(folder, saved)

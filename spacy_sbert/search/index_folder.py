@@ -39,7 +39,7 @@ class IndexRow(NamedTuple):
     row: int | None = None
 
 
-class Manifest(BaseModel, frozen=True):
+class IndexManifest(BaseModel, frozen=True):
     """Contents of index.json.
 
     kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the
@@ -59,7 +59,7 @@ class Manifest(BaseModel, frozen=True):
     folder: str | None = None
 
     @classmethod
-    def read(cls, folder: Path) -> "Manifest":
+    def read(cls, folder: Path) -> "IndexManifest":
         """Read index.json.
 
         RAISES (OSError): if there is no index; (ValueError): if it is damaged.
@@ -80,7 +80,7 @@ class Manifest(BaseModel, frozen=True):
 
 def write_folder(
     folder: Path,
-    manifest: Manifest,
+    manifest: IndexManifest,
     make: Callable[[Path], Any],
     rows: Sequence[IndexRow] | None = None,
     places: numpy.ndarray | None = None,
@@ -147,7 +147,7 @@ def write_index(path: Path, index: Any) -> None:
             raise failures[0] if failures else RuntimeError(f"FAISS cannot write {path}.") from None
 
 
-def read_index(folder: Path, manifest: Manifest, count: int) -> Any:
+def read_index(folder: Path, manifest: IndexManifest, count: int) -> Any:
     """Read the index of FAISS, whose lists stay on disk if it is an "ivfpq".
 
     count (int): how many vectors it has. RAISES (ValueError): if it is damaged, or another.
@@ -179,7 +179,7 @@ def _map_lists(index: Any, path: Path) -> None:
     lists.do_mmap()
 
 
-def read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
+def read_rows(folder: Path, manifest: IndexManifest) -> list[IndexRow] | None:
     """Read the texts and ids beside an index; None if there are none."""
     if not any(name.endswith(".jsonl") for name in manifest.files):
         return None
@@ -187,7 +187,7 @@ def read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
         return [IndexRow(**json.loads(line)) for line in file]
 
 
-def read_places(folder: Path, manifest: Manifest) -> numpy.ndarray | None:
+def read_places(folder: Path, manifest: IndexManifest) -> numpy.ndarray | None:
     """Read which vectors of an index are equal, see VectorIndex; None if all are different."""
     if not any(name.endswith(".npz") for name in manifest.files):
         return None
@@ -198,7 +198,7 @@ def read_places(folder: Path, manifest: Manifest) -> numpy.ndarray | None:
     return places
 
 
-def _checked_file(folder: Path, manifest: Manifest, suffix: str) -> Path:
+def _checked_file(folder: Path, manifest: IndexManifest, suffix: str) -> Path:
     """Return the file with a suffix, whose SHA-256 is the one that was written."""
     for name, expected in manifest.files.items():
         if name.endswith(suffix):

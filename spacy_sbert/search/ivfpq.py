@@ -15,7 +15,7 @@ from .exact import slices
 from .faiss_index import import_faiss
 from .identity import EncoderIdentity
 from .index import VectorIndex
-from .index_folder import Manifest, write_folder, write_index
+from .index_folder import IndexManifest, write_folder, write_index
 
 # Vectors a list is trained on; FAISS asks for 39 at least
 _TRAINING = 40
@@ -99,7 +99,7 @@ def build_ivfpq(
             _merge(index, paths, lists)
         return index
 
-    manifest = Manifest(
+    manifest = IndexManifest(
         kind="ivfpq",
         width=width,
         count=n,

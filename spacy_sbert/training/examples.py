@@ -24,7 +24,10 @@ Counts = Counter[str | None]
 
 
 def check_rows(rows: list[tuple[int, int]] | str, doc: Doc, spans_key: str) -> None:
-    """Raise ValueError if the rows that were encoded (start and end tokens, or what they are) are not the members."""
+    """Raise ValueError if the spans that were encoded are not the members.
+
+    rows: start and end tokens, or what they are.
+    """
     expected = sorted((span.start, span.end) for span in members(doc, spans_key))
     if rows != expected:
         raise ValueError(
@@ -113,7 +116,10 @@ def _no_gold(example: Example, gold: str, kind: str, spans_key: str) -> ValueErr
 
 
 def count_objectives(corpus: Reader, spans_key: str, nlp: Language | None = None) -> Counts:
-    """Return how many examples of each objective, by kind_of, a reader has, by its method counts if it has one."""
+    """Return how many examples of each objective, by kind_of, a reader has.
+
+    It tells by its method counts if it has one.
+    """
     if hasattr(corpus, "counts"):
         return corpus.counts(spans_key)
     return Counter(

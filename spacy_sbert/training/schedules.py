@@ -47,8 +47,10 @@ def linear_warmup(
 ) -> Iterator[float]:
     """Rise linearly from zero over a fraction of the steps, then fall linearly to zero.
 
-    rate_t = initial_rate * t / w                                  while t < w,  w = int(warmup * total_steps)
-    rate_t = initial_rate * max(0, (total_steps - t) / (total_steps - w))        afterwards
+    rate_t = initial_rate * t / w                                            while t < w
+    rate_t = initial_rate * max(0, (total_steps - t) / (total_steps - w))    afterwards
+
+    w = int(warmup * total_steps)
 
     initial_rate (float): the highest rate. warmup (float): the fraction of the steps that warm up.
     total_steps (int): the steps until the rate is zero, usually those of the whole training.
@@ -82,7 +84,9 @@ def linear_warmup_of_epochs(
     warmup: float = 0.1,
     start_step: NonNegative = 0,
 ) -> Iterator[float]:
-    """Rise and fall as spacy-sbert.linear_warmup.v1 over the steps that a training has, which are counted.
+    """Rise and fall as spacy-sbert.linear_warmup.v1, over the steps of a training.
+
+    They are counted.
 
     total_steps = epochs * (batches of an epoch), or max_steps if there are no epochs; the smaller
     of both.

@@ -184,7 +184,7 @@ class TrainingLog:
             print(*lines, sep="\n", file=self.stdout, flush=True)
 
     def _write_line(self) -> None:
-        """Write the steps, the mean loss of a step since the last line, the speed and the time left."""
+        """Write the steps, the mean loss since the last line, the speed and the time left."""
         parts = [f"Step {self.done}" if self.total is None else f"Step {self.done} of {self.total}"]
         for pipe in (pipe for pipe in self.counters if pipe.name in self.pipes):
             loss = (pipe.loss_seen - self.line_losses[pipe.name]) / (self.taken - self.line_step)

@@ -1,7 +1,8 @@
 """Heat maps of similarities: of texts, and of the tokens of two texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, Literal, TypedDict
 
 import numpy
@@ -75,58 +76,83 @@ def heatmap(
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or
         vectors that are missing, of unequal widths or not finite.
     """
-    is_square = columns is None
-    rows = list(as_rows(docs))
-    others = rows if columns is None else list(as_rows(columns))
-    for side in (rows, others):
-        check_count(len(side), 2 if is_square else 1, MAX_TEXTS)
-    u = _unit_vectors(rows)
-    v = u if is_square else _unit_vectors(others)
-    check_one_encoder(*map(encoders_of_vector, [*rows, *others]))
-    cosines = _cosines(u, v)
+    rows = _Side.of(docs, least=2 if columns is None else 1)
+    others = rows if columns is None else _Side.of(columns, least=1)
+    sides = [rows] if columns is None else [rows, others]
+    check_one_encoder(*map(encoders_of_vector, [*rows.texts, *others.texts]))
+    cosines = _cosines(rows.vectors, others.vectors)
     if tokens:
-        _check_token_cosines(rows, others, is_square)
-    shown_rows = [_shown_text(row, v if tokens else None) for row in rows]
-    shown_columns: list[_ShownText] = []
-    if not is_square:
-        shown_columns = [_shown_text(other, u if tokens else None) for other in others]
-    token_low, token_high = _range(_token_cosines([*shown_rows, *shown_columns]), low, high)
+        _check_token_cosines(sides)
+    shown = [side.shown(others if side is rows else rows, tokens=tokens) for side in sides]
+    token_low, token_high = _range(_token_cosines(chain(*shown)), low, high)
     is_by_similarity = order == "similarity"
     if order is None:
-        is_by_similarity = is_square and not isinstance(docs, (Doc, Span))
-    down = _order(u, is_by_similarity)
-    across = _order(v, is_by_similarity)
-    # The 1 of each text to itself would widen the range
-    compared = cosines[~numpy.eye(len(rows), dtype=bool)] if is_square else cosines
+        is_by_similarity = columns is None and not isinstance(docs, (Doc, Span))
+    down = rows.order(is_by_similarity)
+    across = others.order(is_by_similarity)
+    compared = cosines
+    if columns is None:
+        # The 1 of each text to itself would widen the range
+        compared = cosines[~numpy.eye(len(cosines), dtype=bool)]
     low, high = _range(compared, low, high)
-    counts = f"{len(rows)}" if is_square else f"{len(rows)} and {len(others)}"
+    counts = " and ".join(str(len(side.texts)) for side in sides)
     return Picture(
         template="visual/heatmap.html",
         title=title or f"Cosine similarity of {counts} texts",
         note=f"{_ORDERED} {_HINT}" if is_by_similarity else _HINT,
-        lang=doc_of(rows[0]).lang_,
+        lang=doc_of(rows.texts[0]).lang_,
         drawn=_table(
-            _heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], low, high
+            _heads(rows.texts, down),
+            _heads(others.texts, across),
+            cosines[numpy.ix_(down, across)],
+            low,
+            high,
         ),
         data={
-            "rows": shown_rows,
-            "columns": None if is_square else shown_columns,
+            "rows": shown[0],
+            "columns": None if columns is None else shown[1],
             "steps": _steps(token_low, token_high),
             "range": f"{token_low:g} to {token_high:g}",
         },
     )
 
 
-def _unit_vectors(texts: Sequence[Text]) -> numpy.ndarray:
-    """Return the vectors of texts, of length 1 or 0: float64 (n, width)."""
-    return unit_rows(row_vector(text, number) for number, text in enumerate(texts))
+@dataclass
+class _Side:
+    """Texts of the rows or columns of a heat map, and their vectors of length 1 or 0.
+
+    vectors: float64 (n, width).
+    """
+
+    texts: list[Text]
+    vectors: numpy.ndarray
+
+    @classmethod
+    def of(cls, docs: Text | Iterable[Text], *, least: int) -> "_Side":
+        """Return the texts to draw. RAISES (ValueError): if they are too many, or too few."""
+        texts = list(as_rows(docs))
+        check_count(len(texts), least, MAX_TEXTS)
+        vectors = (row_vector(text, number) for number, text in enumerate(texts))
+        return cls(texts, unit_rows(vectors))
+
+    def order(self, is_by_similarity: bool) -> list[int]:
+        """Return the order in which the texts are drawn."""
+        if is_by_similarity:
+            return _similarity_order(_cosines(self.vectors, self.vectors))
+        return list(range(len(self.texts)))
+
+    def shown(self, others: "_Side", *, tokens: bool) -> list["_ShownText"]:
+        """Return the texts for the script, with the similarity of tokens to the other texts."""
+        vectors = others.vectors if tokens else None
+        return [_shown_text(text, vectors) for text in self.texts]
 
 
-def _check_token_cosines(rows: Sequence[Text], others: Sequence[Text], is_square: bool) -> None:
+def _check_token_cosines(sides: "Sequence[_Side]") -> None:
     """Raise ValueError if there are too many similarities of tokens to texts of the other side."""
-    count = sum(map(len, rows)) * len(others)
-    if not is_square:
-        count += sum(map(len, others)) * len(rows)
+    count = sum(
+        sum(map(len, side.texts)) * len(other.texts)
+        for side, other in zip(sides, reversed(sides), strict=True)
+    )
     if count > _MAX_NUMBERS:
         raise ValueError(
             f"The tokens of the texts have {count} similarities to the other side: expected at "
@@ -252,13 +278,6 @@ def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     return numpy.clip(u @ v.T, -1.0, 1.0)
 
 
-def _order(vectors: numpy.ndarray, is_by_similarity: bool) -> list[int]:
-    """Return the order in which texts are drawn, given their vectors of length 1 or 0."""
-    if is_by_similarity:
-        return _similarity_order(_cosines(vectors, vectors))
-    return list(range(len(vectors)))
-
-
 def _similarity_order(cosines: numpy.ndarray) -> list[int]:
     """Return the order of the leaves of a dendrogram, turned so that neighbours are similar.
 
@@ -277,7 +296,9 @@ def _similarity_order(cosines: numpy.ndarray) -> list[int]:
     distances = numpy.maximum(1 - cosines, 0.0)
     tree = linkage(distances[numpy.triu_indices(n, 1)], "average", optimal_ordering=True)
     order = leaves_list(tree).tolist()
-    return order if order.index(0) < order.index(n - 1) else order[::-1]
+    if order.index(0) > order.index(n - 1):
+        order.reverse()
+    return order
 
 
 def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[_Head]:

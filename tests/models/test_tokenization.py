@@ -1,12 +1,22 @@
 """Cutting and windows at the encoder's true limit."""
 
+import json
 from itertools import pairwise
 
 import numpy
 import pytest
 import spacy
 import torch
-from helpers.pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example, no_warnings
+from helpers.pipelines import (
+    MAX_LENGTH,
+    MINILM,
+    TRANSFORMERS,
+    make_example,
+    no_warnings,
+    one_pipe,
+)
+from helpers.small_tokenizers import make_folder
+from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     AutoModel,
@@ -17,6 +27,7 @@ from transformers import (
     RobertaModel,
 )
 
+from spacy_sbert import find_sbert
 from spacy_sbert.models.encoder_checks import position_limit
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
@@ -314,3 +325,15 @@ def test_a_vocabulary_with_holes():
     ids = ours(["a dog cat"], offsets=False).ids
     assert ids.tolist() == [1, 9, 0]
     assert ours.strings[ids].tolist() == ["a", "dog", "[UNK]"]
+
+
+def test_a_tokenizer_without_a_token_for_unknown_characters(tmp_path):
+    folder = make_folder(tmp_path / "encoder", "characters")
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["unk_token"] = "none"
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    sbert = find_sbert(one_pipe(folder, pooling="mean"))
+    expected = SentenceTransformer(str(folder), device="cpu").encode(["a man"])
+    numpy.testing.assert_allclose(sbert.encode(["a man"]), expected, atol=1e-5)
+    with pytest.raises(ValueError, match=r"cannot split a text .*Missing"):
+        sbert.encode(["a man", "\u4e2d"])

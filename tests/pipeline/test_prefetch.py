@@ -1,13 +1,16 @@
 """`nlp.pipe` encodes the next batch while the last one is used, and nothing else changes."""
 
 import gc
+import subprocess
+import sys
 import threading
 
+import numpy
 import pytest
 import torch
 from thinc.api import Adam
 
-from spacy_sbert.models.engine.concurrency import TrainedElsewhereError
+from spacy_sbert.models.engine.concurrency import TrainedElsewhereError, parallel_map
 from spacy_sbert.pipeline import prefetch as component
 from spacy_sbert.pipeline.prefetch import THREAD, prefetch
 
@@ -176,3 +179,60 @@ def test_no_more_than_one_batch_is_taken_ahead():
         assert docs == prediction() == [number]
         assert taken == list(range(min(number + 2, 4)))
     assert next(stream, None) is None
+
+
+@pytest.fixture
+def no_new_threads(monkeypatch):
+    """No thread starts any more, as by a limit of the system, or once the main thread has ended."""
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+
+def test_without_another_thread_batches_are_encoded_here(nlp, no_new_threads):
+    sbert = nlp.get_pipe("sbert")
+    vectors = [doc.vector for doc in nlp.pipe(TEXTS, batch_size=2)]
+    numpy.testing.assert_allclose(vectors, sbert.encode(TEXTS), atol=1e-6)
+
+
+def test_passes_of_several_threads_run_here_if_one_cannot_start(threads, monkeypatch):
+    # As many as no other test has: these threads are new
+    threads(4)
+    started, start = [], threading.Thread.start
+
+    def start_two(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_two)
+    assert list(parallel_map(lambda task: task + 1, range(10))) == list(range(1, 11))
+    assert torch.get_num_threads() == 4
+    for thread in started:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+UNJOINED = """
+import sys, threading, spacy, torch
+from spacy_sbert import find_sbert
+torch.set_num_threads(2)
+nlp = spacy.load(sys.argv[1])
+nlp("a cat")
+def work():
+    threading.main_thread().join()
+    texts = [f"a cat {i}" for i in range(300)]
+    print(len(list(nlp.pipe(texts, batch_size=128))))
+    print(len(find_sbert(nlp).encode(texts, window=128)))
+threading.Thread(target=work).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_one(nlp, tmp_path):
+    nlp.to_disk(tmp_path / "pipeline")
+    command = [sys.executable, "-c", UNJOINED, tmp_path / "pipeline"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["300", "300"], done.stderr

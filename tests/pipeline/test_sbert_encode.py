@@ -9,8 +9,8 @@ import torch
 from helpers.pipelines import EVERY_ENCODER, TRANSFORMERS, reloaded
 from thinc.api import NumpyOps
 
-from spacy_sbert.models.encoded_docs import check_device
 from spacy_sbert.models.text_encoders import TransformerTextEncoder
+from spacy_sbert.pipeline.call_options import check_device
 from spacy_sbert.similarity import unit_length
 
 TEXTS = [

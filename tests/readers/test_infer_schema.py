@@ -357,6 +357,9 @@ MISSING = {
     "spreadsheets": ((*NLI, "#N/A", "N/A", "n/a"), ("#N/A", "N/A", "n/a"), "labelled"),
     "databases": ((0, 1, 2, "NULL", "null", "\\N", "?"), ("?", "NULL", "\\N", "null"), "labelled"),
     "None beside 0 and 1": ((0, 1, "None", "-1"), ("None",), "labelled"),
+    "None beside truths": (("True", "False", "None"), ("None",), "binary"),
+    "None beside truths in lower case": (("true", "false", "none", ""), ("none", ""), "binary"),
+    "none beside yes and no": (("yes", "no", "none"), (), "labelled"),
     "none beside words": (("favor", "against", "none"), (), "labelled"),
 }
 
@@ -509,3 +512,30 @@ def test_a_table_without_a_header_holds_no_examples(tmp_path, name, content):
 def test_a_score_is_no_number_of_python(write):
     with pytest.raises(ValueError, match="'score', got '1_0'"):
         find_table(write(("sentence1", "sentence2", "score"), text, text, cycle("1_0", "2_0")))
+
+
+@pytest.mark.parametrize("name", ["valid", "is_valid", "Paid", "isVoid"])
+def test_a_word_that_ends_as_ids_do_may_be_the_gold(write, name):
+    path = write(("sentence1", "sentence2", name), text, text, cycle(0, 1))
+    with pytest.raises(ValueError, match=f"{name} may be the gold"):
+        find_table(path)
+    assert roles(find_table(path, score=name)) == ("binary", ("sentence1", "sentence2"), name)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"members": ("a", "a")},
+        {"members": ("a", "b", "a")},
+        {"members": ("a", "b"), "label": "b"},
+        {"members": ("a",), "label": "a"},
+    ],
+)
+def test_a_column_that_is_named_twice_is_refused(write, given):
+    """A text would be compared with itself, or be its own label."""
+    path = write(("a", "b", "score"), text, text, cycle(0, 1))
+    twice = next(iter({*given["members"][1:], given.get("label")} - {None, "b"}), "b")
+    with pytest.raises(ValueError, match=f"column '{twice}' is named twice"):
+        find_table(path, **given)
+    with pytest.raises(ValueError, match=f"column '{twice}' is named twice"):
+        PairCorpus(path, **{**given, "members": list(given["members"])})

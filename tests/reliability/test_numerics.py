@@ -30,7 +30,7 @@ from spacy_sbert.losses.ranking import (
 from spacy_sbert.losses.similarity import AnglELoss, CoSENTLoss, CosineSimilarityLoss, _rank_pairs
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
-from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
+from spacy_sbert.models.heads import ACTIVATIONS, Dense, normalization
 from spacy_sbert.models.poolings import make_pooling
 from spacy_sbert.reranker.component import (
     _binary_cross_entropy,
@@ -91,7 +91,7 @@ def test_similarity(counted, rng):
             for name, compute, expected, near in (
                 ("cosine", partial(similarity.cosine, one, other), cos, 8 * EPS),
                 ("length", partial(similarity.unit_length, one), exact, 4 * EPS),
-                ("layer", partial(unit_length().predict, one), exact, 4 * EPS),
+                ("layer", partial(normalization().predict, one), exact, 4 * EPS),
                 (
                     "euclidean",
                     partial(similarity.euclidean, one, other),

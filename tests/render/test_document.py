@@ -11,14 +11,14 @@ import pytest
 from jinja2 import UndefinedError
 
 import spacy_sbert
-from spacy_sbert.render.document import Cell, Document, Table, escape_markdown, render
+from spacy_sbert.render.document import Cell, Document, Table, escape_markdown, render_template
 from spacy_sbert.render.plots import Axis, Bar, bars
 
 EVIL = "</title><script>alert(1)</script> \"x\" 'y' & \u202e\ud83d\n"
 
 
 def test_texts_are_cleaned_and_escaped():
-    page = render("render/page.html", title=EVIL, lang=EVIL)
+    page = render_template("render/page.html", title=EVIL, lang=EVIL)
     page.encode("utf8")
     assert type(page) is str
     assert "<script" not in page
@@ -27,7 +27,7 @@ def test_texts_are_cleaned_and_escaped():
     assert f"<title>{shown}</title>" in page
     assert f'<html lang="{shown}">' in page
     with pytest.raises(UndefinedError, match="lang"):
-        render("render/page.html", title="A")
+        render_template("render/page.html", title="A")
     assert escape_markdown("_a_ en_core_web *b* `c` #d") == r"\_a\_ en_core_web \*b\* \`c\` \#d"
 
 

@@ -15,7 +15,7 @@ from spacy_sbert.search import (
     nearest,
 )
 from spacy_sbert.search import corpus_search as module
-from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
+from spacy_sbert.search.corpus_search import Searchable, cluster_texts, mine_texts, search_texts
 
 TEXTS = [
     "A man is eating food.",
@@ -239,3 +239,14 @@ def test_the_order_of_many_texts(pipe, tmp_path, n):
     mine_texts(pipe, tmp_path / "corpus.txt", vectors=vectors[:, :12])
     with pytest.raises(ValueError, match=r"Vector \d+ is not of the text"):
         mine_texts(pipe, tmp_path / "corpus.txt", vectors=numpy.roll(vectors, 1, axis=0))
+
+
+def test_collection_is_opened_once_and_searched_often(pipe, corpus, make_nlp, tmp_path):
+    expected = search_texts(pipe, corpus, ["dog"], k=3, index=tmp_path / "index", kind="flat")
+    collection = Searchable.open(tmp_path / "index")
+    for _ in range(2):
+        assert collection.search(pipe, ["dog"], k=3) == expected
+    assert collection.columns == ("score", "row", "text")
+    other = make_nlp(model={"pooling": "cls"}).get_pipe("sbert")
+    with pytest.raises(ValueError, match="was built with another encoder"):
+        collection.search(other, ["dog"], k=3)

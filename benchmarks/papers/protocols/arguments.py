@@ -86,7 +86,10 @@ _Members = Sequence[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Split:
-    """Indices of the pairs to train on and to score; name: of the fold or topic that is left out."""
+    """Indices of the pairs to train on and to score.
+
+    name: of the fold or topic that is left out.
+    """
 
     name: str
     train: tuple[int, ...]

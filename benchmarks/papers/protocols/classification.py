@@ -53,7 +53,7 @@ class _Trained(NamedTuple):
     chosen: object
 
 
-def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Json:
+def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Json:
     """Train classifiers on vectors and count what they get right.
 
     The features of a sentence are its vector u, those of a pair |u - v| and u * v. Moments and
@@ -225,11 +225,11 @@ def _protocol(
 
 @dataclass(frozen=True)
 class VariedTransferTask(VariedTask, TransferTask):
-    """Accuracy of both classifiers, see classify."""
+    """Accuracy of both classifiers, see evaluate_classifier."""
 
     def run(self, run: Run) -> Json:
         examples, notes = self.examples(run)
-        return classify(examples, run, self.name, notes)
+        return evaluate_classifier(examples, run, self.name, notes)
 
 
 TASKS = tuple(VariedTransferTask(**vars(task)) for task in TRANSFER)

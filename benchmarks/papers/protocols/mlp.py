@@ -1,4 +1,4 @@
-"""The MLP after SentEval: perceptrons trained together, stopped early, tuned by what is held out."""
+"""The MLP after SentEval: perceptrons trained together, stopped early, tuned on held-out data."""
 
 from collections.abc import Sequence
 from itertools import product

@@ -14,7 +14,7 @@ from spacy_sbert.evaluation.task import DataFile, Run, check_official_count
 from spacy_sbert.files.delimited import pick, read_delimited
 from spacy_sbert.readers.examples import Row
 
-from .classification import classify
+from .classification import evaluate_classifier
 from .variants import VariedTask
 
 _SPLITS = {"tr": TRAIN, "va": DEV, "te": TEST}
@@ -67,7 +67,7 @@ class ProbingTask(VariedTask):
             notes.append(
                 "Trained on va, since there is no tr: cannot be compared with published figures."
             )
-        return classify(
+        return evaluate_classifier(
             Examples.from_rows((names[split], row) for split, row in rows), run, self.name, notes
         )
 

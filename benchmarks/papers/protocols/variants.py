@@ -52,7 +52,10 @@ class Variant:
 
     @property
     def target(self) -> tuple[str, int]:
-        """The kind of the size, "own", "pca" or "up", and D. RAISES (ValueError): if it is another."""
+        """The kind of the size, "own", "pca" or "up", and D.
+
+        RAISES (ValueError): if it is another.
+        """
         kind, _, number = self.size.partition("-")
         if self.size == OWN:
             return OWN, 0

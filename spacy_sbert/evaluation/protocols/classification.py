@@ -1,4 +1,4 @@
-"""Classification on top of sentence embeddings, as SentEval does it: training, tuning, scores over folds."""
+"""Classification on top of sentence embeddings as SentEval does it: training, tuning, folds."""
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +13,10 @@ from ..encoders import sklearn_module
 from ..results import Json, intervals_of, mean_of
 from ..task import Run, Settings, as_they_are, indices_by_name
 
-ALL, TRAIN, DEV, TEST = "all", "train", "dev", "test"
+ALL = "all"
+TRAIN = "train"
+DEV = "dev"
+TEST = "test"
 # Of tasks without a test split
 _OUTER_FOLDS = 10
 # Of training data without a dev split, to choose C
@@ -74,7 +77,7 @@ class Fold:
     tuning: Halves
 
 
-def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Json:
+def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Json:
     """Train logistic regression on vectors and count what it gets right.
 
     The features of a sentence are its vector u, those of a pair |u - v| and u * v.
@@ -87,14 +90,17 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     """
     sklearn_module("sklearn", task)
     folds = make_folds(examples.places, examples.labels, task)
-    labels, chosen = numpy.empty_like(examples.labels), []
+    labels = numpy.empty_like(examples.labels)
+    chosen = []
     for fold in run.progress(folds, task):
         rows = features_of(list(example_vectors(examples, fold, run)))
         labels[fold.test], _, c = predict_lr(rows, examples.labels, fold)
         chosen.append(c)
     tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
-    labels, gold = labels[tested], examples.labels[tested]
-    right, settings = labels == gold, run.settings
+    labels = labels[tested]
+    gold = examples.labels[tested]
+    right = labels == gold
+    settings = run.settings
     return {
         "counts": examples.counts,
         "primary": "lr.accuracy",
@@ -116,9 +122,9 @@ def trained_on(task: str, settings: Settings) -> list[str]:
     names = ", ".join(
         name for name in settings.trained_on if name.lower().partition("-")[0] == kind
     )
-    return (
-        [f"The encoder was trained on {names}, which holds sentences of this set."] if names else []
-    )
+    if not names:
+        return []
+    return [f"The encoder was trained on {names}, which holds sentences of this set."]
 
 
 def example_vectors(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
@@ -130,19 +136,27 @@ def example_vectors(examples: Examples, fold: Fold, run: Run) -> numpy.ndarray:
 
 
 def features_of(members: Sequence[numpy.ndarray]) -> numpy.ndarray:
-    """Compute float (n, width), of one member or two -> float32 (n, features): half the memory and time of float64."""
-    return (members[0] if len(members) == 1 else concatenated(*members, parts=SYMMETRIC)).astype(
-        "float32"
-    )
+    """Return the features of one member or two, each float (n, width), as float32 (n, features).
+
+    They take half the memory and time of float64.
+    """
+    features = members[0]
+    if len(members) == 2:
+        features = concatenated(*members, parts=SYMMETRIC)
+    return features.astype("float32")
 
 
 def classification_scores(
     predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None
 ) -> Json:
-    """Return accuracy = right / n, and F1 = 2 tp / (2 tp + fp + fn): None if nothing has or gets the label."""
+    """Return accuracy = right / n, and F1 = 2 tp / (2 tp + fp + fn).
+
+    F1 is None if nothing has or gets the label.
+    """
     scores: Json = {"accuracy": float((predicted == gold).mean())}
     if positive is not None:
-        is_gold, is_predicted = gold == positive, predicted == positive
+        is_gold = gold == positive
+        is_predicted = predicted == positive
         both = int(is_gold.sum() + is_predicted.sum())
         scores["f1"] = 2 * int((is_gold & is_predicted).sum()) / both if both else None
     return scores
@@ -179,7 +193,10 @@ def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task:
 
 
 def stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) -> Halves:
-    """Return what to train on and what to test in each fold, indices among `at`, the labels spread evenly."""
+    """Return what to train on and to test in each fold, the labels spread evenly.
+
+    These are indices among `at`.
+    """
     selection = sklearn_module("sklearn.model_selection", "A classifier")
     splitter = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
     return tuple((at[train], at[test]) for train, test in splitter.split(at, labels[at]))
@@ -187,7 +204,8 @@ def stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) 
 
 def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
     names, counts = numpy.unique(labels, return_counts=True)
-    needed, (fewest, rarest) = max(folds, 2), min(zip(counts, names, strict=True))
+    needed = max(folds, 2)
+    (fewest, rarest) = min(zip(counts, names, strict=True))
     if len(names) < 2 or fewest < needed:
         raise ValueError(
             f"{task}: the training examples have {len(names)} labels, the rarest, '{rarest}', "

@@ -11,7 +11,7 @@ from ...readers.datasets import check_known, sick_rows
 from ...readers.examples import Row, check_members
 from ..results import Json
 from ..task import DataFile, Run, Task, check_official_count
-from .classification import ALL, DEV, TEST, TRAIN, Examples, classify
+from .classification import ALL, DEV, TEST, TRAIN, Examples, evaluate_classifier
 from .sts import SICK
 
 _MRPC_COLUMNS = ("Quality", "#1 String", "#2 String")
@@ -31,7 +31,7 @@ def labelled(
 
 
 def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
-    """Read MR, CR, SUBJ or MPQA (Conneau and Kiela 2018, section 3.1): a sentence a line, all of one label.
+    """Read MR, CR, SUBJ or MPQA (Conneau and Kiela 2018): a sentence a line, all of one label.
 
     A blank line is a row with the empty text: CR has some, and its official count of sentences
     includes them.
@@ -45,7 +45,10 @@ def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
 
 
 def _treebank_rows(path: Path, labels: str) -> Iterator[Row]:
-    """Read the Stanford Sentiment Treebank (Socher et al. 2013): "sentence TAB label" or "label SPACE sentence"."""
+    """Read the Stanford Sentiment Treebank (Socher et al. 2013).
+
+    Lines are "sentence TAB label" or "label SPACE sentence".
+    """
     for line, text in read_lines(path):
         if "\t" in text:
             sentence, _, label = text.rstrip("\r\n").rpartition("\t")
@@ -63,7 +66,10 @@ def _question_rows(path: Path) -> Iterator[Row]:
 
 
 def _paraphrase_rows(path: Path) -> Iterator[Row]:
-    """Read the Microsoft Research Paraphrase Corpus (Dolan et al. 2004): tab-separated, no quoting, with a header."""
+    """Read the Microsoft Research Paraphrase Corpus (Dolan et al. 2004).
+
+    It is tab-separated with a header, without quoting.
+    """
     for line, (label, *texts) in by_name(read_delimited(path, delimiter="\t"), _MRPC_COLUMNS, path):
         yield labelled(texts, label, ("0", "1"), path, line)
 
@@ -117,7 +123,7 @@ class TransferTask(Task):
 
     def run(self, run: Run) -> Json:
         examples, notes = self.examples(run)
-        return classify(examples, run, self.name, notes)
+        return evaluate_classifier(examples, run, self.name, notes)
 
 
 def _file(split: str, name: str, read: Callable[[Path], Iterable[Row]]) -> _File:

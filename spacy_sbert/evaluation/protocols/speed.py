@@ -22,7 +22,9 @@ from .sts import BENCHMARK
 
 # sentence-transformers' default, and of the batches of precision = "reference"
 _BATCH_SIZE = 32
-_NAIVE, _SMART, _OWN = "naive", "smart", "own"
+_NAIVE = "naive"
+_SMART = "smart"
+_OWN = "own"
 _WAYS = (
     "naive: padded batches in the order of the files, float32; smart: sorted by length, too; own: "
     "as it encodes."
@@ -157,7 +159,7 @@ def _count_wordpieces(nlp: Language, texts: Sequence[str]) -> int:
 
 
 def machine() -> dict[str, str | int | None]:
-    """Return what a speed depends on beside the pipeline: device, processor, and threads of PyTorch."""
+    """Return what a speed depends on besides the pipeline: device, processor, PyTorch's threads."""
     on_gpu = isinstance(get_current_ops(), CupyOps)
     # Python alone does not know the model of the processor on Linux
     file = Path("/proc/cpuinfo")

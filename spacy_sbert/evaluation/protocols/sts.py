@@ -124,13 +124,14 @@ class GradedPairs:
     def intervals(
         self, predicted: numpy.ndarray, settings: Settings, similarity: str
     ) -> dict[str, list[float] | None]:
-        """Return 95 % intervals of the Spearman correlations of a similarity, by their paths in scores.
+        """Return 95 % intervals of Spearman correlations of a similarity, by their paths in scores.
 
         Sub-sets are resampled each by itself, also for their means.
         """
         if not settings.bootstrap:
             return {}
-        resamples, seed = settings.bootstrap, settings.seeds[0]
+        resamples = settings.bootstrap
+        seed = settings.seeds[0]
         drawn = {
             "pooled": resample(spearman_of(predicted, self.gold), len(predicted), resamples, seed)
         }
@@ -153,7 +154,7 @@ class GradedPairs:
 
 
 class PairsTask(Task):
-    """Correlation of similarities with the gold scores of pairs, by similarity and correlation: see GradedPairs."""
+    """Correlation of similarities with the gold scores of pairs, see GradedPairs."""
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
         """Return the pairs, and notes on them."""
@@ -274,7 +275,7 @@ class _YearTask(PairsTask):
         return [file for subset in self._subsets(root) for file in subset[2:]]
 
     def _subsets(self, root: Path) -> list[tuple[str, int, Path, Path]]:
-        """Return name, official number of pairs, file of sentences and file of scores of each sub-set."""
+        """Return name, official number of pairs, and both files of each sub-set."""
         place = DataFile((f"STS{self.year}-en-test", _UNPACKED[self.year - 12]), _SOURCE)
         folder = place.find(root)
         found = []
@@ -316,8 +317,12 @@ class _YearTask(PairsTask):
 
 
 def _read_subset(sentences_file: Path, gold: Path) -> list[tuple[str, str, float]]:
-    """Read the pairs of a sub-set that have a gold score: two sentences a line with a tab between, a score a line."""
-    sentences, scores = list(read_lines(sentences_file)), list(read_lines(gold))
+    """Read the pairs of a sub-set that have a gold score.
+
+    The files have two sentences a line with a tab between, and a score a line.
+    """
+    sentences = list(read_lines(sentences_file))
+    scores = list(read_lines(gold))
     if len(sentences) != len(scores):
         raise ValueError(
             f"{sentences_file} has {len(sentences)} lines, {gold} has {len(scores)}: expected one "
@@ -360,7 +365,7 @@ SICK = {
 
 
 class _TripletTask(Task):
-    """Accuracy: how often the anchor is nearer to the sentence of its section than to that of another.
+    """Accuracy: how often the anchor is nearer to the sentence of its own section.
 
     Triplets with two equal sentences are left out: they ask nothing, or what has no answer.
     """
@@ -387,7 +392,8 @@ class _TripletTask(Task):
             for line, texts in wikisection_records(path)
         ]
         triplets = [texts for texts in read if len(set(texts)) == len(texts)]
-        n, equal = len(triplets), len(read) - len(triplets)
+        n = len(triplets)
+        equal = len(read) - len(triplets)
         check_official_count(n, path)
         rows = run.encode([text for member in zip(*triplets, strict=True) for text in member])
         anchor, positive, negative = rows.reshape(3, n, -1)
@@ -443,9 +449,11 @@ class _LabelTask(Task):
                 "The pipeline has no trained classification head: to label pairs, train an 'sbert' "
                 "pipe with spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
             )
-        path, settings = self.place.find(run.root), run.settings
+        path = self.place.find(run.root)
+        settings = run.settings
         scores = evaluate(nlp, path, format=self.format)
-        n, accuracy = scores["pairs"], scores["nli_acc"]
+        n = scores["pairs"]
+        accuracy = scores["nli_acc"]
         notes = check_official_count(n, path, self.official, any_count=settings.any_count)
         if accuracy is None:
             raise MissingData(f"The pipeline's head knows none of the labels of {path.name}.")

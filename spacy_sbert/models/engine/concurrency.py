@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -182,7 +182,30 @@ def parallel_map(function: Callable[[_Task], _Result], tasks: Iterable[_Task]) -
     n_threads = torch.get_num_threads()
     if n_threads == 1:
         return map(function, tasks)
-    return map_ahead(_threads(os.getpid(), n_threads), function, tasks, 2 * n_threads)
+    try:
+        pool = _threads(os.getpid(), n_threads)
+    except RuntimeError:  # see submit
+        return map(function, tasks)
+    return map_ahead(pool, function, tasks, 2 * n_threads)
+
+
+def submit(pool: Executor, function: Callable[..., _Result], *args: Any) -> Future[_Result]:
+    """Start a task in a pool, or do it here if the pool cannot have a thread.
+
+    None can be started once the main thread has ended, as in a thread that was not joined or in
+    atexit, nor beyond a limit of the system.
+    """
+    try:
+        return pool.submit(function, *args)
+    except RuntimeError:
+        if not isinstance(pool, ThreadPoolExecutor):
+            raise
+    done: Future[_Result] = Future()
+    try:
+        done.set_result(function(*args))
+    except BaseException as error:
+        done.set_exception(error)
+    return done
 
 
 def map_ahead(
@@ -192,7 +215,7 @@ def map_ahead(
     waiting: deque[Future[_Result]] = deque()
     try:
         for task in tasks:
-            waiting.append(pool.submit(function, task))
+            waiting.append(submit(pool, function, task))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()
         while waiting:
@@ -204,7 +227,10 @@ def map_ahead(
 
 @cache
 def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """Return the threads of a process, on each of which PyTorch computes on one thread."""
+    """Return the threads of a process, on each of which PyTorch computes on one thread.
+
+    RAISES (RuntimeError): if a thread cannot be started.
+    """
     started = threading.Barrier(n_threads + 1)
 
     def start() -> None:
@@ -214,8 +240,13 @@ def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
         started.wait()
 
     pool = ThreadPoolExecutor(n_threads)
-    for _ in range(n_threads):
-        pool.submit(start)
+    try:
+        for _ in range(n_threads):
+            pool.submit(start)
+    except RuntimeError:
+        # Those that did start would wait for ever
+        started.abort()
+        raise
     started.wait()
     # PyTorch gives the latest number to threads that start later
     torch.set_num_threads(n_threads)

@@ -1,0 +1,218 @@
+"""The training step of an `sbert` pipe: loss, gradient, and update of encoder and heads."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from spacy.training import Example, validate_examples
+from thinc.api import Model, Optimizer, PyTorchShim, set_dropout_rate
+from thinc.types import Floats2d
+
+from ..errors import Warnings, WarnOnce, warn
+from ..losses._common import objectives_of
+from ..models.encoded_docs import EncodedDoc, TruncationCounter
+from ..models.fingerprint import Fingerprint
+from ..models.shim import TransformerShim
+from ..models.spans import members
+from ..models.surroundings import undisturbed
+
+if TYPE_CHECKING:
+    from .batch_loss import BatchLoss
+
+
+@contextmanager
+def whole_update(model: Model) -> Iterator[None]:
+    """Drop the gradients of an update that ends in an error or by Ctrl-C.
+
+    A part of them would join the next one.
+    """
+    try:
+        yield
+    except BaseException:
+        for node in model.walk():
+            for name in filter(node.has_grad, node.param_names):
+                node.get_grad(name).fill(0)
+            for shim in node.shims:
+                if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
+                    shim._model.zero_grad()  # noqa: SLF001
+        raise
+
+
+def members_on_reference(examples: Iterable[Example], spans_key: str) -> str:
+    """Return a remedy for warnings if the members are on the references only."""
+    if any(members(example.reference, spans_key) for example in examples):
+        return " (example.reference has them: make the predicted Doc by reference.copy())"
+    return ""
+
+
+class TrainingStep:
+    """Part of an `sbert` pipe that learns from a batch of examples.
+
+    The pipe has the settings that it names.
+    """
+
+    # Settings of the pipe, whose model is a SentenceModel
+    model: Any
+    name: str
+    spans_key: str
+    loss_weight: float
+    # Other processes may have a part of a batch
+    takes_peers = True
+    # The TorchDistributed of those processes, in training
+    peers: Any = None
+    # In training, for reporting speed
+    examples_seen = 0
+    # The sum of the loss
+    loss_seen = 0.0
+    # Whether an example with members was seen, and whether spaCy splits batches
+    _expects_pairs: bool
+    _accumulates: bool
+    # Ids of layers of losses that got a gradient since the last update
+    _learned: set[int]
+    _notices: WarnOnce
+    _fingerprint: Fingerprint
+
+    def learns_from(self, example: Example) -> bool:
+        """Return whether an example has members."""
+        return bool(members(example.predicted, self.spans_key))
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
+
+        losses (dict): gets the loss under the pipe's name, and that of each of several objectives
+            under both names.
+        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
+            (RuntimeError): if PyTorch's gradients are off, and an encoder of PyTorch is trained.
+        """
+        self.model.check_surroundings(self.name, is_train=True)
+        return self._learn(list(examples), drop, sgd, {} if losses is None else losses)
+
+    @undisturbed()
+    def _learn(
+        self, examples: list[Example], drop: float, sgd: Optimizer | None, losses: dict[str, float]
+    ) -> dict[str, float]:
+        losses.setdefault(self.name, 0.0)
+        validate_examples(examples, "SentenceBert.update")
+        self.examples_seen += len(examples)
+        if not any(len(example.predicted) for example in examples):
+            # A shared transformer hands out nothing either
+            return losses
+        learning = list(filter(self.learns_from, examples))
+        self._expects_pairs = self._expects_pairs or bool(learning)
+        if not self._expects_pairs and self.model.loss is not None:
+            where = members_on_reference(examples, self.spans_key)
+            self._notices.once(
+                Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
+            )
+        if not self.model.is_shared:
+            # A shared component has encoded the others, too, and waits for their gradient
+            examples = learning
+        if not examples:
+            return losses
+        set_dropout_rate(self.model, drop)
+        encoded, backprop = self.model.begin_update([example.predicted for example in examples])
+        self._warn_of_cuts(examples, encoded)
+        result = self._batch_loss(examples, encoded)
+        with whole_update(self.model):
+            # In every case: the last listener's call trains the shared transformer.
+            backprop(cast(Any, result.gradients))
+        if sgd not in (None, False):
+            self.finish_update(cast(Optimizer, sgd))
+        self._add_losses(result, losses)
+        return losses
+
+    def _warn_of_cuts(self, examples: Sequence[Example], encoded: Sequence[EncodedDoc]) -> None:
+        cuts = TruncationCounter()
+        for example, encoded_doc in zip(examples, encoded, strict=True):
+            cuts.add(example.predicted, encoded_doc)
+        if cuts.count and self._notices.is_new("cuts"):
+            warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
+
+    def _add_losses(self, result: "BatchLoss", losses: dict[str, float]) -> None:
+        """Add the losses of a batch to those of the step, and to what the pipe has seen."""
+        for objective, value in result.by_objective.items():
+            losses[self.name] += value
+            self.loss_seen += value
+            if objective:
+                key = f"{self.name}_{objective}"
+                losses[key] = losses.get(key, 0.0) + value
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: list[EncodedDoc]
+    ) -> tuple[float, list[Floats2d]]:
+        """Return the loss of a batch, 0.0 without pairs, and its gradient by each Doc's vectors."""
+        result = self._batch_loss(list(examples), scores)
+        return sum(result.by_objective.values()), result.gradients
+
+    def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> "BatchLoss":
+        from .batch_loss import BatchLoss, batch_loss  # noqa: PLC0415 (not needed for a first vector)
+
+        ops = self.model.ops
+        if not any(map(self.learns_from, examples)):
+            zeros = [ops.alloc2f(*encoded.vectors.shape) for encoded in scores]
+            return BatchLoss({}, zeros, [], True)
+        loss = self.model.loss
+        if loss is None:
+            raise ValueError(
+                f"The 'sbert' pipe '{self.name}' was built without a loss (loss = null). To train "
+                "it set "
+                f'[components.{self.name}.loss] @layers = "spacy-sbert.CosineSimilarityLoss.v1".'
+            )
+        result = batch_loss(
+            loss, ops, examples, scores, self.spans_key, self.loss_weight, self.peers
+        )
+        objectives = objectives_of(loss)
+        for name in result.by_objective:
+            self._learned.update(node.id for node in objectives[name].walk())
+        self._warn_of_loss(result)
+        return result
+
+    def _warn_of_loss(self, result: "BatchLoss") -> None:
+        """Warn, once each, of what a loss cannot take into account."""
+        # Of one pair, not of each
+        if result.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):
+            name, text, score = result.unlike
+            self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
+        for name in result.is_part:
+            self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
+        if self._accumulates and not result.knows_batch:
+            self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
+
+    @undisturbed()
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update encoder and heads.
+
+        A head's learn_rate_factor is a factor on the optimizer's learning rate.
+        """
+        with whole_update(self.model):
+            # Another thread encodes before or after, with all layers or none updated
+            with ExitStack() as locks:
+                for shim in (shim for node in self.model.encoder.walk() for shim in node.shims):
+                    # It may be a stock one, after replace_listeners
+                    if isinstance(shim, TransformerShim):
+                        locks.enter_context(shim.use.changing())
+                self.model.encoder.finish_update(sgd)
+            self._update_heads(sgd)
+        self._learned.clear()
+        self._fingerprint.forget()
+
+    def _update_heads(self, sgd: Optimizer) -> None:
+        loss = self.model.loss
+        for node in [] if loss is None else loss.walk():
+            factor = getattr(node, "learn_rate_factor", 1.0)
+            for name in filter(node.has_grad, node.param_names):
+                # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a
+                # head without examples. It is only looked at among several processes, which may
+                # have given it: that waits for a GPU.
+                gradient = node.get_grad(name)
+                if node.id in self._learned if self.peers is None else gradient.any():
+                    weights = node.get_param(name)
+                    updated, _ = sgd((node.id, name), weights, gradient, lr_scale=factor)
+                    node.set_param(name, updated)
