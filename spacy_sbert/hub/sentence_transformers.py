@@ -16,8 +16,8 @@ from thinc.api import Model
 from ..errors import Errors, Warnings, warn
 from ..files.atomic import atomic_folder
 from ..models import sbert_config
+from ..models.encoder_checks import takes_token_types
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
-from ..models.loading import takes_token_types
 from ..models.pooling import SentencePooling
 from ..models.poolings import POOLING
 from ..models.private_attributes import forward_settings

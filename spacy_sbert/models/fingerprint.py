@@ -22,7 +22,6 @@ from ..files.checksum import digest_of_stream
 from .encoder import Encoder
 from .pooling import SentencePooling
 from .private_attributes import forward_settings, upstream_name, version_of
-from .sbert_config import INT8
 from .shim import TransformerShim
 from .span_batch import Array
 from .surroundings import undisturbed
@@ -446,7 +445,5 @@ def encoder_digest(
 
 
 def precision_of(shim: Any) -> str:
-    """Return the precision of an encoder, and the digest of its int8 ranges if there are any."""
-    precision = getattr(shim, "precision", "float32")
-    ranges = shim.calibration if precision == INT8 and shim.is_loaded else None
-    return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
+    """Return the precision of an encoder, and what else rounding depends on."""
+    return shim.describe_precision() if isinstance(shim, TransformerShim) else "float32"

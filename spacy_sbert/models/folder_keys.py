@@ -102,7 +102,7 @@ _CALL_ARGUMENTS = _object(
 
 
 def _transformer_keys(task: str, output: str, method_output: str) -> Keys:
-    """Return the keys of sentence_bert_config.json of a model for a task, with the output that is encoded."""
+    """Return the keys of sentence_bert_config.json for a task, with the output that is encoded."""
     text = {
         "method": Key("the method of the transformer", allowed=("forward",)),
         "method_output_name": Key("its output", allowed=(method_output, [method_output])),
@@ -229,7 +229,7 @@ MODULE_KEYS: Mapping[str, Keys] = {
 
 
 def unknown_keys(content: Mapping[str, object], keys: Keys, place: str = "") -> Iterator[str]:
-    """Yield the keys that a table does not list, those of an object inside with the key that holds it."""
+    """Yield the keys that a table does not list; inner ones with the key that holds them."""
     for key, value in content.items():
         rule = keys.get(key, keys.get(OTHERS))
         if rule is None:

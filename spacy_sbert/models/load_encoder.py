@@ -9,17 +9,20 @@ import torch
 from transformers import PretrainedConfig
 
 from ..errors import DivergedError, Errors, Warnings, warn
-from . import loading
+from .encoder_checks import check_encoder, ignores_padding, reset_rope, rope_by_length
 from .engine.backend import BackendCache
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.huggingface import call
 from .engine.packing import single_batch
 from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
-from .loading import Network, Source, Tokenizer
+from .load_tokenizer import load_tokenizer
+from .load_weights import SPARSE, load_weights
+from .loading import Network, Source, Tokenizer, load_config
 from .sbert_config import REFERENCE, SentenceTransformersConfig, TransformerConfig
 from .surroundings import check_data
 from .tokenization import TokenizedBatch
+from .transformers_versions import half_precision
 
 WeightsLoader = Callable[[Source, PretrainedConfig], Network | BertParameters]
 
@@ -39,14 +42,14 @@ class LoadedEncoder:
     vocab_file: bytes | None
 
 
-def load_weights(
+def parameters_or_network(
     source: Source, config: PretrainedConfig, options: TransformerConfig, *, needs_network: bool
 ) -> Network | BertParameters:
-    """Return the weights: without the Hugging Face model, whose import takes seconds, if that is all it needs."""
+    """Return the parameters alone if they are enough, else the Hugging Face model."""
     parameters = None
     if not (needs_network or options.frozen or options.gradient_checkpointing):
         parameters = load_parameters(source, config)
-    return parameters or loading.load_weights(source, "AutoModel", config)[0]
+    return parameters or load_weights(source, "AutoModel", config)[0]
 
 
 class EncoderLoader:
@@ -74,7 +77,7 @@ class EncoderLoader:
         self.texts = texts
 
     def load(
-        self, load_weights: WeightsLoader, backends: BackendCache, *, is_plain: bool
+        self, read_weights: WeightsLoader, backends: BackendCache, *, is_plain: bool
     ) -> LoadedEncoder:
         """Return the encoder.
 
@@ -84,17 +87,15 @@ class EncoderLoader:
         """
         source, settings = self.source, self.settings
         # Which version 5 reads with the tokenizer, too
-        config = loading.load_config(source)
+        config = load_config(source)
         tokenizer = self._load_tokenizer(is_plain=is_plain)
-        weights = load_weights(source, config)
+        weights = read_weights(source, config)
         check_data(weights, f"the encoder '{settings.name}'")
         if source.is_saved and (name := tensors_not_finite(weights.state_dict().items())):
             raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
         backends.load_files(source.folder, weights, is_saved=source.is_saved)
         encode = self._trial(weights, backends)
-        limit = loading.check_encoder(
-            source, tokenizer, weights, encode, self.texts, settings.max_length
-        )
+        limit = check_encoder(source, tokenizer, weights, encode, self.texts, settings.max_length)
         if not is_packable(weights):
             backends.pads = self._may_pad(tokenizer, weights, limit)
         self._warn_of_left_padding(tokenizer, weights)
@@ -109,7 +110,7 @@ class EncoderLoader:
         )
 
     def _load_tokenizer(self, *, is_plain: bool) -> Tokenizer:
-        tokenizer = loading.load_tokenizer(self.source)
+        tokenizer = load_tokenizer(self.source)
         if not _has_mask(tokenizer):
             self._warn_of_padding(f"model_input_names = {tokenizer.model_input_names}")
         if is_plain and tokenizer.chat_template:
@@ -119,7 +120,7 @@ class EncoderLoader:
     def _trial(
         self, weights: Network | BertParameters, backends: BackendCache
     ) -> Callable[[Mapping[str, torch.Tensor]], torch.Tensor]:
-        """Return what encodes a row of wordpieces: to states, (1, wordpieces, hidden), or to logits."""
+        """Return what encodes a row, to states (1, wordpieces, hidden) or logits."""
 
         def encode(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
             wordpieces = _single_row(inputs)
@@ -140,15 +141,15 @@ class EncoderLoader:
         Warn if not: sentence-transformers pads them, and vectors differ.
         """
         follows_padding = self.precision == REFERENCE and _has_mask(tokenizer)
-        if getattr(network.config, "attention_type", None) == loading.SPARSE:
+        if getattr(network.config, "attention_type", None) == SPARSE:
             warn(Warnings.SPARSE_ATTENTION.format(name=self.settings.name))
             return follows_padding
-        rope = loading.rope_by_length(network, limit)
+        rope = rope_by_length(network, limit)
         if rope and not follows_padding:
             self._warn_of_padding(f"rope_type = {rope}", has_reference=_has_mask(tokenizer))
-            network.register_forward_pre_hook(loading.reset_rope)
+            network.register_forward_pre_hook(reset_rope)
             return False
-        if follows_padding or loading.ignores_padding(network, tokenizer, limit):
+        if follows_padding or ignores_padding(network, tokenizer, limit):
             return True
         # Without a mask there is a warning already
         if _has_mask(tokenizer):
@@ -174,7 +175,7 @@ class EncoderLoader:
         warn(Warnings.PADDING.format(name=self.settings.name, cause=cause, remedy=remedy))
 
     def _warn_of_half_precision(self, config: PretrainedConfig) -> None:
-        dtype = loading.half_precision(config)
+        dtype = half_precision(config)
         if dtype and not self.source.is_saved:
             warn(Warnings.HALF_PRECISION.format(name=self.settings.name, dtype=dtype))
 
@@ -208,7 +209,7 @@ def _read_vocabulary(tokenizer: Tokenizer) -> bytes | None:
 def _counts_padding(
     weights: Network | BertParameters, tokenizer: Tokenizer, texts: tuple[str, ...]
 ) -> bool:
-    """Return whether the states of a text are others where padding comes before it, as of absolute positions."""
+    """Return whether padding before a text changes its states, as by absolute positions."""
     if isinstance(weights, BertParameters):
         return getattr(weights.embeddings, "padding_idx", None) is None
     if tokenizer.pad_token_id is None:

@@ -1,4 +1,4 @@
-"""Private attributes of other libraries, each with the reason or the public way beside it, and optional packages."""
+"""Private attributes of other libraries, each with its reason, and optional packages."""
 
 import os
 import platform
@@ -108,7 +108,7 @@ def int8_product(
 
 
 def has_int8_product() -> bool:
-    """Whether int8_product is there, and exact: without VNNI sums of products of 8 bits overflow 16."""
+    """Whether int8_product is there and exact: without VNNI, sums of products overflow."""
     operators = ("qlinear_prepack", "qlinear_pointwise")
     has_operators = torch.backends.mkldnn.is_available() and all(
         hasattr(torch.ops.onednn, name) for name in operators
@@ -117,7 +117,7 @@ def has_int8_product() -> bool:
 
 
 def uses_amx() -> bool:
-    """Whether oneDNN multiplies by AMX: the CPU has it, and no variable of the environment keeps oneDNN from it."""
+    """Whether oneDNN multiplies by AMX: the CPU has it, and no variable forbids it."""
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", "ALL")).upper()
     has_amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
     return has_amx and (limit in ("ALL", "DEFAULT") or "AMX" in limit)
@@ -152,7 +152,7 @@ def saved_components(nlp: Language) -> tuple[str, ...]:
 
 
 def forward_settings(layer: Model) -> dict[str, object]:
-    """Return the keyword arguments of a layer's forward function: attrs would be saved, and win over the config."""
+    """Return the keyword arguments of a layer's forward function, which attrs would override."""
     return getattr(layer._func, "keywords", {})
 
 
@@ -203,7 +203,7 @@ def is_a(value: object, name: str) -> bool:
 
 
 def is_in_torch_func() -> bool:
-    """Return whether a function of torch.func runs this, such as grad or vmap: tensors that are made are then wrapped.
+    """Return whether a function of torch.func, such as vmap, runs this and wraps new tensors.
 
     PyTorch has no public function that tells.
     """
@@ -211,7 +211,7 @@ def is_in_torch_func() -> bool:
 
 
 def outside_of_torch_func() -> AbstractContextManager[object]:
-    """Compute in a with block as if no function of torch.func ran this, which PyTorch offers itself alone."""
+    """Compute in a with block as if no function of torch.func ran this."""
     from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack  # noqa: PLC0415 (seldom needed)
 
     return temporarily_clear_interpreter_stack()

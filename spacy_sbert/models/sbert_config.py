@@ -1,4 +1,4 @@
-"""Settings of an encoder: those of its folder (modules.json and the files beside it), and those of its config."""
+"""Settings of an encoder: those of its folder (modules.json ...), and those of its config."""
 
 import json
 import re
@@ -315,7 +315,7 @@ def _has_head(folder: Path) -> bool:
 
 
 def _plain_settings(folder: Path, name: str) -> SentenceTransformersConfig:
-    """Return the settings of a folder of Hugging Face, which sentence-transformers pools by mean or last token."""
+    """Return the settings of a plain folder, which is pooled by mean or last token."""
     config = read_object(folder / "config.json")
     architectures = config.get("architectures") or [""]
     is_causal = str(architectures[0]).endswith("ForCausalLM") and config.get("is_causal", True)
@@ -528,7 +528,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def read_file(file: Path, kind: type[_FileT]) -> _FileT:
-    """Read a JSON file of an encoder's folder as a pydantic model, with its defaults for what is missing.
+    """Read a JSON file of an encoder's folder as a pydantic model, with its defaults.
 
     RAISES (ValueError): if a value does not fit; the description of its field is what is expected.
     """

@@ -1,4 +1,4 @@
-"""The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, forward, backward and updates."""
+"""The Hugging Face model and tokenizer inside a Thinc model: forward, backward, updates."""
 
 import json
 import tempfile
@@ -17,7 +17,6 @@ from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
 from ..errors import DivergedError, Errors, Warnings, warn
-from . import loading
 from .encoder_state import SETTINGS_FILE, read_state, write_state, writing_to
 from .engine.backend import Backend, backend_cache
 from .engine.bert_families import BertParameters
@@ -25,8 +24,9 @@ from .engine.concurrency import LOADING, EncoderUse
 from .engine.torch_backend import resolve_precision
 from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
-from .load_encoder import EncoderLoader, load_weights
-from .loading import Network, Tokenizer
+from .load_encoder import EncoderLoader, parameters_or_network
+from .load_weights import build_network, prepare_training
+from .loading import Network, Source, Tokenizer
 from .resolve import current_folder, resolve
 from .sbert_config import (
     INT8,
@@ -40,6 +40,7 @@ from .sbert_config import (
 from .span_batch import Backprop, TokenEmbeddings
 from .surroundings import check_data, check_gradients, undisturbed, unshare
 from .tokenization import TokenizedBatch
+from .transformers_versions import without_bars
 
 if TYPE_CHECKING:
     from .engine.int8 import Calibration
@@ -101,7 +102,7 @@ class TransformerShim(PyTorchShim):
                 if isinstance(self.weights, BertParameters):
                     found = self.backends.found(self.weights)
                     device = self.device
-                    network = loading.build_network(self.config, self.weights.state_dict())
+                    network = build_network(self.config, self.weights.state_dict())
                     check_data(network, f"the encoder '{self.name}'")
                     self.weights = network.to(device)
                     self.backends.drop(found)
@@ -144,7 +145,7 @@ class TransformerShim(PyTorchShim):
         return self.weights is not None
 
     def load(self) -> SentenceTransformersConfig:
-        """Load tokenizer and weights, unless they are loaded, and return the settings of the folder; see resolve."""
+        """Load tokenizer and weights on first use, and return the settings of the folder."""
         if self.settings is None:
             with LOADING, undisturbed():
                 if self.settings is None:
@@ -182,6 +183,11 @@ class TransformerShim(PyTorchShim):
         if resolved != self.precision:
             self.backends.warn_of_slow(resolved, device)
         self.precision = resolved
+
+    def describe_precision(self) -> str:
+        """Return the precision, and what else rounding depends on: backend, ranges, graph."""
+        weights = self.weights if self.is_loaded else None
+        return self.backends.describe(weights, self.precision)
 
     def calibrate(self, wordpieces: TokenizedBatch) -> None:
         """Find the ranges by which "int8" rounds; the next change of the weights drops them.
@@ -229,7 +235,7 @@ class TransformerShim(PyTorchShim):
         return self.arithmetic if precision in (REFERENCE, INT8) else precision
 
     def whole_output(self, inputs: dict[str, torch.Tensor]) -> ModelOutput:
-        """Return all that the Hugging Face model makes of a padded batch, input_ids and the like, in float32."""
+        """Return all outputs of the Hugging Face model for a padded batch, in float32."""
         from .engine.training import autocast  # noqa: PLC0415 (not needed for the encoder of a single pipe)
 
         with (
@@ -398,7 +404,7 @@ class TransformerShim(PyTorchShim):
                 self.backends.drop(found)
 
     def copy(self) -> "TransformerShim":
-        """Return a copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
+        """Return a copy with weights and an id of its own, by which optimizers know parameters."""
         self._make_updates()
         with self.use.encoding():
             copied = super().copy()
@@ -408,7 +414,7 @@ class TransformerShim(PyTorchShim):
         return copied
 
     def to_bytes(self) -> bytes:
-        """Return the files of the encoder's folder: config, weights as safetensors, tokenizer and settings."""
+        """Return the files of the encoder's folder: config, weights, tokenizer and settings."""
         settings = self.load()
         if weight := tensors_not_finite(self.weights.state_dict().items()):
             warn(Warnings.DIVERGED.format(name=weight))
@@ -423,10 +429,10 @@ class TransformerShim(PyTorchShim):
         return write_state(dict(sorted(files.items())))
 
     def save_pretrained(self, folder: Path) -> None:
-        """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
+        """Write config, weights as safetensors and tokenizer to a folder of Hugging Face."""
         self.load()
         self._make_updates()
-        with writing_to(folder), self.use.encoding(), loading.without_bars():
+        with writing_to(folder), self.use.encoding(), without_bars():
             self.network.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
             # The file itself may be gone
             if self._vocab_file is not None:
@@ -467,7 +473,7 @@ class TransformerShim(PyTorchShim):
         is_saved (bool): whether a pipeline was saved with it. is_plain (bool): whether no
             modules.json lists its parts.
         """
-        source = loading.Source.of(folder, settings.name, self.options, is_saved=is_saved)
+        source = Source.of(folder, settings.name, self.options, is_saved=is_saved)
         loader = EncoderLoader(
             source,
             settings,
@@ -482,13 +488,13 @@ class TransformerShim(PyTorchShim):
         self._vocab_file = encoder.vocab_file
         self._is_saved = is_saved
         self._deferred = []
-        loading.prepare_training(self.weights, self.options)
+        prepare_training(self.weights, self.options)
         self.backends.warn_of_slow(self.precision, self.device.type)
         # Last: now it is loaded
         self.settings = encoder.settings
 
     def _load_weights_of(
-        self, source: loading.Source, config: PretrainedConfig
+        self, source: Source, config: PretrainedConfig
     ) -> Network | BertParameters:
         needs_network = self.backends.needs_network(self.precision)
-        return load_weights(source, config, self.options, needs_network=needs_network)
+        return parameters_or_network(source, config, self.options, needs_network=needs_network)

@@ -1,4 +1,4 @@
-"""The adapter for spacy-transformers: a model for its `transformer`, and what sentence encoders read of its output."""
+"""The adapter for spacy-transformers: a model for its `transformer`, and its output."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from thinc.util import get_array_module, to_numpy
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
+from .encoder_checks import takes_token_types
 from .engine.bert_families import is_packable
 from .engine.packing import ragged_arange
 from .listener import SentenceListener
-from .loading import takes_token_types
 from .sbert_config import TransformerConfig
 from .shared_transformer import DocStates, as_stretch, join_states, part_numbers
 from .span_batch import (
@@ -65,7 +65,7 @@ def _replace_listener(model: Model) -> Model:
 def _replace_listener_cfg(
     transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the config of what replaces a listener: in a component that pools wordpieces to tokens (ner) its own."""
+    """Return the config of what replaces a listener, such as that of an ner."""
     config = dict(transformer_cfg)
     if "TransformerListener" in listener_cfg.get("@architectures", ""):
         config["@architectures"] = "spacy-sbert.Tok2VecTransformer.v1"
@@ -221,7 +221,7 @@ def _pad_wordpieces(
 def _pad_states(
     wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
 ) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
-    """Return states in a padded batch, float32 (windows, wordpieces, width), and what takes its gradient to theirs."""
+    """Return states padded, float32 (windows, wordpieces, width), and the way back."""
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
     padded = torch.zeros(shape[0] * shape[1], width, device=device)
     places = []
@@ -287,7 +287,7 @@ def spans_from_transformer_data(
 
 
 def _read(data: TransformerData, doc: Doc) -> _Read:
-    """Return the states of a Doc, with the rows that its encoder recorded, or else those that the alignment shows."""
+    """Return the states of a Doc, with the spans that its encoder, or the alignment, shows."""
     batch = data.wordpieces
     mask = to_numpy(batch.attention_mask)
     places = numpy.flatnonzero(mask)

@@ -20,7 +20,8 @@ from ..validation import ConfiguredModel
 from .encoded_docs import EncodeSettings
 from .encoder import Encoder, InPipe
 from .engine.concurrency import prepare_forks
-from .loading import Source, load_tokenizer
+from .load_tokenizer import load_tokenizer
+from .loading import Source
 from .pooling import SentencePooling
 from .resolve import check_name, check_safetensors, current_folder, resolve
 from .sbert_config import (

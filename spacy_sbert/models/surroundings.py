@@ -1,4 +1,4 @@
-"""PyTorch's and NumPy's defaults, with which encoders are loaded, used and trained whatever the program has set."""
+"""PyTorch's and NumPy's defaults, by which encoders work whatever the program has set."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class _Setting(NamedTuple):
 
 
 class _ProcessSettings:
-    """PyTorch's settings for all threads: the first that needs the defaults sets them, the last sets them back."""
+    """PyTorch's settings for all threads: set by the first that needs them, reset by the last."""
 
     SETTINGS = (
         _Setting(torch.get_default_dtype, torch.set_default_dtype, torch.float32),
@@ -231,7 +231,7 @@ def unshare(module: torch.nn.Module) -> None:
 
 
 def is_from_around(error: BaseException) -> bool:
-    """Return whether an error is no fault of the files that are read, such as that of a full memory or an alarm."""
+    """Return whether an error is no fault of the files, such as a full memory or an alarm."""
     return (
         isinstance(error, _FROM_AROUND)
         or type(error).__module__.lstrip("_").partition(".")[0] not in _READERS

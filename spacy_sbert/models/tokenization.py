@@ -1,4 +1,4 @@
-"""Tokenization of texts and spans, prompts, and what happens to long texts: truncate, windows or cut."""
+"""Tokenization of texts and spans, prompts, and long texts: truncate, windows or cut."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from tokenizers import Tokenizer, normalizers
 
-from .loading import REPAIR_TOKENS
+from .encoder_checks import REPAIR_TOKENS
 from .loading import Tokenizer as HuggingFaceTokenizer
 from .sbert_config import SentenceTransformersConfig
 
@@ -125,7 +125,7 @@ class BatchTokenizer:
             self._fast.enable_truncation(max_length, direction=self._given.truncation_side)
 
     def check(self) -> None:
-        """Check that wordpieces are those of the tokenizer's own call, which its class may define otherwise.
+        """Check that wordpieces are those of the tokenizer's own call.
 
         RAISES (ValueError): if they are not.
         """
@@ -276,7 +276,7 @@ class BatchTokenizer:
         return batch
 
     def _in_order(self, first: Any) -> list[Any]:
-        """Return the windows of a text as they follow one another in it: cut from the left, the first is its end."""
+        """Return the windows of a text in its order: cut from the left, the first is its end."""
         windows = [first, *first.overflowing]
         return windows[::-1] if self.cuts_left else windows
 
@@ -306,7 +306,7 @@ class BatchTokenizer:
         return self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
 
     def _parts(self, n_pieces: int, body: int) -> list[range]:
-        """Return the places of a text's wordpieces in each of its windows, one at least, from left to right."""
+        """Return the places of a text's wordpieces in each of its windows, from left to right."""
         # In the first window, if that is the short one
         before = n_pieces % body if self.cuts_left else 0
         starts = [0, *range(before, n_pieces, body)] if before else range(0, max(n_pieces, 1), body)
@@ -341,7 +341,7 @@ class BatchTokenizer:
         text_of: numpy.ndarray,
         n_cut: numpy.ndarray,
     ) -> TokenizedBatch:
-        """Return windows, Encodings of the tokenizers library or the like, as a batch without offsets."""
+        """Return windows (Encodings of the tokenizers library) as a batch without offsets."""
         return TokenizedBatch(
             text_of=text_of,
             lengths=numpy.array([len(window.ids) for window in windows]),
@@ -364,7 +364,7 @@ class BatchTokenizer:
         return types if types is not None and types.any() else None
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
+        """Return the wordpieces of a slow tokenizer without special tokens, before any cut."""
         return [self._slow.tokenize(text) for text in texts]
 
 
@@ -412,7 +412,7 @@ def _fast_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> Tokenizer
 
 
 def _slow_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> HuggingFaceTokenizer:
-    """Return a slow tokenizer, or a copy that lower-cases texts as its class does, as in sentence-transformers."""
+    """Return a slow tokenizer, or a copy that lower-cases texts as its class does."""
     if not lowercase:
         return tokenizer
     copied = deepcopy(tokenizer)

@@ -12,9 +12,10 @@ from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
 from .encoded_docs import EncodeSettings
 from .encoder import Encoder, FindUpstream, InPipe
+from .encoder_checks import embedding_rows
 from .engine.backend import encode_windows
 from .engine.concurrency import LOADING, prepare_forks
-from .loading import Tokenizer, embedding_rows
+from .loading import Tokenizer
 from .pooling import SentencePooling
 from .private_attributes import is_a
 from .resolve import check_name
@@ -37,8 +38,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     name (str): a folder or a name, see resolve. get_spans (Callable): from Docs to the Spans that
         are its rows.
     options (TransformerConfig): how it is loaded, encodes and is trained.
-    max_batch_items (int): the most wordpieces in a forward pass in use, see encode_windows; 0 for what suits
-        the device.
+    max_batch_items (int): the most wordpieces in a forward pass in use, see encode_windows; 0 for
+        what suits the device.
     prompts (Prompts): what may be put before texts; None where other components read the states,
         too.
     """

@@ -16,6 +16,7 @@ from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from ..files.serialization import ChecksummedModel
 from ..losses._common import softmax
+from ..models.encoder_checks import embedding_rows, position_limit
 from ..models.encoder_state import SETTINGS_FILE
 from ..models.engine.backend import GPU_BUDGET
 from ..models.engine.concurrency import LOADING, prepare_forks
@@ -24,14 +25,8 @@ from ..models.engine.packing import CPU_BUDGET, padded_batches
 from ..models.engine.training import autocast
 from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
 from ..models.heads import sigmoid
-from ..models.loading import (
-    Network,
-    Source,
-    embedding_rows,
-    load_weights,
-    position_limit,
-    prepare_training,
-)
+from ..models.load_weights import load_weights, prepare_training
+from ..models.loading import Network, Source
 from ..models.sbert_config import (
     MODEL_FILE,
     MODULES_FILE,

@@ -14,10 +14,10 @@ from packaging.version import Version
 from transformers import AutoConfig, BertForMaskedLM, BertModel, BertTokenizerFast
 from transformers.utils import is_sentencepiece_available
 
-from spacy_sbert.models.loading import INSTALLED
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
+from spacy_sbert.models.transformers_versions import INSTALLED
 
 TEXT = "the cat sat on the mat"
 
@@ -155,7 +155,8 @@ def of_sentencepiece(folder):
 VALID_ELSEWHERE = {
     "a tokenizer of SentencePiece": (
         of_sentencepiece,
-        r"sentencepiece\.bpe\.model.*pip install .*protobuf",
+        # And protobuf, unless another package has brought it
+        r"sentencepiece\.bpe\.model.*pip install .*sentencepiece",
     ),
     "one that needs a package": (
         lambda folder: change_json(

@@ -16,7 +16,7 @@ from transformers import Gemma3TextModel as Gemma
 from transformers import Qwen3Config as QwenConfig
 from transformers import Qwen3Model as Qwen
 
-from spacy_sbert.models.loading import INSTALLED
+from spacy_sbert.models.transformers_versions import INSTALLED
 
 SIZES = {
     "hidden_size": 16,

@@ -28,7 +28,7 @@ from transformers import (
 )
 
 from spacy_sbert import find_sbert
-from spacy_sbert.models.loading import position_limit
+from spacy_sbert.models.encoder_checks import position_limit
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.shared_transformer import _align_tokens

@@ -1,4 +1,4 @@
-"""Backends: what turns wordpieces into states on a device, and the table of those that a config can name."""
+"""Backends: what turns wordpieces into states on a device, and the table of their names."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +59,7 @@ class Backend(Protocol):
         """
 
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:
-        """Return the states of a batch, float (rows * width, hidden); those of padding mean nothing."""
+        """Return the states of a batch, (rows * width, hidden); those of padding mean nothing."""
 
 
 def encode_windows(
@@ -93,7 +93,7 @@ def encode_windows(
 
 
 def _default_budget(n_wordpieces: int, *, on_cpu: bool) -> int:
-    """Return the most wordpieces in a batch: on a CPU a batch for each thread, as far as it is worth it."""
+    """Return the most wordpieces in a batch: on a CPU so that each thread has one."""
     if not on_cpu:
         return GPU_BUDGET
     share = math.ceil(n_wordpieces / torch.get_num_threads())
@@ -163,13 +163,20 @@ class BackendCache:
         raise NotImplementedError
 
     def settings_of(self, precision: str) -> object:
-        """Return all but the weights that a backend depends on: another one is made if it changes."""
+        """Return all but the weights that a backend depends on: if it changes, another is made."""
         return precision
 
     def resolve_precision(self, precision: str, device: str) -> str:
         """Return the precision that a config's stands for on a device, "cpu" or "cuda".
 
         RAISES (ValueError): for one that the backend does not have.
+        """
+        return precision
+
+    def describe(self, weights: Network | None, precision: str) -> str:
+        """Return the precision, and what else rounding depends on, for digests of what encodes.
+
+        weights: None if they are not loaded yet.
         """
         return precision
 
@@ -202,7 +209,7 @@ class BackendCache:
         return False
 
     def calibration(self, weights: Network) -> "Calibration | None":
-        """Return the ranges that were found with the weights as they are, None if there are none."""
+        """Return the ranges that were found with the weights as they are; None without."""
         return None
 
     def calibrate(self, weights: Network, wordpieces: TokenizedBatch) -> None:
@@ -239,7 +246,7 @@ class BackendCache:
         return made[1]
 
     def generation(self, weights: Network) -> object:
-        """Return an object that is replaced when the weights change: `is` tells whether they are the same."""
+        """Return an object that is replaced when the weights change, to compare by `is`."""
         # The backend, once it is made, is replaced with it
         if self._made is None:
             versions = _versions(weights)

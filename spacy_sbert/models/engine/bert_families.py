@@ -1,4 +1,4 @@
-"""BERT and architectures like it: where their parts are, and their parameters without Hugging Face's classes."""
+"""BERT and architectures like it: where their parts are, and their parameters alone."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 from torch.nn import Identity
 from transformers import PretrainedConfig
 
-from ..loading import BUFFERS, Network, Source, odd_types
+from ..load_weights import BUFFERS
+from ..loading import Network, Source, odd_types
 from ..private_attributes import ACTIVATIONS
 from ..sbert_config import read_object
 
@@ -182,7 +183,7 @@ def weights_of(layer: Layer) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
 
 
 def is_packable(model: Network) -> bool:
-    """Return whether PackedBert computes the same as a model: of a class of FAMILIES itself, without extras."""
+    """Return whether PackedBert computes what a model does: it is of FAMILIES, without extras."""
     if family_of(model) is None:
         return False
     config = model.config
@@ -207,7 +208,7 @@ def is_packable(model: Network) -> bool:
 
 
 class BertParameters(torch.nn.Module):
-    """The parameters of an encoder of FAMILIES by the names of its Hugging Face class, which takes seconds to import.
+    """The parameters of an encoder of FAMILIES, without its class, which takes seconds to import.
 
     family (str): a key of FAMILIES. weights (dict): all of them, layer after layer.
     """
@@ -260,7 +261,7 @@ def _module_at(root: Module, path: str) -> Module:
 
 
 def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters | None:
-    """Return the weights of an encoder of FAMILIES, if its folder holds just those that its config describes.
+    """Return the weights of an encoder of FAMILIES, if they are just those of its config.
 
     RETURNS: None for any other folder, or with settings: loading.load_weights reads it, or says
         what is wrong with it.
@@ -288,7 +289,7 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
 
 
 def _is_plain(source: Source, config: PretrainedConfig, kind: str) -> bool:
-    """Return whether a folder holds nothing beyond float32 weights of a class, as its config says."""
+    """Return whether a folder holds float32 weights of a class, and its config nothing odd."""
     if source.trust or source.transformer_config or hasattr(config, "quantization_config"):
         return False
     architectures = config.architectures or []

@@ -75,7 +75,7 @@ class EncoderUse:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Train with the weights, or change them, in a with block that begins once no other thread encodes."""
+        """Change the weights in a with block that waits until no other thread encodes."""
         me = threading.current_thread()
         with _STATE:
             self.check_trainer()
@@ -94,7 +94,7 @@ class EncoderUse:
                 _STATE.notify_all()
 
     def begin_step(self) -> object:
-        """Keep other threads from training until end_step, or until nothing holds the returned step."""
+        """Keep other threads from training until end_step, or until nothing holds the step."""
         with _STATE:
             self.check_trainer()
             step = _TrainingStep()
@@ -142,7 +142,7 @@ def _others(threads: list[threading.Thread]) -> list[threading.Thread]:
 
 @cache
 def prepare_forks() -> None:
-    """Let processes that are forked from now on encode: on one thread, as PyTorch's pool does not survive a fork."""
+    """Let forked processes encode: on one thread, as PyTorch's pool does not survive a fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
             before=_before_fork,
@@ -178,7 +178,7 @@ def _release_in_child() -> None:
 
 
 def parallel_map(function: Callable[[_Task], _Result], tasks: Iterable[_Task]) -> Iterator[_Result]:
-    """Map tasks in order, as many at a time as PyTorch has threads, each on one: none waits for the slowest of all."""
+    """Map tasks in order, as many at a time as PyTorch has threads, each on one thread."""
     n_threads = torch.get_num_threads()
     if n_threads == 1:
         return map(function, tasks)
@@ -227,7 +227,7 @@ def map_ahead(
 
 @cache
 def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """Return threads of a process (they do not survive a fork) on each of which PyTorch computes on one thread.
+    """Return the threads of a process, on each of which PyTorch computes on one thread.
 
     RAISES (RuntimeError): if a thread cannot be started.
     """

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy
 import torch
-from transformers.utils import ModelOutput
 
-from ..loading import Network, attention_mask, padding_id, takes_token_types
+from ..encoder_checks import attention_mask, padding_id, takes_token_types
+from ..loading import Network
 from ..tokenization import TokenizedBatch
 from .packing import Batch, lay_out, padded_batches, single_batch
 
@@ -17,7 +17,7 @@ _REFERENCE_ROWS = 32
 def padded_inputs(
     model: Network, wordpieces: TokenizedBatch, batch: Batch
 ) -> dict[str, torch.Tensor]:
-    """Return what a Hugging Face model takes of a batch with a window a row, int64 (rows, width)."""
+    """Return what a Hugging Face model takes of a batch, int64 (rows, width): a window a row."""
     ids, _, types, owners = lay_out(wordpieces, batch, model.device, padding_id(model))
     inputs = {"input_ids": ids, **attention_mask(model, (owners >= 0).long())}
     if wordpieces.has_type_ids and takes_token_types(model):
@@ -26,8 +26,8 @@ def padded_inputs(
     return inputs
 
 
-def call(model: Network, wordpieces: TokenizedBatch, batch: Batch) -> ModelOutput:
-    """Return what a Hugging Face model, or a classifier, makes of a batch with a window a row."""
+def call(model: Network, wordpieces: TokenizedBatch, batch: Batch) -> Any:
+    """Return the ModelOutput of a Hugging Face model for a batch with a window a row."""
     return model(**padded_inputs(model, wordpieces, batch))
 
 
@@ -79,14 +79,14 @@ class HFBackend:
 
 
 class ReferenceBackend(HFBackend):
-    """A Hugging Face model in the batches of sentence-transformers: to the last bit as it encodes."""
+    """A Hugging Face model in the batches of sentence-transformers, equal to the last bit."""
 
     merges_equal = False
 
     def batches(
         self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
     ) -> list[Batch]:
-        """Return the batches of sentence-transformers: texts by their number of characters, 32 together."""
+        """Return the batches of sentence-transformers: texts by their length in characters."""
         if not self.pads:
             return super().batches(wordpieces, windows, budget)
         n_characters: Any = wordpieces.n_characters

@@ -43,7 +43,7 @@ _NAMES_IN_FILE = {
 
 @dataclass(frozen=True)
 class Calibration:
-    """The least and the greatest number of each channel, over some texts, and which products bear 8 bits.
+    """The range of each channel over some texts, and which products are rounded to 8 bits.
 
     n_wordpieces: of the texts, special ones included.
     ranges: for each of LINEARS float32 (layers, 2, width of its input), least and greatest.
@@ -92,7 +92,7 @@ def read_calibration(path: Path, model: Network) -> Calibration:
 
 
 def _shapes_in_file(model: Network) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors in a file of ranges; none for a model that is not rounded."""
+    """Return the shapes of tensors in a file of ranges; none for a model that is not rounded."""
     if not is_packable(model):
         return {}
     layers = layers_of(model)
@@ -147,7 +147,7 @@ class _Quantizer:
 
 
 def _round_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return V, int8 (out, in), and d, float32 (out,), of W = d V by output: d_i = max_j |W_ij| / 127."""
+    """Return V, int8 (out, in), and d, float32 (out,), of W = d V: d_i = max_j |W_ij| / 127."""
     weight = weight.detach().float()
     scales = weight.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / 127
     return (weight / scales[:, None]).round().to(torch.int8), scales
@@ -207,9 +207,11 @@ def _fake_quantized(
 def _smoothed(
     weight: torch.Tensor, ranges: torch.Tensor, *, smooth: bool
 ) -> tuple[torch.Tensor, _Quantizer, torch.Tensor]:
-    """Let weights take over a part of what inputs of some channels are greater than those of others.
+    """Let weights take over a part of the differences between the channels of inputs.
 
-    x W' = (x / f) (W f)',    f_j = max |x_j|^a / max_i |W_ij|^(1 - a),    a = 1/2;  f = 1 if it should not
+    x W' = (x / f) (W f)',    f_j = max |x_j|^a / max_i |W_ij|^(1 - a),    a = 1/2
+
+    smooth (bool): whether it should; else f = 1.
 
     RETURNS (tuple): W f, float32 (out, in), how x / f is rounded, and f, float32 (in,).
     SOURCE: Xiao et al. 2023, SmoothQuant, section 4.
@@ -248,7 +250,7 @@ class _Trial:
     def encode(
         self, products: Mapping[_Place, Linear], measure: _Measure | None = None
     ) -> tuple[torch.Tensor, dict[_Place, torch.Tensor]]:
-        """Return the sum of each window's states, float32 (k, hidden), and what `measure` gives for each batch."""
+        """Return the sums of windows' states, float32 (k, hidden), and measurements of batches."""
         backend, wordpieces = self.backend, self.wordpieces
         measured = defaultdict(list)
 
@@ -271,7 +273,7 @@ class _Trial:
 
 @torch.no_grad()
 def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) -> Calibration:
-    """Find ranges, and the products that bear 8 bits: the noisiest are left out until windows stay near what they were.
+    """Find ranges, and the products that 8 bits are enough for: the noisiest are left out.
 
     Where few channels are far greater than all others, as in the last product of some layers of
     MPNet, these are all that 8 bits tell apart.
@@ -297,7 +299,7 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
 
 
 def _observe_ranges(trial: _Trial) -> tuple[dict[_Place, torch.Tensor], torch.Tensor]:
-    """Return the least and greatest inputs of each product, float32 (2, in), and the sums of states without rounding."""
+    """Return the ranges of inputs, float32 (2, in), and the sums of states without rounding."""
 
     def extremes(place: _Place, inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
         return torch.stack([inputs.amin(0), inputs.amax(0)])
@@ -350,7 +352,7 @@ def _exclude_noisiest(
     noises: Mapping[_Place, float],
     expected: torch.Tensor,
 ) -> tuple[list[_Place], float]:
-    """Return the products to leave out, and the lowest cosine of a window's mean state without them.
+    """Return the products to leave out, and the lowest cosine of a window without them.
 
     Those above _MAX_NOISE, then by powers of two more of them, at the last all, until no window's
     cosine is below MIN_COSINE.

@@ -1,4 +1,4 @@
-"""ONNX Runtime as a backend: the graph of a BERT-like encoder, or the file that its folder has, on a CPU."""
+"""ONNX Runtime as a backend on CPUs: by a graph of the weights, or by the folder's file."""
 
 import os
 import tempfile
@@ -10,6 +10,7 @@ import numpy
 import torch
 
 from ...errors import Errors, import_extra
+from ...files.checksum import digest_of_bytes
 from ..loading import Network
 from ..private_attributes import has_int8_product
 from ..sbert_config import INT8
@@ -110,7 +111,7 @@ class ONNXBackend:
 
 
 class ONNXBackendCache(BackendCache):
-    """ONNX Runtime: the ONNX file in the encoder's folder, or the graph of a BERT-like encoder from its weights.
+    """ONNX Runtime: by the ONNX file of a folder, or the graph of a BERT-like encoder.
 
     What it finds are the bytes of the file. "int8" rounds weights beforehand, by output channel,
     and the inputs of each product by the range that they have in a text: nothing is calibrated.
@@ -134,6 +135,11 @@ class ONNXBackendCache(BackendCache):
                 "backend = 'torch'."
             )
         return INT8 if precision == INT8 else "float32"
+
+    def describe(self, weights: Network | None, precision: str) -> str:
+        graph = None if weights is None else self.found(weights)
+        by_what = "" if graph is None else f" by the graph {digest_of_bytes(graph)}"
+        return f"{precision} of ONNX Runtime{by_what}"
 
     def load_files(self, folder: Path, weights: Network, *, is_saved: bool) -> None:
         # Else the first text would say that it is missing

@@ -140,7 +140,7 @@ class _Graph:
         return self.add("Range", zero, width, one)
 
     def _relative_bias(self) -> str:
-        """Return what is added to scores by distance, float (1, heads, width, width); "" for none."""
+        """Return what is added to scores, float (1, heads, width, width); "" for none."""
         by_bucket = relative_bias_of(self.model)
         if by_bucket is None:
             return ""

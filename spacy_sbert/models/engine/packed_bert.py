@@ -1,4 +1,4 @@
-"""The forward pass of BERT and architectures like it on packed rows, and that pass in use; see bert_families."""
+"""The forward pass of BERT-like encoders on packed rows, and how it is computed in use."""
 
 import math
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ from .packing import PLACES_APART, Batch, lay_out, packed_batches, with_places
 def position_ids(
     padding: int | None, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor
 ) -> torch.Tensor:
-    """Return positions: columns, or for RoBERTa and MPNet those from padding + 1 on, spelled padding left out."""
+    """Return columns, or for RoBERTa and MPNet positions from padding + 1 on."""
     if padding is None:
         return columns
     # Whether there are any, a GPU would have to be asked
@@ -46,7 +46,7 @@ def position_ids(
 def attention_bias(
     windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype
 ) -> torch.Tensor:
-    """Return what is added to the attention scores: minus infinity between windows, and within them by distance.
+    """Return what is added to scores: minus infinity between windows, a bias within them.
 
     windows: int64 (rows, width), see BertForward; by_distance: see relative_bias_of.
     RETURNS (dtype (rows, heads or 1, width, width)).
@@ -66,7 +66,7 @@ def attention_bias(
 
 
 def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
-    """Return the bucket of each distance, of 32: half of them to the right, the nearest 8 by themselves, to 128 by log.
+    """Return the bucket, of 32, of each distance: 16 to the right, 8 each exact, to 128 by log.
 
     SOURCE: Raffel et al. 2020, section 2.1.
     """
@@ -76,7 +76,7 @@ def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
 
 
 class BertLayer(ABC):
-    """A layer of a BERT-like encoder; subclasses say how its steps are computed in use and in training.
+    """A layer of a BERT-like encoder; subclasses compute its steps in use and in training.
 
     States are (places, hidden): those of the rows, one after another, and maybe more. added_scores:
     see attention_bias.

@@ -1,4 +1,4 @@
-"""Forward passes over windows: packed into few rows with little padding, or padded, and their arrays."""
+"""Batches of windows: packed into few rows with little padding, or padded; their arrays."""
 
 import math
 from dataclasses import dataclass
@@ -150,7 +150,7 @@ def width_for(longest: numpy.integer) -> int:
 def padded_batches(
     lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, of_equal_length: bool = False
 ) -> list[Batch]:
-    """Return passes with a row a window, of similar or equal length, of at most so many wordpieces a pass."""
+    """Return batches with a window a row, of similar or equal length, of at most `budget`."""
     windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
     passes, first = [], 0
     while first < len(windows):

@@ -1,4 +1,4 @@
-"""PyTorch's backends: packed rows of BERT-like encoders, in float32, half precision or int8, and Hugging Face's models."""
+"""PyTorch's backends: packed rows in float32, half precision or int8, and Hugging Face's models."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -46,7 +46,7 @@ def resolve_precision(precision: str, device: str) -> str:
 
 
 class TorchBackendCache(BackendCache):
-    """PyTorch: packed rows for BERT-like encoders, Hugging Face's model for others and for "reference".
+    """PyTorch: packed rows for BERT-like encoders, else Hugging Face's model.
 
     What it finds out about the weights are the ranges of "int8". Until they are found, on the first
     ENOUGH wordpieces or by calibrate, "int8" is "auto".
@@ -96,6 +96,12 @@ class TorchBackendCache(BackendCache):
     def warn_of_slow(self, precision: str, device: str) -> None:
         if precision == "bfloat16" and device == "cpu" and has_bfloat16_arithmetic() is False:
             warn(Warnings.SLOW_BFLOAT16)
+
+    def describe(self, weights: Network | None, precision: str) -> str:
+        if precision != INT8 or weights is None:
+            return precision
+        ranges = self.calibration(weights)
+        return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
 
     def needs_network(self, precision: str) -> bool:
         return precision == REFERENCE

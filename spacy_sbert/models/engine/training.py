@@ -1,4 +1,4 @@
-"""Forward pass, gradients and optimizer steps of a transformer in training, on packed rows where it is BERT-like."""
+"""Training of a transformer: forward pass, gradients and steps, packed if it is BERT-like."""
 
 import math
 from collections import defaultdict
@@ -15,9 +15,11 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.optim.adam import adam
 
-from ..loading import Network, padding_id
+from ..encoder_checks import padding_id
+from ..loading import Network
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
+from ..transformers_versions import is_checkpointing
 from .bert_families import (
     ATTENTION_OUTPUT,
     INTERMEDIATE,
@@ -63,7 +65,7 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager:
 
 
 def plain_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str) -> _Forward:
-    """Encode windows and keep what their backward pass needs: packed, or on a CPU with others of similar length.
+    """Encode windows, and keep what the backward pass needs.
 
     precision (str): "float32", "bfloat16" or "float16".
     RETURNS (list[TokenEmbeddings], Callable): float32; the callback takes the gradients of their
@@ -161,12 +163,7 @@ def _states(
 
 
 def _is_packed(model: Network) -> bool:
-    # In version 5 of Transformers
-    name = "is_activation_checkpointing"
-    recomputes_states = getattr(
-        model, name if hasattr(type(model), name) else "is_gradient_checkpointing"
-    )
-    return is_packable(model) and not recomputes_states
+    return is_packable(model) and not is_checkpointing(model)
 
 
 # Packed rows
@@ -178,7 +175,7 @@ _STEPS = 2**16
 
 
 def _linear(module: Module, x: torch.Tensor) -> torch.Tensor:
-    """X W' + b, whose gradient of W is made as it lies in memory, (out, in): (in, out) takes ten times as long."""
+    """X W' + b. The gradient of W is made as it lies in memory, in a tenth of the time."""
     if not x.is_cpu:
         return module(x)
     is_cast = torch.is_autocast_enabled("cpu") and x.dtype != torch.float64
@@ -217,7 +214,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
-    """Return the rows of a table, to whose gradient only those of the rows are added, after _dense_gradient."""
+    """Return rows of a table; only theirs are added to its gradient, see _dense_gradient."""
     return (
         functional.embedding(ids, module.weight, module.padding_idx, sparse=True)
         if ids.is_cpu
@@ -232,7 +229,7 @@ def _dense_gradient(module: Module) -> None:
 
 
 def _dropout(module: Module, x: torch.Tensor) -> torch.Tensor:
-    """Drop out by 16 random bits a number, where PyTorch takes 64: probabilities are multiples of 2^-16."""
+    """Drop out by 16 random bits a number (PyTorch: 64); probabilities are multiples of 2^-16."""
     p = module.p if module.training and isinstance(module, torch.nn.Dropout) else 0.0
     return x * _kept(x, p) if x.is_cpu and 0.0 < p < 1.0 else module(x)
 
@@ -270,7 +267,7 @@ def _places_of(batch: Batch, wordpieces: TokenizedBatch) -> torch.Tensor:
 def _packed_states(
     model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray
 ) -> torch.Tensor:
-    """Return the states of windows, int64 (k,), several of them in a row: float (sum of lengths, hidden)."""
+    """Return the states of windows, float (sum of lengths, hidden), several windows a row."""
     lengths = wordpieces.lengths[windows]
     packing = pack(lengths, one_width=True)
     longest = (packing.column_of + lengths).max()
@@ -352,7 +349,7 @@ _Parameters = Mapping[KeyT, torch.nn.Parameter]
 
 
 def can_fuse(optimizer: object, parameters: _Parameters) -> bool:
-    """Return whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU."""
+    """Return whether update_fused does what the optimizer would: plain Adam, float32, CPU."""
     if type(optimizer) is not Optimizer or optimizer.use_radam or optimizer.averages is not None:
         # A subclass may do otherwise
         return False

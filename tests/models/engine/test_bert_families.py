@@ -14,15 +14,12 @@ from helpers.pipelines import change_json, one_pipe, shim_of
 from helpers.small_models import MODELS, by_window, make_model, make_rows
 from safetensors.torch import load_file, save_file
 
+from spacy_sbert.models.encoder_checks import position_limit
 from spacy_sbert.models.engine.bert_families import BertParameters, load_parameters
 from spacy_sbert.models.engine.packed_bert import PackedBert
-from spacy_sbert.models.loading import (
-    Source,
-    build_network,
-    load_config,
-    load_tokenizer,
-    position_limit,
-)
+from spacy_sbert.models.load_tokenizer import load_tokenizer
+from spacy_sbert.models.load_weights import build_network
+from spacy_sbert.models.loading import Source, load_config
 from spacy_sbert.models.sbert_config import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
 

@@ -12,6 +12,7 @@ from helpers.small_models import MODELS, batch_of, make_model, make_window
 from spacy_sbert.models.engine import onnx_backend
 from spacy_sbert.models.engine.backend import encode_windows
 from spacy_sbert.models.engine.torch_backend import TorchBackendCache
+from spacy_sbert.models.fingerprint import precision_of
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -99,6 +100,15 @@ def test_saved_pipelines_copies_and_processes(tiny_bert, tmp_path, precision):
     docs = list(again.pipe(TEXTS, n_process=2, batch_size=2))
     in_processes = numpy.array([doc._.sbert_vector for doc in docs])
     assert numpy.allclose(in_processes, expected[len(TEXTS) : 2 * len(TEXTS)], atol=1e-6)
+
+
+def test_a_pipeline_changes_its_backend(tiny_bert, tmp_path):
+    nlp = one_pipe(tiny_bert)
+    expected = vectors(nlp)
+    nlp.to_disk(tmp_path)
+    again = spacy.load(tmp_path, config={"components.sbert.model.backend": "onnx"})
+    assert isinstance(shim_of(again).backend(), onnx_backend.ONNXBackend)
+    assert numpy.abs(vectors(again) - expected).max() < 1e-5
 
 
 def test_another_number_of_threads(tiny_bert, threads):
@@ -199,3 +209,17 @@ def test_minilm():
         for backend in ("onnx", "torch")
     )
     assert numpy.abs(given - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "float32"),
+        ({"backend": "onnx"}, "float32 of ONNX Runtime"),
+        ({"backend": "onnx", "precision": "int8"}, "int8 of ONNX Runtime"),
+    ],
+)
+def test_its_vectors_are_not_mixed_with_those_of_others(tiny_bert, settings, expected):
+    nlp = one_pipe(tiny_bert, **settings)
+    nlp.get_pipe("sbert").load()
+    assert precision_of(shim_of(nlp)) == expected

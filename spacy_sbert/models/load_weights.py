@@ -1,0 +1,266 @@
+"""Load the Hugging Face model of an encoder, and check its weights against its config."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import PretrainedConfig
+
+from .loading import (
+    ENCODER_PARTS,
+    OTHERS,
+    Network,
+    Source,
+    blocks,
+    ignored_setting,
+    in_one_line,
+    needs_package,
+    odd_types,
+)
+from .sbert_config import TransformerConfig, read_object
+from .surroundings import is_from_around
+from .transformers_versions import (
+    CAUSAL,
+    enable_checkpointing,
+    float32_weights,
+    ignores_is_causal,
+    without_bars,
+)
+
+# From configs to classes, which a module imports that takes seconds
+_MAPPINGS = {
+    "AutoModel": "MODEL_MAPPING",
+    "AutoModelForSequenceClassification": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
+}
+# Attention of BigBird to blocks of a long row, which depend on its length
+SPARSE = "block_sparse"
+# Buffers that are computed, and that some versions of Transformers saved with the weights.
+BUFFERS = (
+    "position_ids",
+    "token_type_ids",
+    "inv_freq",
+    "masked_bias",
+    ".attn.bias",
+    "relative_position_index",
+)
+_REPAIR = "Correct config.json, or copy or download the weights again."
+
+
+def load_weights(
+    source: Source, auto_class: str, config: PretrainedConfig, *, keeps_head: bool = False
+) -> tuple[Network, list[str]]:
+    """Return a model, and the names of weights that the folder lacks, such as a new head's.
+
+    auto_class (str): "AutoModel" or "AutoModelForSequenceClassification". config: see load_config.
+    keeps_head (bool): whether the folder should have the classifier's head.
+    RAISES (ValueError): if the weights are damaged, or are not those that config.json describes.
+    """
+    kind = _class_of(source, auto_class, config)
+    try:
+        with without_bars():
+            model, report = kind.from_pretrained(
+                **source.options, **float32_weights(), config=config, output_loading_info=True
+            )
+    except ImportError as error:
+        raise needs_package(source, f"encoder ({config.model_type})", error) from error
+    except Exception as error:
+        # Whatever config and weights lead to
+        if is_from_around(error):
+            raise
+        raise _unfit(source, in_one_line(error), config) from error
+    config_file = source.folder / "config.json"
+    for block, _ in blocks(read_object(config_file), None):
+        if ignores_is_causal(block, model):
+            raise ignored_setting(config_file, CAUSAL, block, "5.2 or later")
+    if not source.trust:
+        _check_architecture(config_file, model, config)
+    _check_names(source, model, report, keeps_head=keeps_head)
+    if getattr(config, "attention_type", None) == SPARSE:
+        model.base_model.register_forward_pre_hook(_reset_attention)
+    return model, report["missing_keys"]
+
+
+def _class_of(source: Source, auto_class: str, config: PretrainedConfig) -> Any:
+    """Return the class that makes the model, or the Auto class that finds it."""
+    auto = getattr(transformers, auto_class)
+    if source.trust:
+        return auto
+    if config.model_type in ENCODER_PARTS:
+        return _encoder_part(source, auto_class, config)
+    # The Auto class finds the same class, but imports the configs of all models that it knows
+    # first.
+    own = getattr(transformers, _MAPPINGS[auto_class]).get(type(config), None)
+    if own is None:
+        raise ValueError(
+            f"Transformers has no class for the model '{source.name}' ({config.model_type}) that "
+            f"{auto_class} finds. {OTHERS}."
+        )
+    return own if getattr(own, "config_class", None) is type(config) else auto
+
+
+def build_network(config: PretrainedConfig, weights: Mapping[str, torch.Tensor]) -> Network:
+    """Return the model of a config with all of its weights, which it shares.
+
+    See bert_families.load_parameters.
+    """
+    kind: Any = transformers.MODEL_MAPPING[type(config)]
+    settings = {}
+    if _takes_pooler(kind):
+        settings["add_pooling_layer"] = "pooler.dense.weight" in weights
+    with without_bars():
+        network = kind.from_pretrained(None, config=config, state_dict=dict(weights), **settings)
+    network.config.name_or_path = config.name_or_path
+    return network
+
+
+def _encoder_part(source: Source, auto_class: str, config: PretrainedConfig) -> Any:
+    """Return the class of an encoder that has a decoder.
+
+    RAISES (ValueError): for a classifier, which needs both.
+    """
+    if auto_class != "AutoModel":
+        raise ValueError(
+            f"The model '{source.name}' ({config.model_type}) is an encoder with a decoder, which "
+            "cannot score pairs. "
+            f"{OTHERS}."
+        )
+    return getattr(transformers, ENCODER_PARTS[config.model_type])
+
+
+def _reset_attention(model: Network, args: object) -> None:
+    """Undo that BigBird, once it has read a short row, attends to all of a long one, too."""
+    model.set_attention_type(model.config.attention_type)
+
+
+def _unfit(source: Source, reason: str, config: PretrainedConfig) -> ValueError:
+    return ValueError(
+        f"The weights in {source.folder} and {source.folder / 'config.json'} do not make an "
+        f"encoder ({reason}). "
+        f"{likely_cause(source, config)}{_REPAIR}"
+    )
+
+
+def likely_cause(source: Source, config: PretrainedConfig) -> str:
+    """Return a sentence on a setting of an odd type, which may be why an encoder does not load.
+
+    "" if none has.
+    """
+    file = source.folder / "config.json"
+    for place, values in (
+        ("transformer_config", source.transformer_config),
+        (file, read_object(file)),
+    ):
+        for key, expected in odd_types(values, config):
+            return f"The cause may be {key} = {values[key]!r} in {place}: expected {expected}. "
+    return ""
+
+
+def _check_architecture(file: Path, model: Network, config: PretrainedConfig) -> None:
+    """Check that config.json names a class of the family: BertForMaskedLM for a BertModel.
+
+    RAISES (ValueError): if it names another one.
+    """
+    family = type(model).__name__.removesuffix("Model").removesuffix("ForSequenceClassification")
+    names = config.architectures or []
+    for name in map(str, names if isinstance(names, list) else [names]):
+        stock = getattr(transformers, name, None)
+        is_same = getattr(stock, "config_class", None) is type(model.config)
+        if not is_same and not name.startswith(family):
+            raise ValueError(
+                f"The file {file} names the architecture {name}, for which Transformers would "
+                f"load a class that makes other vectors: expected {family}Model or the like. "
+                "Correct architectures or model_type in that file."
+            )
+
+
+def _check_names(
+    source: Source, model: Network, report: Mapping[str, Any], *, keeps_head: bool
+) -> None:
+    """Compare the names of the weights in a folder with those that the model has.
+
+    A pooler without weights is removed. A head that is not used, or is still to be trained, is no
+    part of the encoder.
+    RAISES (ValueError): if the names differ.
+    """
+    part_of = _parts_of(model.base_model)
+    missing = _missing_names(model, report["missing_keys"], part_of, keeps_head=keeps_head)
+    if missing:
+        raise ValueError(
+            f"The weights in {source.folder} lack {_first_names(missing)}, which config.json asks "
+            f"for. {_REPAIR}"
+        )
+    left_over = [
+        key
+        for key in report["unexpected_keys"]
+        if part_of(key) not in (None, "pooler") and not key.endswith(BUFFERS)
+    ]
+    cuts_layers = any("layers" in key for key in source.transformer_config)
+    if left_over and not cuts_layers:
+        raise ValueError(
+            f"The weights in {source.folder} hold {_first_names(left_over)}, which the encoder "
+            "that config.json describes has no place for. Correct config.json; for fewer layers "
+            "set num_hidden_layers in transformer_config."
+        )
+
+
+def _parts_of(encoder: Network) -> Callable[[str], str | None]:
+    """Return a function from the name of a weight to its part of the encoder, or None."""
+    prefix = f"{encoder.base_model_prefix}."
+    named = (*encoder.named_children(), *encoder.named_parameters())
+    parts = {name.split(".")[0] for name, _ in named}
+
+    def part_of(key: str) -> str | None:
+        part = key.removeprefix(prefix).split(".")[0]
+        return part if part in parts or key.startswith(prefix) else None
+
+    return part_of
+
+
+def _missing_names(
+    model: Network,
+    keys: list[str],
+    part_of: Callable[[str], str | None],
+    *,
+    keeps_head: bool,
+) -> list[str]:
+    """Return the names of weights that the encoder needs, and the folder does not have."""
+    is_plain = model.base_model is model
+    missing = [key for key in keys if keeps_head or is_plain or part_of(key)]
+    # With a new head a new pooler is trained
+    may_lack_pooler = not is_plain or _takes_pooler(type(model))
+    if keeps_head or not may_lack_pooler:
+        return missing
+    if is_plain and any(part_of(key) == "pooler" for key in missing):
+        model.pooler = None
+    return [key for key in missing if part_of(key) != "pooler"]
+
+
+def _takes_pooler(kind: Any) -> bool:
+    return "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+
+
+def _first_names(names: list[str]) -> str:
+    others = " and others" if len(names) > 3 else ""
+    return ", ".join(sorted(names)[:3]) + others
+
+
+def prepare_training(network: Network, options: TransformerConfig) -> None:
+    """Set up gradient checkpointing, and freeze parameters.
+
+    RAISES (ValueError): if there are none of a name.
+    """
+    if options.gradient_checkpointing:
+        enable_checkpointing(network)
+    for prefix in options.frozen:
+        named = [p for name, p in network.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
+        if not named:
+            modules = sorted({name.rsplit(".", 1)[0] for name, _ in network.named_parameters()})
+            raise ValueError(
+                f"Cannot freeze '{prefix}': the transformer has no such parameter or module. It "
+                f"has {', '.join(modules)}."
+            )
+        for parameter in named:
+            parameter.requires_grad_(False)
