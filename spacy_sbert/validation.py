@@ -133,6 +133,7 @@ def with_fields_of(
             ...
 
         encode(texts, batch_size=8)
+
     """
     types = get_type_hints(settings, include_extras=True)
 

@@ -394,7 +394,9 @@ def describe_int8(transformer: SpanTransformer) -> str:
     if transformer.options.precision != INT8:
         return ""
     if transformer.options.backend != "torch":
-        return f"int8 by backend = '{transformer.options.backend}', which rounds each text by itself"
+        return (
+            f"int8 by backend = '{transformer.options.backend}', which rounds each text by itself"
+        )
     calibration = transformer.shim.calibration
     text = "int8 where a CPU is quicker with it, calibrated on"
     if calibration is None:
