@@ -13,6 +13,8 @@ from ..models.fingerprint import encoder_digest, precision_of
 from ..models.transformer import SpanTransformer
 from .listeners import SentenceModel
 
+# Settings that came later, and the values that change nothing: older digests still hold
+_NO_EFFECT = {"backend": "torch", "backend_config": {}}
 # It reads the metadata of all packages: a second or more
 _distributions = cache(packages_distributions)
 
@@ -30,7 +32,8 @@ def pipeline_digest(nlp: Language) -> str:
 
 
 def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
-    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
+    components = nlp.config["components"]
+    settings = {name: _effective(components.get(name)) for name in nlp.pipe_names}
     yield json.dumps([nlp.lang, settings], sort_keys=True, default=str)
     yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
     if nlp.vocab.vectors.size:
@@ -39,6 +42,17 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
         yield name
         yield from _component_parts(pipe)
     yield from _package_versions(nlp)
+
+
+def _effective(block: object) -> object:
+    """Return the block of a config without the settings that change nothing."""
+    if not isinstance(block, dict):
+        return block
+    return {
+        key: _effective(value)
+        for key, value in block.items()
+        if key not in _NO_EFFECT or value != _NO_EFFECT[key]
+    }
 
 
 def _component_parts(pipe: object) -> Iterator[str | bytes]:
