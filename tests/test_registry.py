@@ -45,7 +45,7 @@ def test_srsly_finds_the_decoder():
 def test_every_registered_name_has_an_entry_point():
     named = {ep.name for ep in ENTRY_POINTS}
     source = "\n".join(SOURCES)
-    decorated = set(re.findall(r'@registry\.\w+\(\s*"([^"]+)"', source))
+    decorated = set(re.findall(r'(?m)^@registry\.\w+\(\s*"([^"]+)"', source))
     decorated |= set(re.findall(r'@Language\.factory\(\s*"(\w+)"', source))
     assert decorated == named
 
