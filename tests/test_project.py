@@ -1,4 +1,6 @@
-"""Both project.yml: every command of the workflows runs, and the sample has pairs of every grade."""
+"""Both project.yml: every command of the workflows runs, and the sample has pairs of every
+grade.
+"""
 
 import csv
 import json

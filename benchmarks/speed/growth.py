@@ -127,7 +127,8 @@ def draw(plot: Plot, points: Points) -> str:
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0]
     rules = f"svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
     head = (
-        f'<style>{render_template("render/plots.css")}{rules}</style><rect class="page" width="100%" '
+        f'<style>{render_template("render/plots.css")}{rules}</style><rect class="page" '
+        'width="100%" '
         'height="100%"/>'
     )
     start, body = drawn.split(">", 1)

@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/speed/one_text.py --output FILE.json [--threads 1] [--rounds 3]
 "onnxruntime" is the same graph in a session with the same settings, after the tokenizer of the
-encoder, without pooling. Variants take turns, by 25 calls; figures are milliseconds: the median and the least on
-the clock, and the least of the processor, which other processes disturb less.
+encoder, without pooling. Variants take turns, by 25 calls; figures are milliseconds: the median and
+the least on the clock, and the least of the processor, which other processes disturb less.
 Needs the extra "onnx".
 """
 

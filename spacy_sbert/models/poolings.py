@@ -111,8 +111,8 @@ def _column(ops: Ops, divisors: Ints1d | Floats1d, like: Floats2d) -> Floats2d:
 
 
 # The rules. x_rw is the state of wordpiece w of row r, which has n_r wordpieces, special tokens
-# among them; y_r is its vector. Of a row whose first wordpieces are not pooled, those of a prompt, w
-# goes on from them, as in sentence-transformers. Lengths that are NumPy's need no synchronization
+# among them; y_r is its vector. Of a row whose first wordpieces are not pooled, those of a prompt,
+# w goes on from them, as in sentence-transformers. Lengths that are NumPy's need no synchronization
 # with a GPU.
 
 

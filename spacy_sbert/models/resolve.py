@@ -172,7 +172,10 @@ def find_card(name: str) -> Path | None:
 
 
 def find_local(name: str, base: Path | None = None) -> Path | None:
-    """Return the folder of an encoder on this machine; None if it is not here. base: see resolve."""
+    """Return the folder of an encoder on this machine.
+
+    None if it is not here. base: see resolve.
+    """
     if name and (local := _folder(name, base)).is_dir():
         return _check_folder(local)
     return next(
@@ -323,7 +326,8 @@ def _not_found(name: str, base: Path | None, error: Exception) -> str:
     package = package_of(name)
     return (
         f"The encoder '{name}' was found in none of the four places that are searched:\n"
-        f"  1. a local folder: {_absolute(_folder(name, base)) if name else 'an empty name'} is not a "
+        f"  1. a local folder: {_absolute(_folder(name, base)) if name else 'an empty name'} is "
+        "not a "
         "folder\n"
         f"  2. the Hugging Face cache: not in {constants.HF_HUB_CACHE}\n"
         "  3. an installed package: "

@@ -131,8 +131,8 @@ def _quora_rows(path: Path) -> Iterator[Row]:
     """Read pairs of questions and 1 for duplicates, 0 for others, tab-separated with a header.
 
     Quoted, as Quora publishes it, or not, as GLUE does. Records that a line break tore apart are
-    left out with a warning at the end of the file. Those with an empty question are left out, and their
-    number is logged.
+    left out with a warning at the end of the file. Those with an empty question are left out, and
+    their number is logged.
     SOURCE: Iyer et al. 2017, First Quora Dataset Release; Wang et al. 2019 (GLUE).
     """
     names = (*_QUESTIONS, _QUORA_SCORE)

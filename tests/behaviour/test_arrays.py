@@ -207,10 +207,10 @@ def test_other_arrays_are_right_or_refused_by_name(function, form):
         # Of bool and unsigned numbers
         assert form not in OTHERS or "zero" in message or "quantised" in message
         assert not RAW.match(message), message
-        assert re.search(
-            rf"\b{name}\b|no sentence to fit|rows of shapes|as many|vectors of unequal width|vectors of shape",
-            message,
-        ), message
+        causes = (
+            "no sentence to fit|rows of shapes|as many|vectors of unequal width|vectors of shape"
+        )
+        assert re.search(rf"\b{name}\b|{causes}", message), message
     else:
         if given is None and function == "BinaryVectors.search, vectors":
             # Its default

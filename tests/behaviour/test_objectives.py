@@ -89,7 +89,9 @@ def check_near(given, expected):
     "name", ["CosineSimilarityLoss", "MatryoshkaLoss", "DistillationLoss of translations"]
 )
 def test_accumulated_gradients_equal_the_whole_batch(make_nlp, name):
-    """Also where they are not of equal size: spaCy makes three of 2, 2, 2 and of 7 examples four."""
+    """Also where they are not of equal size: spaCy makes three of 2, 2, 2 and of 7 examples
+    four.
+    """
     nlp, batch = make(make_nlp, TRAINED, name)
     batch = [*batch, batch[0]][:7]
     noted = next(batch_by_objective(7)(batch))

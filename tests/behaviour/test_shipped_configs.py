@@ -185,7 +185,9 @@ def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch):
 
 
 def test_training_resumes_from_sourced_pipes(fit, tmp_path):
-    """Transformer and head sourced: the loss goes on where it was, and the head keeps its labels."""
+    """Transformer and head sourced: the loss goes on where it was, and the head keeps its
+    labels.
+    """
     first = fit("nli", "first")
     config = first.config
     for name in ("transformer", "sbert"):

@@ -1,4 +1,6 @@
-"""Vectors on every route that a Doc can take through spaCy. The table in the README says the same."""
+"""Vectors on every route that a Doc can take through spaCy. The table in the README says
+the same.
+"""
 
 import pickle
 import shutil

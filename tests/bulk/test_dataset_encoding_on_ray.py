@@ -67,7 +67,9 @@ from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.ray import Cluster
 source, target, pipeline, scratch, address, fewest, most = sys.argv[1:]
 engine = Cluster(address=address or None, workers=(int(fewest), int(most)))
-report = encode_dataset(source, target, pipeline=pipeline, scratch=scratch, window=16, engine=engine)
+report = encode_dataset(
+    source, target, pipeline=pipeline, scratch=scratch, window=16, engine=engine
+)
 print(report.parts, report.done, report.failed, report.rows)
 """
 

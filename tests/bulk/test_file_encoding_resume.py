@@ -85,7 +85,9 @@ def encoded(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
-    """A process with two of its own is killed; another resumes, with another number of processes."""
+    """A process with two of its own is killed; another resumes, with another number of
+    processes.
+    """
     sbert = reloaded(make_nlp(), tmp_path / "nlp").get_pipe("sbert")
     path = write_texts("a.tsv.gz", sentences(600))
     encode_file(sbert, path, tmp_path / "unbroken.npy", window=8)

@@ -43,7 +43,8 @@ import json, sys
 from typer.testing import CliRunner
 from spacy_sbert.cli import app
 said = {name: CliRunner().invoke(app, given) for name, given in json.loads(sys.argv[1]).items()}
-print(json.dumps([{name: [done.exit_code, done.output] for name, done in said.items()}, list(sys.modules)]))
+outputs = {name: [done.exit_code, done.output] for name, done in said.items()}
+print(json.dumps([outputs, list(sys.modules)]))
 """
 
 

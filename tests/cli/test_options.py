@@ -274,7 +274,9 @@ def test_marks_of_missing_labels(tmp_path, tiny_bert):
 
 @pytest.fixture
 def scored_as(loaded, pipeline, monkeypatch):
-    """Give the pipeline the reader that it was scored by in training, of columns with these names."""
+    """Give the pipeline the reader that it was scored by in training, of columns with these
+    names.
+    """
 
     def give(path, **options):
         dev = {"@readers": "spacy-sbert.PairCorpus.v1", "path": str(path), "format": "table"}

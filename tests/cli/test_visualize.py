@@ -26,7 +26,9 @@ def folder(tmp_path, monkeypatch, loaded_once):
 
 @pytest.fixture
 def draw(pipeline):
-    """Draw a file with this content, and return the page and its data; with a code, what was said."""
+    """Draw a file with this content, and return the page and its data; with a code, what was
+    said.
+    """
 
     def call(content, *arguments, name="texts.txt", code=0):
         Path(name).write_text(content, encoding="utf8")

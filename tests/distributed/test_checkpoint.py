@@ -1,4 +1,6 @@
-"""`spacy sbert train`: its steps are spaCy's, its last step is scored, and it resumes to the bit."""
+"""`spacy sbert train`: its steps are spaCy's, its last step is scored, and it resumes to
+the bit.
+"""
 
 import json
 import os
@@ -459,7 +461,9 @@ def test_output_that_cannot_be_written(config_of, tmp_path):
 
 
 def test_without_a_checkpoint_training_begins_and_foreign_files_stay(config_of, tmp_path):
-    """A folder that only has the name of that of checkpoints, and other files beside checkpoints."""
+    """A folder that only has the name of that of checkpoints, and other files beside
+    checkpoints.
+    """
     folder = tmp_path / "out" / "checkpoint"
     (folder / "step-by-step").mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")

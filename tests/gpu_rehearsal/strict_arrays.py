@@ -73,7 +73,9 @@ IMPLICIT = (
 
 
 class Look(NamedTuple):
-    """A value of the device that the host waited for: how, and the module and function that asked."""
+    """A value of the device that the host waited for: how, and the module and function that
+    asked.
+    """
 
     how: str
     module: str

@@ -90,7 +90,9 @@ def run(work: Callable[[], Any]) -> None:
 
 
 def killed(work: Callable[[], Any], after: float) -> bool:
-    """Kill a process some seconds after it began. RETURNS (bool): whether it was not done before."""
+    """Kill a process some seconds after it began. RETURNS (bool): whether it was not done
+    before.
+    """
     return _ended(work, after) == -signal.SIGKILL
 
 

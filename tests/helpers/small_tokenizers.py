@@ -112,7 +112,9 @@ def byte_bpe(folder: Path) -> Any:
 
 
 def unigram(folder: Path) -> Any:
-    """Return a tokenizer of a unigram language model with "▁" for spaces, as SentencePiece has it."""
+    """Return a tokenizer of a unigram language model with "▁" for spaces, as SentencePiece has
+    it.
+    """
     backend = Tokenizer(models.Unigram())
     backend.normalizer = normalizers.Sequence(
         [normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]

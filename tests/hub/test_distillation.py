@@ -1,4 +1,6 @@
-"""distill_static: the table is the one of its formula, and goes on learning from the same teacher."""
+"""distill_static: the table is the one of its formula, and goes on learning from the same
+teacher.
+"""
 
 import gzip
 import json

@@ -402,7 +402,9 @@ def test_dense_layers_are_used_trained_and_saved(made, tmp_path):
 
 
 def test_links_of_the_cache_are_followed(made, tmp_path):
-    """huggingface_hub's cache has links to blobs/ as files; a link as a module's folder is named."""
+    """huggingface_hub's cache has links to blobs/ as files; a link as a module's folder is
+    named.
+    """
     blobs = tmp_path / "blobs"
     folder = tmp_path / "snapshots" / "0123"
     shutil.copytree(made["all"], folder)

@@ -245,7 +245,9 @@ from spacy.util import registry
 
 @registry.misc("made_powers.v1")
 def make_powers(power: int = 1):
-    return lambda stretches: numpy.array([[len(stretch.text) ** power, FACTOR] for stretch in stretches], dtype="f4")
+    def powers(spans):
+        return numpy.array([[len(span.text) ** power, FACTOR] for span in spans], dtype="f4")
+    return powers
 """
 
 

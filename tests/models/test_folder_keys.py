@@ -231,7 +231,9 @@ def theirs(folder):
 
 
 def judge(way, folder, expected, key, caplog):
-    """Return "equal", "named" or "silent"; "refused" if sentence-transformers refuses the folder."""
+    """Return "equal", "named" or "silent"; "refused" if sentence-transformers refuses the
+    folder.
+    """
     if expected is None:
         return "refused"
     caplog.clear()

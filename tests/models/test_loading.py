@@ -172,7 +172,7 @@ VALID_ELSEWHERE = {
     ),
     "modules of before 0.3": (
         lambda folder: write_modules(folder, ("BERT", "")),
-        r"module sentence_transformers\.models\.BERT.* before 0\.3.*models\.Transformer in modules\.json",
+        r"module sentence_transformers\.models\.BERT.* before 0\.3.*models\.Transformer in modules",
     ),
 }
 

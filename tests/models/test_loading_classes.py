@@ -134,10 +134,16 @@ OTHERS = {
     "deberta": _typed(),
     "deberta-v2": _typed(relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8),
     "mobilebert": _typed(
-        ALONE, embedding_size=16, true_hidden_size=16, intra_bottleneck_size=16, intermediate_size=32
+        ALONE,
+        embedding_size=16,
+        true_hidden_size=16,
+        intra_bottleneck_size=16,
+        intermediate_size=32,
     ),
     "squeezebert": _typed(embedding_size=32, **dict.fromkeys(GROUPS, 2)),
-    "funnel": Case(ALONE, {**FUNNEL, "architectures": ["FunnelModel"]}, ("num_hidden_layers",), TYPED),
+    "funnel": Case(
+        ALONE, {**FUNNEL, "architectures": ["FunnelModel"]}, ("num_hidden_layers",), TYPED
+    ),
     "nystromformer": _typed(ALONE),
     "yoso": _typed(ALONE),
     "mra": _typed(),
@@ -183,7 +189,12 @@ OTHERS = {
     "led": _plain(DECODER, **BART, max_encoder_position_embeddings=128, attention_window=8),
     "m2m_100": _plain(DECODER, **BART),
     "perceiver": _plain(
-        OTHER_INPUT, d_latents=32, d_model=32, num_latents=8, num_self_attention_heads=2, num_cross_attention_heads=2
+        OTHER_INPUT,
+        d_latents=32,
+        d_model=32,
+        num_latents=8,
+        num_self_attention_heads=2,
+        num_cross_attention_heads=2,
     ),
     "esm": _plain(mask_token_id=4),
     "ernie": _typed(task_type_vocab_size=3, use_task_id=True),
@@ -193,7 +204,11 @@ OTHERS = {
     "lilt": _plain(channel_shrink_ratio=2, hidden_size=48),
     "lxmert": _typed(
         UNABLE.format("ValueError: `visual_feats` cannot be"),
-        num_hidden_layers=VISION, l_layers=1, x_layers=1, r_layers=1, visual_feat_dim=8,
+        num_hidden_layers=VISION,
+        l_layers=1,
+        x_layers=1,
+        r_layers=1,
+        visual_feat_dim=8,
     ),
     "splinter": _typed(),
     "ibert": _plain(),
@@ -205,7 +220,10 @@ OTHERS = {
     "bert-generation": _plain(),
     "data2vec-text": _plain(),
     "roc_bert": _typed(
-        pronunciation_vocab_size=200, shape_vocab_size=200, pronunciation_embed_dim=8, shape_embed_dim=8
+        pronunciation_vocab_size=200,
+        shape_vocab_size=200,
+        pronunciation_embed_dim=8,
+        shape_embed_dim=8,
     ),
     "luke": _plain(entity_vocab_size=8, entity_emb_size=16),
     "tapas": _typed(UNABLE.format("IndexError: too many indices")),
@@ -217,7 +235,7 @@ OTHERS = {
     "xglm": _plain(d_model=32, num_layers=2, attention_heads=2, ffn_dim=48),
     "mamba": Case(EQUAL, {"state_size": 4}),
     "rwkv": Case(EQUAL, {"attention_hidden_size": 32}),
-}  # fmt: skip
+}
 CASES = FIRST | OTHERS
 
 

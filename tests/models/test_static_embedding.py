@@ -113,7 +113,9 @@ def test_chunks_give_the_same_bits_and_no_text_is_too_long(folder, tokenizer, ta
 
 
 def test_gradient(folder):
-    """Each number of the table's, of wordpieces that stand in several texts, once or more in each."""
+    """Each number of the table's, of wordpieces that stand in several texts, once or more in
+    each.
+    """
     layer = reader(load(folder))
     layer.load()
     wordpieces = layer.wordpiece_tokenizer(["the cat the cat", "", "the mat"], offsets=False)

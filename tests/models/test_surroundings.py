@@ -629,7 +629,8 @@ def main():
     nlp = spacy.blank("xx")
     nlp.add_pipe("sbert", config={"model": {"name": sys.argv[1]}})
     doc = nlp("A man is eating food.")
-    print(find_sbert(nlp).encode(["A man is eating food."]).tobytes().hex(), doc.vector.tobytes().hex())
+    vectors = find_sbert(nlp).encode(["A man is eating food."])
+    print(vectors.tobytes().hex(), doc.vector.tobytes().hex())
     print(find_sbert(nlp).fingerprint())
 """
 

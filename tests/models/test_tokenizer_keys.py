@@ -264,7 +264,9 @@ def test_pairs(folders, kind, side, tmp_path):
 
 @pytest.mark.parametrize("kind", ["wordpiece", "slow wordpiece", "slow bytes"])
 def test_docs_of_which_the_beginning_is_cut(folders, kind):
-    """Tokens in front have no vectors, those at the end have theirs; windows hold all wordpieces."""
+    """Tokens in front have no vectors, those at the end have theirs; windows hold all
+    wordpieces.
+    """
     text = TEXTS[0]
     settings = {"truncation_side": "left", "model_max_length": 10}
     nlp = one_pipe(folders[kind], pooling="mean", tokenizer_config=settings)

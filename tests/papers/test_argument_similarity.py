@@ -1,4 +1,6 @@
-"""The similarity of arguments: what each split trains on and scores, and a tiny run of the script."""
+"""The similarity of arguments: what each split trains on and scores, and a tiny run of the
+script.
+"""
 
 import json
 from pathlib import Path

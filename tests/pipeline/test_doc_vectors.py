@@ -1,4 +1,6 @@
-"""What `vector`, `has_vector`, `vector_norm` and `similarity` answer, against the encoder's states."""
+"""What `vector`, `has_vector`, `vector_norm` and `similarity` answer, against the encoder's
+states.
+"""
 
 import numpy
 import pytest

@@ -1,4 +1,6 @@
-"""`_.sbert_most_similar`: parity with similarity, who encodes a str, survival, and what is refused."""
+"""`_.sbert_most_similar`: parity with similarity, who encodes a str, survival, and what is
+refused.
+"""
 
 import gc
 

@@ -183,7 +183,9 @@ def of_labels(make_reranker, tiny_bert, tmp_path_factory):
 
 
 def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_labels, tmp_path):
-    """The name of the encoder is not looked for, and a saved pipeline needs its checkpoint no more."""
+    """The name of the encoder is not looked for, and a saved pipeline needs its checkpoint no
+    more.
+    """
     first = Path(shutil.copytree(of_labels, tmp_path / "first"))
     nlp = make_reranker(
         "nobody/has-it", objective="squared_error", model={"activation": "identity"}
@@ -321,7 +323,9 @@ def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
 
 
 def test_heads_and_labels(make_reranker, make_classifier, nli_classifier, tiny_bert):
-    """Those of the examples; a trained head of the same labels stays, in the order of its folder."""
+    """Those of the examples; a trained head of the same labels stays, in the order of its
+    folder.
+    """
     nlp = make_reranker(tiny_bert, objective="classification")
     reranker = nlp.get_pipe(PIPE)
     assert reranker.labels == ()

@@ -259,7 +259,9 @@ def test_arguments_that_are_refused(reranker, use, error, message):
 # With the published weights; the tiny encoder below gets a new head in the same way
 @pytest.mark.slow
 def test_a_plain_encoder_gets_a_new_head():
-    """3 outputs on MiniLM: the encoder is the published one, and the same head is drawn each time."""
+    """3 outputs on MiniLM: the encoder is the published one, and the same head is drawn each
+    time.
+    """
     settings = {"model": {"name": MINILM, "n_outputs": 3}}
     rerankers = [spacy.blank("xx").add_pipe("sbert_reranker", config=settings) for _ in range(2)]
     pairs = [

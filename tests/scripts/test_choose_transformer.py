@@ -73,7 +73,9 @@ def changed(tmp_path, path, value, name="joint"):
 
 
 def test_a_filled_config(choose, tmp_path, monkeypatch):
-    """Its defaults are those of spacy-sbert.TransformerTok2Vec.v1, some of which the other has not."""
+    """Its defaults are those of spacy-sbert.TransformerTok2Vec.v1, some of which the other has
+    not.
+    """
     monkeypatch.chdir(ROOT)
     full = tmp_path / "full.cfg"
     fill_config(full, ROOT / "configs" / "sts.cfg", silent=True)

@@ -159,7 +159,9 @@ def test_one_of_two_that_begin_at_once():
 
 
 def test_a_step_that_begins_as_another_ends_keeps_its_output():
-    """The listener forgets what it heard before it hands back the gradient, not what it hears next."""
+    """The listener forgets what it heard before it hands back the gradient, not what it hears
+    next.
+    """
     doc = spacy.blank("xx")("A man")
     listener = SentenceListener("*", 1.0)
     batch = listener.get_batch_id([doc])

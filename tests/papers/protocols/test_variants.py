@@ -1,4 +1,6 @@
-"""Normalization and size of the input: moments, lengths, inner products; settings that cannot be."""
+"""Normalization and size of the input: moments, lengths, inner products; settings that
+cannot be.
+"""
 
 import numpy
 import pytest
