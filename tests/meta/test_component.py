@@ -254,7 +254,7 @@ def make_powers(power: int = 1):
 def test_a_changed_function_does_not_reuse_vectors(make_nlp, tmp_path):
     def fit(power, factor):
         (tmp_path / "code.py").write_text(
-            CODE.replace("FACTOR", f"{factor} * len(stretch)"), encoding="utf8"
+            CODE.replace("FACTOR", f"{factor} * len(span)"), encoding="utf8"
         )
         import_file("made_code", tmp_path / "code.py")
         nlp = make_nlp()
