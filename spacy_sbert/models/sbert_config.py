@@ -265,48 +265,57 @@ def read_settings(
     if not modules:
         return _plain_settings(folder, name)
     given = read_object(folder / MODEL_FILE).get("model_type", SENTENCE_TRANSFORMER)
-    if (
-        model_type == CROSS_ENCODER
-        and given != CROSS_ENCODER
-        and _has_head(transformer_folder(folder))
-    ):
-        # Whose classifier is read without the other files
+    is_other_model = model_type == CROSS_ENCODER and given != CROSS_ENCODER
+    if is_other_model and _has_head(transformer_folder(folder)):
+        # Its classifier is read without the other files
         return SentenceTransformersConfig(name=name)
     # CrossEncoder takes the transformer of a SentenceTransformer, with a new head and without
     # prompts.
-    is_new = model_type == CROSS_ENCODER and given == SENTENCE_TRANSFORMER
+    is_new = is_other_model and given == SENTENCE_TRANSFORMER
     if is_new:
         model_type = SENTENCE_TRANSFORMER
     _check_modules(folder, modules, model_type)
     shared = read_keys(folder / MODEL_FILE, MODEL_KEYS[model_type])
     limits = _Settings()
     if static_module(folder) is None:
-        part = transformer_folder(folder)
-        # Of several files sentence-transformers reads the first that is not empty.
-        files = (part / file for file in TRANSFORMER_FILES if read_object(part / file))
-        limits = read_keys(next(files, part / TRANSFORMER_FILES[0]), TRANSFORMER_KEYS[model_type])
+        limits = _read_limits(transformer_folder(folder), model_type)
     poolings = [read_pooling(module.folder) for module in modules if module.kind == "Pooling"]
     pooling, include_prompt = poolings[0] if poolings else (None, True)
-    prompts = (
-        {} if is_new else {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
-    )
-    default = None if is_new else shared.default_prompt_name
+    kinds = [module.kind for module in modules]
+    prompts: dict[str, str] = {}
+    default_prompt_name = ""
+    if not is_new:
+        prompts = {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
+        default_prompt_name = _default_prompt_name(shared.default_prompt_name, prompts)
     return SentenceTransformersConfig(
         name=name,
         max_length=limits.max_seq_length,
-        normalize=any(module.kind == "Normalize" for module in modules),
+        normalize="Normalize" in kinds,
         pooling=pooling,
         lowercase=bool(limits.do_lower_case),
-        unknown_modules=tuple(
-            module.kind for module in modules if module.kind not in KNOWN_MODULES
-        ),
+        unknown_modules=tuple(kind for kind in kinds if kind not in KNOWN_MODULES),
         prompts=prompts,
-        default_prompt_name=""
-        if default is None or default in {*_EMPTY_PROMPTS} - prompts.keys()
-        else default,
+        default_prompt_name=default_prompt_name,
         truncate_dim=shared.truncate_dim or 0,
         include_prompt=include_prompt,
     )
+
+
+def _read_limits(folder: Path, model_type: str) -> Any:
+    """Return the settings of the module Transformer: limit and case of texts."""
+    # Of several files sentence-transformers reads the first that is not empty
+    files = (folder / file for file in TRANSFORMER_FILES if read_object(folder / file))
+    return read_keys(next(files, folder / TRANSFORMER_FILES[0]), TRANSFORMER_KEYS[model_type])
+
+
+def _default_prompt_name(given: str | None, prompts: Mapping[str, str]) -> str:
+    """Return the name of the default prompt, "" for none.
+
+    sentence-transformers adds empty prompts of its own names, which a folder may name.
+    """
+    if given is None or (given in _EMPTY_PROMPTS and given not in prompts):
+        return ""
+    return given
 
 
 def _has_head(folder: Path) -> bool:
@@ -337,12 +346,7 @@ def _check_modules(folder: Path, modules: list["Module"], model_type: str) -> No
         raise unexpected(file, "name", twice, "a name of its own for each module")
     kinds = [module.kind for module in modules]
     if model_type == CROSS_ENCODER and kinds != ["Transformer"]:
-        foreign = next(filter(None, (foreign_module(folder, module) for module in modules)), None)
-        raise foreign or ValueError(
-            f"The folder {folder} is a CrossEncoder with the modules {', '.join(kinds)}: expected "
-            "one Transformer, "
-            "with a head for sequence classification. Use another cross-encoder."
-        )
+        raise _not_a_cross_encoder(folder, modules)
     known = [kind for kind in kinds if kind in (*KNOWN_MODULES, "Dense")]
     if not _ORDER.fullmatch(" ".join(known)):
         raise ValueError(
@@ -351,6 +355,19 @@ def _check_modules(folder: Path, modules: list["Module"], model_type: str) -> No
     for module in modules:
         if module.kind in KNOWN_MODULES and module.kind in MODULE_KEYS:
             read_keys(module.folder / "config.json", MODULE_KEYS[module.kind])
+
+
+def _not_a_cross_encoder(folder: Path, modules: list["Module"]) -> ValueError:
+    """Return the error of a folder that is a CrossEncoder with other modules than a Transformer."""
+    for module in modules:
+        foreign = foreign_module(folder, module)
+        if foreign is not None:
+            return foreign
+    kinds = ", ".join(module.kind for module in modules)
+    return ValueError(
+        f"The folder {folder} is a CrossEncoder with the modules {kinds}: expected one "
+        "Transformer, with a head for sequence classification. Use another cross-encoder."
+    )
 
 
 class Module(NamedTuple):

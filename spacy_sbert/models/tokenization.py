@@ -243,21 +243,13 @@ class BatchTokenizer:
         return self._tokenize(texts, offsets, overflow)
 
     def _tokenize(self, texts: Sequence[str], offsets: bool, overflow: str) -> TokenizedBatch:
-        encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
-        try:
-            firsts = encode(texts)
-        except Exception as error:
-            # As the tokenizers library raises its own errors
-            if type(error) is not Exception:
-                raise
-            raise ValueError(
-                f"The tokenizer of '{self.settings.name}' cannot split a text ({error}). Add what "
-                "is missing to its files, or use another encoder."
-            ) from error
+        # The first window of each text, or its last if it is cut from the left
+        firsts = self._encode(texts, offsets)
         if overflow == "cut" and self._max_length is not None:
             for first in firsts:
                 first.truncate(self._max_length)
-        windows, text_of = firsts, numpy.arange(len(firsts))
+        windows = firsts
+        text_of = numpy.arange(len(firsts))
         n_cut = numpy.zeros(len(firsts), dtype="int64")
         longer = [i for i, first in enumerate(firsts) if first.overflowing]
         if longer and overflow == "windows":
@@ -265,15 +257,29 @@ class BatchTokenizer:
             text_of = numpy.repeat(text_of, [1 + len(first.overflowing) for first in firsts])
             n_cut = numpy.zeros(len(windows), dtype="int64")
         elif longer:
-            n_cut[longer] = [
-                sum(w.special_tokens_mask.count(0) for w in firsts[i].overflowing) for i in longer
-            ]
+            n_cut[longer] = [_n_overflowing(firsts[i]) for i in longer]
         batch = self._batch_of(windows, texts, text_of, n_cut)
         if offsets:
-            batch.offsets = flat(chain.from_iterable(window.offsets) for window in windows).reshape(
-                -1, 2
-            )
+            covered = flat(chain.from_iterable(window.offsets) for window in windows)
+            batch.offsets = covered.reshape(-1, 2)
         return batch
+
+    def _encode(self, texts: Sequence[str], offsets: bool) -> list[Any]:
+        """Return what the fast tokenizer makes of texts.
+
+        RAISES (ValueError): if it cannot split one.
+        """
+        encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
+        try:
+            return encode(texts)
+        except Exception as error:
+            # The tokenizers library raises errors of no class of their own
+            if type(error) is not Exception:
+                raise
+            raise ValueError(
+                f"The tokenizer of '{self.settings.name}' cannot split a text ({error}). Add what "
+                "is missing to its files, or use another encoder."
+            ) from error
 
     def _in_order(self, first: Any) -> list[Any]:
         """Return the windows of a text in its order: cut from the left, the first is its end."""
@@ -366,6 +372,11 @@ class BatchTokenizer:
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer without special tokens, before any cut."""
         return [self._slow.tokenize(text) for text in texts]
+
+
+def _n_overflowing(first: Any) -> int:
+    """Return how many wordpieces of a text are in other windows than the first."""
+    return sum(window.special_tokens_mask.count(0) for window in first.overflowing)
 
 
 def _can_split(tokenizer: HuggingFaceTokenizer, text: str) -> bool:
