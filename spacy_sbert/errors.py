@@ -103,8 +103,7 @@ class Errors:
     )
     BACKEND_IN_USE_ONLY = (
         "backend = '{backend}' encodes and cannot be trained. Set backend = 'torch' in the model "
-        "of "
-        "this component, train, and set it back for use; or freeze the component "
+        "of this component, train, and set it back for use; or freeze the component "
         "(frozen_components)."
     )
     NOT_ROWS = (

@@ -173,10 +173,9 @@ def make_sbert_meta(
     ]
     if missing := ", ".join(pipe for pipe in pipes if pipe not in others):
         raise ValueError(
-            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does "
-            "not have (it has: "
-            f"{', '.join(others)}). Add it before '{name}', or take it out of 'pipes' and fit "
-            "again."
+            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not "
+            f"have (it has: {', '.join(others)}). Add it before '{name}', or take it out of "
+            "'pipes' and fit again."
         )
     members: list[Member] = [PipeMember(pipe) for pipe in pipes]
     members += [FunctionMember(key, function) for key, function in functions.items()]

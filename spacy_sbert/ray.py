@@ -134,8 +134,8 @@ class SbertBatches:
         """
         if self._column not in batch:
             raise ValueError(
-                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of "
-                "the texts."
+                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name that of the "
+                "texts."
             )
         vectors = self._pipe.encode(batch[self._column].tolist(), **self._options)
         return {**batch, self._vector: vectors}

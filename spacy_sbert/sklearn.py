@@ -71,9 +71,8 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
             fitted = getattr(self, "encoder_", None)
             if fitted is not None and pipe.fingerprint() != fitted:
                 raise ValueError(
-                    f"The encoder '{self.pipeline}' has changed since fit: it gives other "
-                    "vectors. Fit this and what learned from the vectors again, or restore the "
-                    "encoder."
+                    f"The encoder '{self.pipeline}' has changed since fit: it gives other vectors. "
+                    "Fit this and what learned from the vectors again, or restore the encoder."
                 )
             self._loaded = self.pipeline, pipe
         return pipe
@@ -101,6 +100,6 @@ def _check_is_column(X: object) -> None:
     """Raise ValueError for a single text, in the words of scikit-learn's vectorizers."""
     if isinstance(X, NOT_SEVERAL):
         raise ValueError(
-            f"Iterable over raw text documents expected, {type(X).__name__} object received. Put "
-            "a single text into a list."
+            f"Iterable over raw text documents expected, {type(X).__name__} object received. Put a "
+            "single text into a list."
         )

@@ -145,9 +145,8 @@ class FileVectors(StoredVectors):
         theirs = ScannedTexts.scan(corpus, columns)
         if theirs.digest != texts.digest:
             raise ValueError(
-                f"The {len(self)} vectors in {self.path} are of other texts than the "
-                f"{theirs.rows} of {corpus}. Give the file and the column that were encoded, or "
-                "encode these."
+                f"The {len(self)} vectors in {self.path} are of other texts than the {theirs.rows} "
+                f"of {corpus}. Give the file and the column that were encoded, or encode these."
             )
         return numpy.delete(self[:], texts.blank, axis=0)
 

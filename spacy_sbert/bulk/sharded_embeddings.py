@@ -43,8 +43,8 @@ class PartVectors(StoredVectors):
         self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
         if job is None or not self._starts[-1]:
             raise ValueError(
-                f"{self.name} is no folder of vectors that is whole: index.json is missing, or "
-                "has no row. Encode a folder of texts to it."
+                f"{self.name} is no folder of vectors that is whole: index.json is missing, or has "
+                "no row. Encode a folder of texts to it."
             )
         self.shape = (int(self._starts[-1]), self.parts[-1].made.width)
         self.encoder = encoder_of(job.made_of)
@@ -125,6 +125,6 @@ class PartVectors(StoredVectors):
                 yield reader
         except (KeyError, OSError, ValueError) as error:
             raise ValueError(
-                f"{part.vectors} in {self.name} is not the file that was written ({error}). "
-                "Remove it and encode again."
+                f"{part.vectors} in {self.name} is not the file that was written ({error}). Remove "
+                "it and encode again."
             ) from error

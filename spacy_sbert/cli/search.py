@@ -425,8 +425,8 @@ def _index_cli(
 
     if Path(vectors).is_file():
         fail(
-            f"{vectors} is a file: expected a folder of vectors. `search --vectors --index` "
-            "builds one of a file."
+            f"{vectors} is a file: expected a folder of vectors. `search --vectors --index` builds "
+            "one of a file."
         )
     with exit_on_error(f"Cannot build an index of {vectors}", RuntimeError):
         stored = PartVectors(vectors)

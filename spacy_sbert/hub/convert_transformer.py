@@ -151,8 +151,8 @@ def _convert(nlp: Language) -> None:
 
 def _refused(name: str, what: str) -> ValueError:
     return ValueError(
-        f"Cannot convert {what} of the component '{name}': an 'sbert_transformer' has nothing "
-        "like it. Keep the pipeline as it is, with spacy-transformers, or remove it there first."
+        f"Cannot convert {what} of the component '{name}': an 'sbert_transformer' has nothing like "
+        "it. Keep the pipeline as it is, with spacy-transformers, or remove it there first."
     )
 
 

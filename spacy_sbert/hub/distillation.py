@@ -195,8 +195,8 @@ def distill_static(
     )
     if size > encoder.width:
         raise ValueError(
-            f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: "
-            "set size to at most it."
+            f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: set "
+            "size to at most it."
         )
     n_wordpieces = len(transformer.wordpiece_tokenizer.strings)
     with ticking("Counting words", shown=progress):

@@ -493,9 +493,8 @@ class SentenceMeta(Pipe):
         if estimator.names_ and estimator.names_ != names:
             raise ValueError(
                 f"The meta-embedding '{self.name}' was fitted on the members {estimator.names_}, "
-                "the pipeline gives it "
-                f"{names}. Restore the members, in this order, or fit again with python -m spacy "
-                "sbert fit-meta."
+                f"the pipeline gives it {names}. Restore the members, in this order, or fit again "
+                "with python -m spacy sbert fit-meta."
             )
 
 

@@ -145,8 +145,7 @@ class _VectorCache:
                     if widths.setdefault(name, rows.shape[1]) != rows.shape[1]:
                         raise ValueError(
                             f"The vectors of the member '{name}' of a meta-embedding change their "
-                            "width from "
-                            f"{widths[name]} to {rows.shape[1]} numbers."
+                            f"width from {widths[name]} to {rows.shape[1]} numbers."
                         )
                     output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])

@@ -247,9 +247,8 @@ class MetaEmbedding(ABC):
             if not finite.all():
                 raise ValueError(
                     f"The member '{name}' of a meta-embedding has a number that is not finite in "
-                    "the vector of "
-                    f"sentence {start + int(finite.argmin())} (from 0). Repair that encoder, or "
-                    "leave one of them out."
+                    f"the vector of sentence {start + int(finite.argmin())} (from 0). Repair that "
+                    "encoder, or leave one of them out."
                 )
         return [unit_length(rows) for rows in prepared] if self.normalize else prepared
 
@@ -369,9 +368,8 @@ class _Linear(MetaEmbedding):
         if self.size is not None and self.size > most:
             raise ValueError(
                 f"Cannot use size = {self.size}: by the method '{self.method}' the members have "
-                f"only {most} directions "
-                f"to give on {n} sentences. Set size to at most that, or leave it out to take as "
-                "many as there are."
+                f"only {most} directions to give on {n} sentences. Set size to at most that, or "
+                "leave it out to take as many as there are."
             )
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
@@ -409,8 +407,7 @@ class _Linear(MetaEmbedding):
             if not variance > _MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
                 raise ValueError(
                     f"The member '{name}' has the same vector for all {moments.n} sentences. Take "
-                    "it out, or fit on "
-                    "sentences that it tells apart."
+                    "it out, or fit on sentences that it tells apart."
                 )
         most = min(sum(widths), moments.n - 1)
         values, components, rank = self._solve(
@@ -511,10 +508,8 @@ class GCCA(_Linear):
             if lowest <= _SINGULAR * highest:
                 raise ValueError(
                     f"The covariance of the member '{name}' cannot be inverted with tau = "
-                    f"{self.tau}: its vectors have "
-                    f"{components_of_covariance(block).rank} directions, of the {len(block)} of "
-                    "their width. Set tau "
-                    "higher, such as 0.1."
+                    f"{self.tau}: its vectors have {components_of_covariance(block).rank} "
+                    f"directions, of the {len(block)} of their width. Set tau higher, such as 0.1."
                 )
             conditions.append(highest / lowest)
         total = len(covariance)
@@ -528,10 +523,9 @@ class GCCA(_Linear):
         if not self._n_positive:
             members = ", ".join(name for name, _ in columns)
             raise ValueError(
-                f"The members ({members}) have no direction to give by the method "
-                f"'{self.method}': on these {n} "
-                "sentences no number of one correlates with any of another. Use the method svd, "
-                "or other members."
+                f"The members ({members}) have no direction to give by the method '{self.method}': "
+                f"on these {n} sentences no number of one correlates with any of another. Use the "
+                "method svd, or other members."
             )
         return rho[::-1], theta.T[::-1], total
 

@@ -155,8 +155,8 @@ def _check_states(
     if source.is_saved:
         raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason="its states are not finite"))
     raise ValueError(
-        f"The states of the encoder in {source.folder} are not finite: training diverged, or "
-        "the weights overflow. Use an earlier checkpoint, or copy or download the weights again."
+        f"The states of the encoder in {source.folder} are not finite: training diverged, or the "
+        "weights overflow. Use an earlier checkpoint, or copy or download the weights again."
     )
 
 
@@ -229,8 +229,8 @@ def padding_id(encoder: Network) -> int:
 def _unable(source: Source, model: Network, reason: str) -> ValueError:
     return ValueError(
         f"The encoder in {source.folder} ({model.config.model_type}) cannot encode a text by "
-        f"itself ({reason}). "
-        f"{likely_cause(source, model.config)}{OTHERS}, or correct its config.json."
+        f"itself ({reason}). {likely_cause(source, model.config)}{OTHERS}, or correct its "
+        "config.json."
     )
 
 

@@ -133,8 +133,8 @@ def _dense(
     if X.shape[1] != model.get_dim("nI"):
         raise ValueError(
             f"The dense layer takes vectors of width {model.get_dim('nI')}, but the pooled ones "
-            "have width "
-            f"{X.shape[1]}. Set nI to that: the encoder's width, times the number of poolings."
+            f"have width {X.shape[1]}. Set nI to that: the encoder's width, times the number of "
+            "poolings."
         )
     if not model.has_param("W"):
         raise ValueError(Errors.DENSE_NOT_INITIALIZED)

@@ -182,8 +182,8 @@ def _output_of(doc: Doc) -> Any:
     if output is None:
         raise ValueError(
             f"The transformer left {type(data).__name__} on the Doc '{doc.text[:50]}' "
-            "(doc._.trf_data): expected the "
-            "output of the 'transformer' or 'curated_transformer' that the encoder listens to."
+            "(doc._.trf_data): expected the output of the 'transformer' or 'curated_transformer' "
+            "that the encoder listens to."
         )
     return output
 
@@ -236,10 +236,8 @@ def with_own_listener(model: Model) -> Model:
         if node.attrs[private_attributes.ALL_LAYERS]:
             raise ValueError(
                 f"Cannot pool wordpieces with the listener '{node.name}', which listens to all "
-                "layers of a "
-                "'curated_transformer': expected spacy-sbert.SentenceListener.v1. To pool tokens, "
-                "use "
-                "spacy-sbert.Tok2VecSentenceEncoder.v1."
+                "layers of a 'curated_transformer': expected spacy-sbert.SentenceListener.v1. To "
+                "pool tokens, use spacy-sbert.Tok2VecSentenceEncoder.v1."
             )
         own = SentenceListener(
             node.attrs[private_attributes.UPSTREAM_NAME], node.attrs["grad_factor"]
@@ -275,9 +273,8 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
             if private_attributes.SENTINEL in node.attrs and "layers" in node.attrs:
                 raise ValueError(
                     f"Cannot pool tokens with the listener '{node.name}', which gives a vector of "
-                    "each layer: expected "
-                    "LastTransformerLayerListener.v1 or ScalarWeightingListener.v1 of "
-                    "spacy-curated-transformers."
+                    "each layer: expected LastTransformerLayerListener.v1 or "
+                    "ScalarWeightingListener.v1 of spacy-curated-transformers."
                 )
         super().__init__("token_encoder", _forward, init=_init, layers=[tok2vec], dims={"nO": None})
         self.attrs["get_spans"] = get_spans
@@ -374,10 +371,9 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
                 for doc in filter(len, docs):
                     if not doc.tensor.size:
                         raise ValueError(
-                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' "
-                            "component (doc.tensor is "
-                            "empty). Process it with nlp(text), 'tok2vec' enabled and before the "
-                            "encoder."
+                            f"The Doc '{doc.text[:50]}' carries no output of a 'tok2vec' component "
+                            "(doc.tensor is empty). Process it with nlp(text), 'tok2vec' enabled "
+                            "and before the encoder."
                         )
                     _check_width(node, doc.tensor, "tok2vec", "spacy.Tok2VecListener.v1")
             elif (
@@ -386,11 +382,10 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
                 and node.attrs[private_attributes.STATE].batch_id is None
             ):
                 raise ValueError(
-                    "The sentence encoder got nothing from a 'curated_transformer' in training: "
-                    "it is disabled, or in "
-                    "training.frozen_components. To keep its weights set frozen = true in its own "
-                    "block, "
-                    "[components.transformer], or use spacy-sbert.SharedSentenceEncoder.v1."
+                    "The sentence encoder got nothing from a 'curated_transformer' in training: it "
+                    "is disabled, or in training.frozen_components. To keep its weights set frozen "
+                    "= true in its own block, [components.transformer], or use "
+                    "spacy-sbert.SharedSentenceEncoder.v1."
                 )
             elif private_attributes.SENTINEL in node.attrs and not is_train:
                 for doc in docs:
@@ -407,8 +402,8 @@ def _check_width(listener: Model, states: Array, component: str, layer: str) -> 
     if width != expected:
         raise ValueError(
             f"The '{component}' component of the pipeline gave vectors of {width} numbers, the "
-            "sentence encoder "
-            f"listens for {expected}: set the width of {layer} in its config to {width}."
+            f"sentence encoder listens for {expected}: set the width of {layer} in its config to "
+            f"{width}."
         )
 
 

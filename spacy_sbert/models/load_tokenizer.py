@@ -150,8 +150,8 @@ def _check_sentencepiece(folder: Path) -> None:
     if models and missing:
         raise ValueError(
             f"The tokenizer in {folder} is {models[0]}, of SentencePiece, without tokenizer.json. "
-            "Install what reads "
-            f"it (pip install {missing}), or add the tokenizer.json of the same encoder."
+            f"Install what reads it (pip install {missing}), or add the tokenizer.json of the same "
+            "encoder."
         )
 
 

@@ -124,8 +124,7 @@ def _encoder_part(source: Source, auto_class: str, config: PretrainedConfig) -> 
     if auto_class != "AutoModel":
         raise ValueError(
             f"The model '{source.name}' ({config.model_type}) is an encoder with a decoder, which "
-            "cannot score pairs. "
-            f"{OTHERS}."
+            f"cannot score pairs. {OTHERS}."
         )
     return getattr(transformers, ENCODER_PARTS[config.model_type])
 
@@ -138,8 +137,7 @@ def _reset_attention(model: Network, args: object) -> None:
 def _unfit(source: Source, reason: str, config: PretrainedConfig) -> ValueError:
     return ValueError(
         f"The weights in {source.folder} and {source.folder / 'config.json'} do not make an "
-        f"encoder ({reason}). "
-        f"{likely_cause(source, config)}{_REPAIR}"
+        f"encoder ({reason}). {likely_cause(source, config)}{_REPAIR}"
     )
 
 
@@ -170,9 +168,9 @@ def _check_architecture(file: Path, model: Network, config: PretrainedConfig) ->
         is_same = getattr(stock, "config_class", None) is type(model.config)
         if not is_same and not name.startswith(family):
             raise ValueError(
-                f"The file {file} names the architecture {name}, for which Transformers would "
-                f"load a class that makes other vectors: expected {family}Model or the like. "
-                "Correct architectures or model_type in that file."
+                f"The file {file} names the architecture {name}, for which Transformers would load "
+                f"a class that makes other vectors: expected {family}Model or the like. Correct "
+                "architectures or model_type in that file."
             )
 
 

@@ -107,11 +107,9 @@ class Source:
         if naming and not (asked and os.environ.get(TRUST) == "1"):
             raise ValueError(
                 f"The encoder '{name}' comes with Python code of its own ({' and '.join(naming)} "
-                "name it), and "
-                f"trust_remote_code = {str(asked).lower()} in the config is its author's word, "
-                "not yours. If you trust "
-                f"it, set trust_remote_code = true and the environment variable {TRUST}=1; else "
-                "use another encoder."
+                f"name it), and trust_remote_code = {str(asked).lower()} in the config is its "
+                "author's word, not yours. If you trust it, set trust_remote_code = true and the "
+                f"environment variable {TRUST}=1; else use another encoder."
             )
         return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming), is_saved)
 
@@ -185,15 +183,13 @@ def _unreadable(file: Path, model_type: object, error: Exception) -> ValueError:
     if model_type == "model2vec":
         return ValueError(
             f"The folder {file.parent} holds a table of model2vec without modules.json. Save it "
-            "again by "
-            "sentence-transformers: "
+            "again by sentence-transformers: "
             "SentenceTransformer(modules=[StaticEmbedding.from_model2vec(folder)]).save(...)."
         )
     if isinstance(model_type, str) and model_type not in CONFIG_MAPPING:
         return ValueError(
             f"The file {file} names the model_type '{model_type}', which transformers {INSTALLED} "
-            "does not know. "
-            "Install a version that does, or use another encoder."
+            "does not know. Install a version that does, or use another encoder."
         )
     return ValueError(
         f"Transformers {INSTALLED} cannot read {file} ({in_one_line(error)}). Correct the file."
@@ -262,8 +258,7 @@ def check_known_keys(setting: str, keys: Iterable[str], known: set[str]) -> None
         near = f" (did you mean {matches}?)" if matches else ""
         raise ValueError(
             f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it "
-            "in the "
-            "config of the model, or leave it out."
+            "in the config of the model, or leave it out."
         )
 
 
@@ -291,8 +286,7 @@ def ignored_setting(file: Path, setting: str, block: Mapping[str, Any], needed: 
     """Return the error for a setting of a config that the installed version does not follow."""
     return ValueError(
         f"{file} asks for {setting} = {block[setting]}, which transformers {INSTALLED} ignores: "
-        "its vectors would be "
-        f"others. Install transformers {needed}."
+        f"its vectors would be others. Install transformers {needed}."
     )
 
 

@@ -117,9 +117,8 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
             raise ValueError(
                 f"The folder {folder.name} describes a sentence encoder with {unknown}, and "
                 'normalize = "auto" follows '
-                f"the folder. {remedy}Set normalize = true or false to use the transformer and "
-                "the pooling without "
-                f"{unknown}."
+                f"the folder. {remedy}Set normalize = true or false to use the transformer and the "
+                f"pooling without {unknown}."
             )
         return folder.normalize
 

@@ -272,8 +272,7 @@ def _check_pointers(folder: Path) -> None:
         if is_small and file.read_bytes().startswith(_POINTER):
             raise ValueError(
                 f"The file {file} is a pointer of Git LFS, not the file itself. Run git lfs "
-                "install and git lfs pull "
-                "in the repository that you cloned."
+                "install and git lfs pull in the repository that you cloned."
             )
 
 
@@ -308,9 +307,8 @@ def _in_package(name: str) -> Path | None:
     if digest != package.sha256:
         raise ValueError(
             f"The weights {weights} of the installed package {package.distribution} are not the "
-            "published ones of "
-            f"'{name}': expected SHA-256 {package.sha256}, got {digest}. Reinstall the package "
-            "from a source you trust."
+            f"published ones of '{name}': expected SHA-256 {package.sha256}, got {digest}. "
+            "Reinstall the package from a source you trust."
         )
     return folder
 
@@ -327,8 +325,7 @@ def _not_found(name: str, base: Path | None, error: Exception) -> str:
     return (
         f"The encoder '{name}' was found in none of the four places that are searched:\n"
         f"  1. a local folder: {_absolute(_folder(name, base)) if name else 'an empty name'} is "
-        "not a "
-        "folder\n"
+        "not a folder\n"
         f"  2. the Hugging Face cache: not in {constants.HF_HUB_CACHE}\n"
         "  3. an installed package: "
         f"{f'{package.distribution} is not installed' if package else 'none holds it'}\n"

@@ -160,8 +160,8 @@ FOREIGN = {
     "SparseStaticEmbedding": _SPARSE,
     "LogitScore": (
         "a score by the next word that a cross-encoder would write",
-        "Use a cross-encoder with a head for sequence classification, or for vectors an encoder "
-        "of single texts.",
+        "Use a cross-encoder with a head for sequence classification, or for vectors an encoder of "
+        "single texts.",
     ),
     **dict.fromkeys(OLD_TRANSFORMERS, _OLD),
 }
@@ -473,8 +473,7 @@ def read_pooling(folder: Path) -> tuple[str, bool]:
     if not read_object(file):
         raise ValueError(
             f"The file {file}, which names the pooling, is missing or empty. Copy or download the "
-            "encoder again, with "
-            "the folders inside of it."
+            "encoder again, with the folders inside of it."
         )
     config = read_file(file, _Settings)
     modes = [flag for flag in POOLING_FLAGS if getattr(config, flag)] or [
@@ -507,9 +506,8 @@ def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
         allowed = " or ".join(json.dumps(one) for one in key.allowed)
         raise ValueError(
             f"The file {file} sets {name} = {_shown(value)} ({key.reason}), which is not "
-            "supported: expected "
-            f"{allowed}. Use another encoder, or a copy of the folder without that key, which has "
-            "other vectors."
+            f"supported: expected {allowed}. Use another encoder, or a copy of the folder without "
+            "that key, which has other vectors."
         )
     if unknown := ", ".join(unknown_keys(content, keys)):
         warn(Warnings.UNKNOWN_FOLDER_KEYS.format(file=file, names=unknown))
@@ -521,9 +519,8 @@ def check_merged(folder: Path) -> None:
     if files:
         raise ValueError(
             f"The folder {folder} holds an adapter ({', '.join(files)}), which is not followed. "
-            "Merge it into its "
-            "encoder: in sentence-transformers model[0].model.merge_and_unload() of peft, and "
-            "save that."
+            "Merge it into its encoder: in sentence-transformers model[0].model.merge_and_unload() "
+            "of peft, and save that."
         )
 
 
@@ -562,8 +559,7 @@ def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError
     """Return the error for a value in a file of an encoder's folder."""
     return ValueError(
         f"The file {file}, a part of the encoder's folder, says {key} = {_shown(value)}: expected "
-        f"{expected}. Correct "
-        "it, or download the encoder again."
+        f"{expected}. Correct it, or download the encoder again."
     )
 
 

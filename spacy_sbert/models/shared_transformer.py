@@ -386,8 +386,8 @@ def _vectors_on_docs(
     if tok2vec is None:
         raise ValueError(
             "A component listens to an 'sbert_transformer' (upstream = "
-            f"'{listener.upstream_name}'), and none stands "
-            "before it. Add one before it, or correct upstream."
+            f"'{listener.upstream_name}'), and none stands before it. Add one before it, or "
+            "correct upstream."
         )
     width = tok2vec.width
     is_processed = any(doc.tensor.size for doc in docs)

@@ -326,28 +326,43 @@ def align_wordpieces(
     span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
     if wordpieces.offsets is not None:
         return _align_offsets(spans, wordpieces.offsets, span_of)
+    return _align_pieces(tokenizer, wordpieces, span_of, spans, texts)
+
+
+def _align_pieces(
+    tokenizer: BatchTokenizer,
+    wordpieces: TokenizedBatch,
+    span_of: numpy.ndarray,
+    spans: list[list[Span]],
+    texts: list[str],
+) -> Ragged:
+    """Align tokens with the wordpieces of a slow tokenizer by their texts.
+
+    span_of (int64 (wordpieces,)): the Spans.
+    """
     flat = [span for doc_spans in spans for span in doc_spans]
+    # The first token of each Doc, of all tokens
     firsts = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
     first_of = [first for first, doc_spans in zip(firsts, spans, strict=False) for _ in doc_spans]
     own = numpy.flatnonzero(~wordpieces.special)
     of_spans = numpy.split(own, numpy.searchsorted(span_of[own], numpy.arange(1, len(flat))))
-    pieces_of: list[set[int]] = [set() for _ in range(firsts[-1])]
-    for span, first, pieces, places in zip(
+    wordpieces_of: list[set[int]] = [set() for _ in range(firsts[-1])]
+    for span, first, pieces, indices in zip(
         flat, first_of, tokenizer.pieces_of(texts), of_spans, strict=True
     ):
         of_tokens, _ = get_alignments([token.text for token in span], pieces)
-        n_before = len(pieces) - len(places) if tokenizer.cuts_left else 0
+        # Pieces that were cut off have no index
+        n_before = len(pieces) - len(indices) if tokenizer.cuts_left else 0
+        index_of = dict(enumerate(indices.tolist(), n_before))
         for token, aligned in zip(span, of_tokens, strict=True):
-            # Pieces that were cut off have no place.
-            kept_pieces = (piece - n_before for piece in aligned)
-            pieces_of[first + token.i].update(
-                int(places[kept]) for kept in kept_pieces if 0 <= kept < len(places)
-            )
-    counts = numpy.array([len(pieces) for pieces in pieces_of], dtype="int32")
-    indices = numpy.array(
-        [piece for pieces in pieces_of for piece in sorted(pieces)], dtype="int32"
+            kept = [index_of[piece] for piece in aligned if piece in index_of]
+            wordpieces_of[first + token.i].update(kept)
+    counts = [len(indices) for indices in wordpieces_of]
+    ascending = [index for indices in wordpieces_of for index in sorted(indices)]
+    return Ragged(
+        cast(Any, numpy.array(ascending, dtype="int32")),
+        cast(Any, numpy.array(counts, dtype="int32")),
     )
-    return Ragged(cast(Any, indices), cast(Any, counts))
 
 
 def _align_offsets(

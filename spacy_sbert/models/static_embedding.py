@@ -50,8 +50,8 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
     if prompt:
         raise ValueError(
             f"The static encoder {settings.name} puts the prompt '{prompt}' before every text by "
-            "default, and a table "
-            "takes none: set default_prompt_name to null in config_sentence_transformers.json."
+            "default, and a table takes none: set default_prompt_name to null in "
+            "config_sentence_transformers.json."
         )
     for name in (TOKENIZER_FILE, WEIGHTS_FILE):
         if not (folder / name).is_file():
@@ -59,36 +59,13 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
                 f"The encoder in {folder} has no {name}: download it again, or save it with "
                 "safetensors."
             )
-    check_safetensors(folder / WEIGHTS_FILE)
-    tensors = load_file(folder / WEIGHTS_FILE)
-    # NumPy has no bfloat16
-    arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}
-    half = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()} & {
-        "float16",
-        "bfloat16",
-    }
-    table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     except Exception as error:
         # The library raises no other type
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=folder, reason=error)) from error
     n_ids = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1
-    if (
-        table is None
-        or len(arrays) > 1
-        or table.ndim != 2
-        or len(table) < n_ids
-        or not numpy.isfinite(table).all()
-    ):
-        shapes = {name: array.shape for name, array in arrays.items()}
-        raise ValueError(
-            f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite "
-            "numbers, "
-            f"embedding.weight or embeddings, of ({n_ids}, width). Download the encoder again; "
-            "one that is "
-            "quantized by its vocabulary must be made without that."
-        )
+    table, half = _read_table(folder, n_ids)
     if half:
         warn(Warnings.STATIC_HALF_PRECISION.format(name=settings.name, dtype=" and ".join(half)))
     given = ", ".join(name for name, text in settings.prompts.items() if text)
@@ -98,6 +75,29 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         limit = tokenizer.truncation["max_length"]
         warn(Warnings.IMPORT_STATIC_UNCUT.format(name=settings.name, limit=limit))
     return without_special_tokens(tokenizer.to_str()), table
+
+
+def _read_table(folder: Path, n_ids: int) -> tuple[numpy.ndarray, set[str]]:
+    """Return the table of a folder, and its dtype if that is of half precision.
+
+    n_ids (int): the least number of rows.
+    RAISES (ValueError): if there is another number of tables, or not all numbers are finite.
+    """
+    check_safetensors(folder / WEIGHTS_FILE)
+    tensors = load_file(folder / WEIGHTS_FILE)
+    # NumPy has no bfloat16
+    arrays = {key: tensor.float().numpy() for key, tensor in tensors.items()}
+    table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
+    is_table = table is not None and len(arrays) == 1 and table.ndim == 2 and len(table) >= n_ids
+    if table is None or not is_table or not numpy.isfinite(table).all():
+        shapes = {name: array.shape for name, array in arrays.items()}
+        raise ValueError(
+            f"The file model.safetensors in {folder} holds {shapes}: expected one table of finite "
+            f"numbers, embedding.weight or embeddings, of ({n_ids}, width). Download the encoder "
+            "again; one that is quantized by its vocabulary must be made without that."
+        )
+    dtypes = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()}
+    return table, dtypes & {"float16", "bfloat16"}
 
 
 def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
@@ -237,8 +237,8 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         if table.shape[1] != self.get_dim("nO"):
             raise ValueError(
                 f"The table of '{self.source}' has vectors of {table.shape[1]} numbers, and the "
-                "static encoder was "
-                f"configured for {self.get_dim('nO')}: set width = {table.shape[1]} in its config."
+                f"static encoder was configured for {self.get_dim('nO')}: set width = "
+                f"{table.shape[1]} in its config."
             )
         self.attrs["tokenizer"] = tokenizer
         self.set_param("E", self.ops.asarray2f(table))  # type: ignore[arg-type]
@@ -251,10 +251,9 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         self.load()
         if not self.has_param("E"):
             raise ValueError(
-                f"The static encoder has no table yet: '{self.source}' is a transformer, which "
-                "has a tokenizer alone. "
-                "Draw a table with nlp.initialize() and train it, or make one: python -m spacy "
-                "sbert distill-static."
+                f"The static encoder has no table yet: '{self.source}' is a transformer, which has "
+                "a tokenizer alone. Draw a table with nlp.initialize() and train it, or make one: "
+                "python -m spacy sbert distill-static."
             )
         return cast(Floats2d, self.get_param("E"))
 

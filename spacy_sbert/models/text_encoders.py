@@ -110,9 +110,8 @@ class TextEncoder:
         """Set the precision; gpu_ids (Sequence[int]): GPUs it will work on, for "auto"."""
         if precision not in ("float32", "auto"):
             raise ValueError(
-                f"Cannot encode in precision = '{precision}' with a token-to-vector model, a "
-                "table of "
-                "wordpieces or a curated_transformer: it works in float32. Leave precision out."
+                f"Cannot encode in precision = '{precision}' with a token-to-vector model, a table "
+                "of wordpieces or a curated_transformer: it works in float32. Leave precision out."
             )
 
     def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
@@ -125,10 +124,9 @@ class TextEncoder:
         """
         if given:
             raise ValueError(
-                f"max_batch_items = {given} has no meaning for a token-to-vector model, a table "
-                "of wordpieces or a "
-                "curated_transformer, which takes a window of texts at once: leave it out, or set "
-                "window."
+                f"max_batch_items = {given} has no meaning for a token-to-vector model, a table of "
+                "wordpieces or a curated_transformer, which takes a window of texts at once: leave "
+                "it out, or set window."
             )
         return 0
 
@@ -182,9 +180,8 @@ class TransformerTextEncoder(TextEncoder):
         if shim.backends.needs_calibration(shim.weights, shim.precision):
             raise ValueError(
                 "precision = 'int8' rounds by ranges that were not found yet, and vectors would "
-                "depend on "
-                "which texts come first. Find them beforehand, on a few hundred texts, with "
-                "sbert.calibrate(texts) and nlp.to_disk, or choose another precision."
+                "depend on which texts come first. Find them beforehand, on a few hundred texts, "
+                "with sbert.calibrate(texts) and nlp.to_disk, or choose another precision."
             )
 
     def set_precision(self, precision: str, gpu_ids: Sequence[int]) -> None:
@@ -363,8 +360,8 @@ def check_gpus(gpu_ids: Sequence[int]) -> None:
     for gpu_id in gpu_ids:
         if not 0 <= gpu_id < count:
             raise ValueError(
-                f"There is no GPU {gpu_id}: {count} were found. Correct --gpu-ids, or leave it "
-                "out to use the CPU."
+                f"There is no GPU {gpu_id}: {count} were found. Correct --gpu-ids, or leave it out "
+                "to use the CPU."
             )
 
 
@@ -440,8 +437,7 @@ def _encode_in_processes(
                     f"One of {n_workers} processes that encode ended by itself: see its output "
                     "above. The main module "
                     'must be a file or a notebook, guarded by if __name__ == "__main__". If '
-                    "memory ran out, take "
-                    "fewer processes or a smaller window."
+                    "memory ran out, take fewer processes or a smaller window."
                 ) from error
 
 

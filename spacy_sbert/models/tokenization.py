@@ -159,10 +159,9 @@ class BatchTokenizer:
                 if list(row) != list(wanted):
                     raise ValueError(
                         f"The tokenizer {type(self._given).__name__} of '{self.settings.name}' is "
-                        "not supported: "
-                        f"called with {text!r}, it returns other {key} than its rules make "
-                        f"({list(wanted)}, not "
-                        f"{row.tolist()}). Use an encoder with another tokenizer."
+                        f"not supported: called with {text!r}, it returns other {key} than its "
+                        f"rules make ({list(wanted)}, not {row.tolist()}). Use an encoder with "
+                        "another tokenizer."
                     )
 
     @cached_property
@@ -227,8 +226,7 @@ class BatchTokenizer:
             raise ValueError(
                 f"The encoder '{self.settings.name}' has no embedding of the wordpiece "
                 f"{self._given.convert_ids_to_tokens(number)!r} (id {number}): it has "
-                f"{self.n_embeddings}. "
-                f"{REPAIR_TOKENS}"
+                f"{self.n_embeddings}. {REPAIR_TOKENS}"
             )
 
     def _windows(
@@ -455,11 +453,9 @@ class Prompts:
             if "$" in prompt or not _is_key(name):
                 raise ValueError(
                     f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name "
-                    "without ':', '=', '$' "
-                    "and line breaks, nor '#', ';', '[' or white space at its ends, and a text "
-                    "without '$'. Give such "
-                    "a prompt with each call: encode(texts, prompt=...), or encode(texts, "
-                    "prompt_name=...)."
+                    "without ':', '=', '$' and line breaks, nor '#', ';', '[' or white space at "
+                    "its ends, and a text without '$'. Give such a prompt with each call: "
+                    "encode(texts, prompt=...), or encode(texts, prompt_name=...)."
                 )
 
     def includes(self, settings: SentenceTransformersConfig) -> bool:
@@ -489,8 +485,8 @@ class Prompts:
             asked += " of its folder" if by_folder else ""
             names = ", ".join(f"'{each}'" for each in known) or "none"
             raise ValueError(
-                f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name "
-                "it in the config of "
+                f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it "
+                "in the config of "
                 f'the encoder, prompts = {{"{wanted}": "..."}}, or give the text itself as prompt.'
             )
         return known[wanted]

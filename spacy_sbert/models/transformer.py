@@ -219,9 +219,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", name):
             raise ValueError(
                 f"The saved transformer is '{saved}', and its config names '{name}', which would "
-                "be ignored. "
-                "Leave the name as it was saved; to use another encoder, make a new pipe with "
-                "nlp.add_pipe."
+                "be ignored. Leave the name as it was saved; to use another encoder, make a new "
+                "pipe with nlp.add_pipe."
             )
         self.after_loading()
         return self

@@ -66,9 +66,8 @@ def _word_vectors(
         if width != expected:
             raise ValueError(
                 f"The pipeline's vocab has static vectors of {width or 'no'} numbers, and the "
-                "encoder was made "
-                f"with vectors of {expected}. Load the pipeline with the vectors that it was "
-                "saved with."
+                f"encoder was made with vectors of {expected}. Load the pipeline with the vectors "
+                "that it was saved with."
             )
         if static.mode == _FLORET:
             found = (
@@ -108,16 +107,13 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
     if not vectors.size:
         raise ValueError(
             "spacy-sbert.WordVectors.v1 looks up static vectors, and the pipeline's vocab has "
-            "none. Set vectors of "
-            "[initialize] to a pipeline that has them (en_core_web_md, or one of python -m spacy "
-            "init vectors), or "
-            "embed hashes: spacy-sbert.NgramHashEmbed.v1."
+            "none. Set vectors of [initialize] to a pipeline that has them (en_core_web_md, or one "
+            "of python -m spacy init vectors), or embed hashes: spacy-sbert.NgramHashEmbed.v1."
         )
     if "E" in model.param_names and vectors.mode == _FLORET:
         raise ValueError(
             "trainable = true of spacy-sbert.WordVectors.v1 needs a vector for each word, and "
-            "floret vectors "
-            "are made of those of subwords. Set trainable = false."
+            "floret vectors are made of those of subwords. Set trainable = false."
         )
     model.set_dim("nO", X[0].vocab.vectors_length)
     if "E" in model.param_names and not model.has_param("E"):
@@ -348,8 +344,7 @@ def _weigh(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats
     if not known:
         raise ValueError(
             "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 has no weights of words yet: call "
-            "nlp.initialize(), "
-            "which reads the file of counts, or load a pipeline that has them."
+            "nlp.initialize(), which reads the file of counts, or load a pipeline that has them."
         )
     states, backprop = model.layers[0](docs, is_train)
     # (tokens, 1) of each Doc: words that are not counted weigh 1
@@ -381,9 +376,8 @@ def _init_sif(
     if counts is None:
         if not model.attrs["weights"]:
             raise ValueError(
-                "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 needs counts of words: set counts "
-                "to a file with a word "
-                "and its count on each line, such as enwiki_vocab_min200.txt of "
+                "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 needs counts of words: set counts to "
+                "a file with a word and its count on each line, such as enwiki_vocab_min200.txt of "
                 "https://github.com/PrincetonML/SIF."
             )
         return
@@ -393,9 +387,8 @@ def _init_sif(
     if X and not any(token.lower_ in counted for doc in X for token in doc):
         raise ValueError(
             f"counts = '{counts}' of spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 counts none of "
-            "the words of the "
-            f"examples, such as '{X[0].text[:50]}': is it of another language? Give a file of "
-            "lower-cased words."
+            f"the words of the examples, such as '{X[0].text[:50]}': is it of another language? "
+            "Give a file of lower-cased words."
         )
     model.attrs["weights"] = sif_weights(counted, a)
 

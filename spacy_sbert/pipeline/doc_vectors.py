@@ -177,11 +177,9 @@ def no_vectors(obj: object, name: str | None = None) -> ValueError:
     which = "" if name is None else f" of a pipe named '{name}'"
     return ValueError(
         f"This {type(obj).__name__} carries no sentence vectors{which}: its Doc was not processed "
-        "by an 'sbert' pipe, "
-        "or its user data did not travel with it. Process the text with the pipeline (nlp or "
-        "nlp.pipe), or transport "
-        "the Doc with its user data (DocBin(store_user_data=True), "
-        "Span.as_doc(copy_user_data=True))."
+        "by an 'sbert' pipe, or its user data did not travel with it. Process the text with the "
+        "pipeline (nlp or nlp.pipe), or transport the Doc with its user data "
+        "(DocBin(store_user_data=True), Span.as_doc(copy_user_data=True))."
     )
 
 
@@ -207,8 +205,7 @@ def _check_joined(records: Records) -> None:
     if len(kinds) > 1:
         raise ValueError(
             f"This Doc was joined from others whose vectors are of several kinds ({kinds[0]}; "
-            f"{kinds[-1]}), which have "
-            "no mean. Process all of them with the same pipeline."
+            f"{kinds[-1]}), which have no mean. Process all of them with the same pipeline."
         )
     check_one_encoder(records.encoders)
 
@@ -395,9 +392,8 @@ def _restored(item: Any, nlp: Language | None) -> Any:
     if not isinstance(doc, Doc):
         raise TypeError(
             f"Cannot restore {repr(item)[:50]}: expected a Doc, a list of Docs, or a stream of "
-            "them such as "
-            "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True "
-            "each Doc has its context."
+            "them such as nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With "
+            "as_tuples=True each Doc has its context."
         )
     stored = names(doc)
     if not stored:
@@ -453,9 +449,8 @@ def sentence_similarity(first: Piece, second: Piece, name: str | None = None) ->
     """
     if not isinstance(second, Piece):
         raise TypeError(
-            f"A {type(second).__name__} has no sentence vector: expected a Doc, Span or Token "
-            "that an 'sbert' "
-            "pipe has processed, such as nlp(text)."
+            f"A {type(second).__name__} has no sentence vector: expected a Doc, Span or Token that "
+            "an 'sbert' pipe has processed, such as nlp(text)."
         )
     doc = doc_of(second)
     if not names(doc) and not _is_detached(doc):
@@ -508,8 +503,7 @@ def comparable_vector(
     elif not getattr(obj, "has_vector", False):
         raise ValueError(
             f"Cannot compare with a {type(obj).__name__} without a vector: expected a Doc, Span, "
-            "Token or Lexeme "
-            "that has a vector. Process the other text with the same pipeline."
+            "Token or Lexeme that has a vector. Process the other text with the same pipeline."
         )
     return to_numpy(cast(Lexeme, obj).vector), _SPACY
 

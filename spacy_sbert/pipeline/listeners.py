@@ -47,17 +47,16 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         if not encoder.has_ref("pooling"):
             raise ValueError(
                 f"The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an "
-                "architecture such as "
-                f"spacy-sbert.SentenceEncoder.v1, got the Thinc model '{encoder.name}'."
+                "architecture such as spacy-sbert.SentenceEncoder.v1, got the Thinc model "
+                f"'{encoder.name}'."
             )
         if loss is not None and not isinstance(loss, LossLayer):
             value = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
             raise ValueError(
-                f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a "
-                "registered layer such as "
-                f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a "
-                "registered function "
-                "that returns a spacy_sbert.losses.LossLayer: see docs/own-loss.md."
+                f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered "
+                f"layer such as spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your "
+                "own is a registered function that returns a spacy_sbert.losses.LossLayer: see "
+                "docs/own-loss.md."
             )
         layers: list[Model] = [encoder] if loss is None else [encoder, loss]
         refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
@@ -226,13 +225,10 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             given = getter_settings(getter).get("spans_key")
             if given not in (None, spans_key):
                 raise ValueError(
-                    f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span "
-                    "getter of its encoder "
-                    f"takes members from doc.spans['{given}']. Set spans_key = '{spans_key}' in "
-                    "get_spans, too "
-                    "([components.transformer.model.get_spans] when the transformer is shared), "
-                    f"or '{given}' in "
-                    "the pipe."
+                    f"The 'sbert' pipe '{name}' has spans_key = '{spans_key}', but the span getter "
+                    f"of its encoder takes members from doc.spans['{given}']. Set spans_key = "
+                    f"'{spans_key}' in get_spans, too ([components.transformer.model.get_spans] "
+                    f"when the transformer is shared), or '{given}' in the pipe."
                 )
 
     def text_encoder(
@@ -365,17 +361,16 @@ def find_transformer(name: str, model: Model) -> SpanTransformer:
         raise _no_text_encoder(name)
     raise ValueError(
         f"The encoder of the 'sbert' pipe '{name}' is {source.kind}, and this works with "
-        "transformers of this package alone. To pass the pipeline on, save it or make a package "
-        "of it: python -m spacy package."
+        "transformers of this package alone. To pass the pipeline on, save it or make a package of "
+        "it: python -m spacy package."
     )
 
 
 def _no_text_encoder(name: str) -> ValueError:
     return ValueError(
         f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, or "
-        "listens to a transformer "
-        "that is not of this package. Give that spacy-sbert.TransformerModel.v1, or use "
-        "nlp.pipe(texts)."
+        "listens to a transformer that is not of this package. Give that "
+        "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
 
 
@@ -404,8 +399,7 @@ def describe_int8(transformer: SpanTransformer) -> str:
     n_rounded, n_products = int(calibration.is_rounded.sum()), calibration.is_rounded.numel()
     return (
         f"{text} {calibration.n_wordpieces:,} wordpieces: {n_rounded} of {n_products} products in "
-        "8 bits, lowest "
-        f"cosine of a text {calibration.lowest_cosine:.3f}"
+        f"8 bits, lowest cosine of a text {calibration.lowest_cosine:.3f}"
     )
 
 
@@ -478,9 +472,8 @@ def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
             )
         raise ValueError(
             f"The 'sbert' pipe '{name}' listens to {missing} stands before it; the pipeline is "
-            f"{nlp.component_names}. "
-            "Add one before it, correct upstream, or use an encoder of its own: "
-            "spacy-sbert.SentenceEncoder.v1."
+            f"{nlp.component_names}. Add one before it, correct upstream, or use an encoder of its "
+            "own: spacy-sbert.SentenceEncoder.v1."
         )
     if listens_for(listener) != STATES:
         _check_tokens(name, listener, pipe)
@@ -499,8 +492,8 @@ def _check_tokens(name: str, listener: Model, pipe: TrainablePipe) -> None:
     if listener.attrs.get(ALL_LAYERS) and not getattr(pipe, "all_layer_outputs", True):
         raise ValueError(
             f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}', "
-            "which gives the last one "
-            f"alone: set all_layer_outputs = true in [components.{pipe.name}]."
+            "which gives the last one alone: set all_layer_outputs = true in "
+            f"[components.{pipe.name}]."
         )
 
 

@@ -160,10 +160,9 @@ def _encoded(
     encoder = f", encoder {fingerprint}" if fingerprint else ""
     raise ValueError(
         "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that "
-        "made its vectors "
-        f"(pipe '{pipe_name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, "
-        "nlp(query); if the pipe "
-        "was replaced or trained since, process the text again: nlp(doc.text)."
+        f"made its vectors (pipe '{pipe_name}'{encoder}). Give its pipeline (nlp=nlp), or the "
+        "query as a Doc, nlp(query); if the pipe was replaced or trained since, process the text "
+        "again: nlp(doc.text)."
     )
 
 

@@ -306,6 +306,6 @@ def _is_of_record(key: Any) -> bool:
 def _joined_doc(text: str, name: str) -> ValueError:
     return ValueError(
         f"This Doc was joined from others, and '{text.strip()[:50]}' in it is not a whole text "
-        f"that the pipe '{name}' "
-        "encoded, or its user data is of another text. Call nlp on its text: nlp(doc.text)."
+        f"that the pipe '{name}' encoded, or its user data is of another text. Call nlp on its "
+        "text: nlp(doc.text)."
     )

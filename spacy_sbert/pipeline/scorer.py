@@ -39,10 +39,8 @@ def classify(
     if chosen not in heads or (chosen != objective and (objective or len(heads) > 1)):
         raise ValueError(
             f"Cannot classify with the 'sbert' pipe '{pipe}' for the objective {objective!r}: it "
-            f"has {len(heads)} "
-            f"trained classification heads ({', '.join(map(repr, heads))}). Name one of several, "
-            "or train with "
-            "spacy-sbert.SoftmaxLoss.v1."
+            f"has {len(heads)} trained classification heads ({', '.join(map(repr, heads))}). Name "
+            "one of several, or train with spacy-sbert.SoftmaxLoss.v1."
         )
     probabilities = to_numpy(probabilities_of(heads[chosen], u, v))[0]
     return dict(zip(heads[chosen].attrs["labels"], probabilities.tolist(), strict=True))

@@ -72,8 +72,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         if not is_transformer_tok2vec(model):
             raise ValueError(
                 f"The model of the 'sbert_transformer' pipe '{name}' is the Thinc model "
-                f"'{model.name}': expected "
-                "spacy-sbert.TransformerTok2Vec.v1."
+                f"'{model.name}': expected spacy-sbert.TransformerTok2Vec.v1."
             )
         self._in_pipeline = InPipeline(nlp)
         super().__init__(vocab, model, name)
@@ -136,8 +135,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
             setter = f"'{self.name}'" if sets_tensor else "another component"
             raise ValueError(
                 f"The component '{name}' listens to '{node.upstream_name}', whose doc.tensor is "
-                f"replaced by {setter}. "
-                f"Use spacy-sbert.TransformerListener.v1, or put '{name}' between the two."
+                f"replaced by {setter}. Use spacy-sbert.TransformerListener.v1, or put '{name}' "
+                "between the two."
             )
         if sets_tensor:
             self.add_listener(node, name)
@@ -155,9 +154,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
             return
         raise ValueError(
             f"The component '{component_name}' has the listener '{node.name}' of another package, "
-            "which cannot listen "
-            f"to '{self.name}', an 'sbert_transformer'. Use spacy-sbert.TransformerListener.v1 in "
-            "its config."
+            f"which cannot listen to '{self.name}', an 'sbert_transformer'. Use "
+            "spacy-sbert.TransformerListener.v1 in its config."
         )
 
     def add_listener(self, listener: Model, component_name: str) -> None:
@@ -173,9 +171,8 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
             listener.set_dim("nO", width, force=True)
         elif isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
             raise ValueError(
-                f"The component '{component_name}' listens for vectors of "
-                f"{listener.get_dim('nO')} numbers, and "
-                f"'{self.name}' makes {width}. Set width = {width}, or use "
+                f"The component '{component_name}' listens for vectors of {listener.get_dim('nO')} "
+                f"numbers, and '{self.name}' makes {width}. Set width = {width}, or use "
                 "spacy-sbert.TransformerListener.v1."
             )
 
@@ -361,8 +358,7 @@ class _TrainingStep:
         if self._backprop is None:
             raise ValueError(
                 f"A component returned its gradient to '{self.name}' after the step had ended. "
-                "Update the components "
-                f"in the order of the pipeline, '{self.name}' first."
+                f"Update the components in the order of the pipeline, '{self.name}' first."
             )
         self._squares += sum((d_part**2).sum() for d_part in d_states)
         if self.d_states is None:

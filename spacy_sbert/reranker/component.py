@@ -417,7 +417,8 @@ class SentenceReranker(ChecksummedPipe):
             not fit the objective.
         """
         validate_get_examples(get_examples, "SentenceReranker.initialize")
-        shim, classifies = self.model.shim, self.objective == "classification"
+        shim = self.model.shim
+        classifies = self.objective == "classification"
         if checkpoint is not None:
             self._start_from(checkpoint)
         self.model.initialize()
@@ -434,17 +435,21 @@ class SentenceReranker(ChecksummedPipe):
         labels = labels or ()
         if len(labels) == 1:
             raise ValueError(SINGLE_CLASS.format(loss=self.objective, given=labels[0]))
-        n_outputs = len(labels) or (1 if first is not None and not classifies else shim.n_logits)
+        if labels:
+            n_outputs = len(labels)
+        elif first is not None and not classifies:
+            n_outputs = 1
+        else:
+            n_outputs = shim.n_logits
         if shim.n_outputs not in (0, n_outputs):
             raise ValueError(
                 f'The objective "{self.objective}" needs {n_outputs} outputs with these examples, '
-                "the config of the "
-                f"cross-encoder says n_outputs = {shim.n_outputs}. Set it to 0, which follows the "
-                "objective."
+                f"the config of the cross-encoder says n_outputs = {shim.n_outputs}. Set it to 0, "
+                "which follows the objective."
             )
-        if shim.has_new_head or n_outputs != shim.n_logits or set(labels) - set(shim.labels):
-            seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
-            shim.make_head(n_outputs, labels, seed or 0)
+        has_new_labels = bool(set(labels) - set(shim.labels))
+        if shim.has_new_head or n_outputs != shim.n_logits or has_new_labels:
+            shim.make_head(n_outputs, labels, _seed_of(nlp))
 
     def _start_from(self, checkpoint: str | Path) -> None:
         """Take network, head and tokenizer from the reranker of this name in another pipeline."""
@@ -454,8 +459,8 @@ class SentenceReranker(ChecksummedPipe):
         if not isinstance(model, CrossEncoder):
             raise ValueError(
                 f"Cannot start '{self.name}' from '{checkpoint}', which has no reranker of that "
-                "name: its pipes are "
-                f"{', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that was trained with one."
+                f"name: its pipes are {', '.join(nlp.pipe_names) or 'none'}. Name a pipeline that "
+                "was trained with one."
             )
         self.model.shim.from_bytes(model.shim.to_bytes())
 
@@ -584,6 +589,13 @@ def _is_pair(given: object) -> TypeGuard[Sequence[Text]]:
     )
 
 
+def _seed_of(nlp: Language | None) -> int:
+    """Return the seed of a pipeline's training, 0 if there is none."""
+    if nlp is None:
+        return 0
+    return nlp.config.interpolate()["training"]["seed"] or 0
+
+
 def _several_pairs(pairs: Any) -> Iterable[object]:
     """Return the rows of a table of two columns or of an array as a list.
 
@@ -612,8 +624,7 @@ def _texts_of(pair: object, number: int) -> Pair:
     if not _is_pair(pair):
         raise TypeError(
             f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc "
-            "or Span), "
-            "such as (query, passage)."
+            "or Span), such as (query, passage)."
         )
     first, second = (text if isinstance(text, str) else text.text for text in pair)
     for text in (first, second):

@@ -440,8 +440,7 @@ class CrossEncoder(
         if activation is None:
             raise ValueError(
                 f"The folder names activation_fn = '{saved}', which is not supported: set "
-                "activation in the config of "
-                f"the model, one of {', '.join(ACTIVATIONS)}."
+                f"activation in the config of the model, one of {', '.join(ACTIVATIONS)}."
             )
         if activation == "softmax" and config.num_labels == 1:
             raise ValueError(SOFTMAX_OF_ONE)

@@ -167,8 +167,8 @@ class SearchableTexts(Searchable):
         has_other_ids = bool(theirs.ids) and bool(ours.ids) and theirs.ids != ours.ids
         if theirs.texts != ours.texts or has_other_ids:
             raise ValueError(
-                f"The index in {folder} was built of other texts than those of {self.path}. "
-                "Delete it first."
+                f"The index in {folder} was built of other texts than those of {self.path}. Delete "
+                "it first."
             )
         return index
 

@@ -352,8 +352,8 @@ def pairs_above(
         count += len(own)
         if count > MAX_PAIRS:
             raise ValueError(
-                f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too "
-                "many to keep all. Give a higher min_score (--min-score), or ask for the k best."
+                f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too many "
+                "to keep all. Give a higher min_score (--min-score), or ask for the k best."
             )
     return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
 

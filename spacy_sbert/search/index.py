@@ -268,8 +268,8 @@ class VectorIndex:
         check_widths(self.width, vectors.shape[1])
         if reason := self._difference(vectors, texts):
             raise ValueError(
-                f"The index is of others than these, or in another order: {reason}. Build it "
-                "again of these."
+                f"The index is of others than these, or in another order: {reason}. Build it again "
+                "of these."
             )
 
     def _difference(self, vectors: numpy.ndarray, texts: Sequence[str]) -> str | None:

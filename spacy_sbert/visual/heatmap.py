@@ -32,8 +32,8 @@ _MIN_GAP = 0.15
 _HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
 _ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
 _TOKENS_HINT = (
-    "The most similar token of each row is framed. Point at a cell, or move between cells with "
-    "the arrow keys, to see both tokens in their texts."
+    "The most similar token of each row is framed. Point at a cell, or move between cells with the "
+    "arrow keys, to see both tokens in their texts."
 )
 
 
@@ -193,8 +193,7 @@ def tokens(
         given = len(texts) if len(texts) < 3 else "3 or more"
         raise ValueError(
             f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of "
-            "them "
-            "(docs[:2]; --limit 2)."
+            "them (docs[:2]; --limit 2)."
         )
     first, second = texts
     rows, u = _drawn_tokens(first, 0)
@@ -409,12 +408,12 @@ def _drawn_tokens(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
     }
     if not vectors:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors "
-            "of tokens. Process it with an 'sbert' pipe whose token_vectors is true."
+            f"Number {number} (from 0) of the texts to draw, '{text.text[:50]}', has no vectors of "
+            "tokens. Process it with an 'sbert' pipe whose token_vectors is true."
         )
     if len(vectors) > _MAX_TOKENS:
         raise ValueError(
-            f"Number {number} (from 0) of the texts to draw has {len(vectors)} tokens: expected "
-            f"at most {_MAX_TOKENS}."
+            f"Number {number} (from 0) of the texts to draw has {len(vectors)} tokens: expected at "
+            f"most {_MAX_TOKENS}."
         )
     return list(vectors), unit_rows(vectors.values())

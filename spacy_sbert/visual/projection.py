@@ -36,8 +36,8 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     mean, (axes, variances, rank) = principal_components(rows)
     if not rank:
         raise ValueError(
-            f"All {len(rows)} vectors have the same direction: there is nothing to map. "
-            "Draw others."
+            f"All {len(rows)} vectors have the same direction: there is nothing to map. Draw "
+            "others."
         )
     points = numpy.zeros((len(rows), AXES))
     shares = numpy.zeros(AXES)

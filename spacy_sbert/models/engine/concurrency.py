@@ -129,8 +129,7 @@ def _refuse(trainers: list[threading.Thread]) -> None:
     for thread in _others(trainers):
         raise TrainedElsewhereError(
             f"Another thread ('{thread.name}') trains this encoder. Use it in that thread alone "
-            "while it is "
-            "trained, or load the pipeline a second time."
+            "while it is trained, or load the pipeline a second time."
         )
 
 
