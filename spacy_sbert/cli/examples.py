@@ -1,13 +1,14 @@
 """`python -m spacy sbert convert` and `evaluate`: files of examples, to .spacy or to scores."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import srsly
 from spacy.cli._util import import_code
+from spacy.language import Language
 from spacy.util import logger
 from typer import Argument, Option
 from wasabi import msg
@@ -170,7 +171,7 @@ def _evaluate_cli(
     rows += [(_LABELS.get(key, key), shown_score(key, score)) for key, score in measured.items()]
     msg.table(
         rows,
-        title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance",
+        title=_title(nlp, measured),
         # Longer labels would push their scores out of the column
         max_col=max(len(label) for label, _ in rows),
     )
@@ -180,6 +181,19 @@ def _evaluate_cli(
         with exit_on_error(f"Cannot write {output}"):
             write_text(output, srsly.json_dumps(scores, indent=2))
         msg.good(f"Saved the scores to {output}")
+
+
+def _title(nlp: Language, measured: Collection[str]) -> str:
+    """Return the title of a table of scores: how the texts were compared."""
+    factories = {nlp.get_pipe_meta(name).factory for name in nlp.pipe_names}
+    if "sbert_reranker" in factories and not factories & {"sbert", "sbert_meta"}:
+        return "Scores x 100 of the cross-encoder"
+    title = "Scores x 100"
+    if any(key.startswith(("sts_", "pair_", "knn_")) for key in measured):
+        title += ", vectors compared by cosine"
+    if "triplet_acc" in measured:
+        title += ", triplets by Euclidean distance"
+    return title
 
 
 def _check_gold(path: Path, reading: Mapping[str, Any]) -> None:

@@ -158,8 +158,8 @@ def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
     columns = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names)
     return ValueError(
         f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name "
-        "them: --members first,second --score COLUMN (or --label COLUMN), for a table without a "
-        "header 0, 1, ... with --no-header."
+        "them: --members first,second --score COLUMN (or --label COLUMN), or --members "
+        "anchor,positive,negative; for a table without a header 0, 1, ... with --no-header."
     )
 
 
