@@ -242,6 +242,20 @@ def test_table_without_gold(folder, monkeypatch):
     assert "Accuracy of triplets" in said("evaluate", "nlp", table, "--members", "a,b,c")
 
 
+def test_the_title_says_how_texts_were_compared(folder, tiny_bert):
+    assert "compared by cosine" in said("evaluate", "nlp", own_table(folder))
+    table = folder / "triples.csv"
+    write_rows(table, ("a", "b", "c"), [("the cat", "a cat", "he ran"), ("a dog", "dogs", "he")])
+    done = said("evaluate", "nlp", table, "--members", "a,b,c")
+    assert "triplets by Euclidean distance" in done
+    assert "cosine" not in done
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
+    nlp.initialize()
+    nlp.to_disk(folder / "reranker")
+    assert "Scores x 100 of the cross-encoder" in said("evaluate", "reranker", own_table(folder))
+
+
 def test_scores_of_evaluate_are_in_one_column(folder):
     """Also behind labels that are longer than wasabi's columns."""
     rows = [("a", "b", "score"), ("the cat", "a dog", 1), ("he", "a cat", 0), ("food", "food", 1)]
