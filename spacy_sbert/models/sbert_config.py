@@ -40,6 +40,7 @@ from .folder_keys import (
     refused_keys,
     unknown_keys,
 )
+from .overflow import Overflow
 from .poolings import POOLING
 
 # A precision, or rather the batches of sentence-transformers in float32
@@ -47,7 +48,6 @@ REFERENCE = "reference"
 # Of linear layers in use
 INT8 = "int8"
 Precision = Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"]
-Overflow = Literal["truncate", "windows", "cut"]
 
 
 @plain_dataclass(frozen=True, kw_only=True)
