@@ -18,8 +18,8 @@ from ..files.atomic import atomic_folder
 from ..models import sbert_config
 from ..models.encoder_checks import takes_token_types
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
-from ..models.pooling import SentencePooling
 from ..models.overflow import OVERFLOW
+from ..models.pooling import SentencePooling
 from ..models.poolings import POOLING
 from ..models.private_attributes import forward_settings
 from ..models.resolve import check_safetensors, resolve

@@ -28,8 +28,8 @@ class TokenizedBatch:
     offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays;
         None for a slow tokenizer, and where nobody asked.
     n_cut: int64 (n,), wordpieces of the text that are in no window, at the text's first.
-    pieces: int64 (N,), which of its text's wordpieces each one is, those of a prompt left out; below
-        0 for special ones. None for a fast tokenizer.
+    pieces: int64 (N,), which of its text's wordpieces each one is, a prompt's not counted; -1 for
+        special ones and those of a prompt. None for a fast tokenizer.
     n_lead: how many wordpieces at the start of each window are not pooled.
     n_characters: int64 (n,), those of the text that a window is of, a prompt included; None for
         pairs of texts.
