@@ -59,7 +59,7 @@ def sentence_encoder(
 
     name (str): any Hugging Face encoder: a folder, or a name that is looked for in the hub's cache,
         in installed packages and on the hub.
-    pooling (str): "mean", "max", "cls", "mean_sqrt_len", "weightedmean" or "lasttoken"; several,
+    pooling (str): a name of models.poolings.POOLING, such as "mean", "max" or "cls"; several,
         joined with "+", are concatenated: "cls+mean".
     normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's
         modules.json says.

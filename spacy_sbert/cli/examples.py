@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import srsly
+from spacy.cli._util import import_code
 from spacy.util import logger
 from typer import Argument, Option
 from wasabi import msg
@@ -16,7 +17,18 @@ from ..files.tables import column_names
 from ..files.text_lines import format_suffix
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
-from .options import AUTO, Lang, Layout, Limit, LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
+from .options import (
+    AUTO,
+    Code,
+    Lang,
+    Layout,
+    Limit,
+    LoadingOnGpu,
+    Output,
+    Overwrite,
+    Pipeline,
+    Quiet,
+)
 
 if TYPE_CHECKING:
     from ..readers.infer_schema import OwnTable
@@ -46,6 +58,7 @@ def _convert_cli(
     ],
     output_path: Annotated[Path, Argument(help="The .spacy file to write.", parser=named_output)],
     layout: Layout,
+    code: Code = None,
     lang: Lang = "en",
     expect: Annotated[
         int | None, Option("--expect", "-e", help="How many examples it must have.")
@@ -60,6 +73,7 @@ def _convert_cli(
     """
     from ..readers import convert
 
+    import_code(code)
     check_new(output_path, input_path, overwrite=overwrite)
     # The reader logs what it skipped
     logger.setLevel(logging.INFO)

@@ -54,15 +54,21 @@ def register_pooling(
     """Register a rule as the pooling of a name: the one place where a pooling is made known.
 
     For the arguments see PoolingKind. By default the layer is called after the pooling, and a part
-    of a text is pooled as the text is.
+    of a text is pooled as the text is: a rule that relies on special tokens needs of_text =
+    "mean". Each sequence has at least one wordpiece, and their numbers are an array of NumPy.
     RAISES (ValueError): if the name is taken, or has a "+", which joins several.
 
     Example:
         @register_pooling("second")
         def second(ops, x, n, n_lead):
-            starts = numpy.cumsum(n) - n
-            ...
-            return y, backprop
+            seconds = numpy.cumsum(n) - n + numpy.minimum(n - 1, 1)
+
+            def backprop(d_y):
+                d_x = ops.alloc2f(*x.shape)
+                d_x[seconds] = d_y
+                return d_x
+
+            return x[seconds], backprop
 
     """
     if name in POOLING or "+" in name:

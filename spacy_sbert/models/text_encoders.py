@@ -89,8 +89,8 @@ class TextEncoder:
         """Load the weights, unless they are loaded."""
         self.model.load()
 
-    def tokenize(self, texts: list[str]) -> Any:
-        """Return the wordpieces of texts, or their tokens."""
+    def tokenize(self, texts: list[str]) -> TokenizedBatch | list[Doc]:
+        """Return the wordpieces of texts; Docs if tokens are encoded, as by a `tok2vec`."""
         raise NotImplementedError
 
     def encode(self, units: Any, moved: ProgressCallback = _no_progress) -> Encoded:

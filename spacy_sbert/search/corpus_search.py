@@ -94,6 +94,7 @@ class Searchable(ABC):
         progress: bool = False,
     ) -> list[list[FoundText]]:
         """Find what is most similar to each query, the best first; see search_texts."""
+        check("k", k, Positive)
         self.check_encoder(pipe)
         vectors = encode_queries(pipe, queries, query_prompt, progress=progress)
         scores, rows = self.nearest(pipe, vectors, k, progress)

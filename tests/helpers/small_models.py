@@ -57,7 +57,7 @@ TRAINED = {
     "mpnet": _family("MPNet", **_BERT),
     "distilbert": _family("DistilBert", **_TRAINED, hidden_dim=24, max_position_embeddings=210),
 }
-FAMILIES = ("bert", "roberta", "electra_narrow", "mpnet", "distilbert")
+PACKED = ("bert", "roberta", "electra_narrow", "mpnet", "distilbert")
 
 
 def make_model(name, **changes):

@@ -29,20 +29,18 @@ PAIRS = [
     ("Food.", "Eating."),
 ]
 # What is right, by option, or by command and option: with the reason
-# No more than there is
-# All
-# Any text may be one
-# Of a new pipe
-# Of a layout with a range
-# None
 ALLOWED = {
+    # No more than there is
     **dict.fromkeys(("k", "window", "min-size", "init-config epochs"), MANY),
+    # All
     **{key: {"0", *MANY} for key in ("mine k", "limit", "batch-items", "distill-static words")},
     # None
     **{key: {"0"} for key in ("bootstrap", "checkpoint-every", "visualize clusters")},
     "max-tokens": {"0", *LARGE},
     "seed": {"0", "1000000000"},
+    # Any text may be one
     **dict.fromkeys(("prompt", "title", "version", "card name", "trained-on"), ANY),
+    # Of a new pipe
     **dict.fromkeys(("fit-meta name", "fit-meta pipe", "import name", "import pipe"), ANY - {""}),
     # Which training looks for
     "init-config encoder": ANY - {""},
@@ -56,11 +54,13 @@ ALLOWED = {
         key: {"-1", "0"}
         for key in ("min-score", "init-config min-score", "cluster threshold", "visualize low")
     },
+    # Of a layout with a range
     **{key: {"0"} for key in ("convert min-score", "evaluate min-score")},
     "visualize high": {"1.5", *LARGE},
     "init-config max-score": LARGE,
     # Of a baseline that is not asked for
     "encoder": set(VALUES),
+    # None
     **{
         f"{one} {name}": {""}
         for one in ("evaluate", "convert")
@@ -98,7 +98,12 @@ ELSEWHERE = {
     "index",
     "counts",
     "help",
+    # OUTPUT of encode, and what it has not got where --pipeline is given
+    "second",
+    "third",
 }
+# They need the hub, or spacy-transformers, and have the options of others
+LEFT_OUT = ("hub-card", "convert-transformer")
 FILES = {
     "config",
     "train_path",
@@ -122,7 +127,7 @@ BY_VALUE = {
     "id_column",
 }
 # Named by what was given
-BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe"}
+BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first"}
 OTHERWISE = {
     "labels": "as a table",
     "column": "as a table",
@@ -130,7 +135,7 @@ OTHERWISE = {
     "queries": "a query",
 }
 # How else messages may name them
-OTHERWISE["input_path"] = "INPUT"
+OTHERWISE["input_path"] = OTHERWISE["first"] = "INPUT"
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +179,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
         "card": {"pipeline": nlp},
         "convert": {"input_path": str(folder / "pairs.csv"), "output_path": f"{out}.spacy"},
         "distill-static": {"teacher": nlp, "output": out, "--vocabulary": corpus, "--size": "2"},
-        "encode": {"input_path": corpus, "output_path": f"{out}.npy", "--pipeline": nlp},
+        "encode": {"first": corpus, "second": f"{out}.npy", "--pipeline": nlp},
         "evaluate": {"pipeline": nlp, "data_path": str(folder / "pairs.csv")},
         "export": {"pipeline": nlp, "output": out},
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
@@ -194,7 +199,9 @@ def options() -> Iterator[tuple[str, str, str]]:
     written.
     """
     for command, made in GROUP.commands.items():
-        for one in made.params if command != "hub-card" else []:
+        if command in LEFT_OUT:
+            continue
+        for one in made.params:
             if one.name not in ELSEWHERE and not getattr(one, "is_flag", False):
                 yield command, one.name, one.opts[0]
 

@@ -30,8 +30,6 @@ RIGHT_FACTORS = {
     *MANY,
 }
 # Values that are right, by setting: with the reason, so that nothing is accepted by accident.
-# "" for none; the folder's prompts are known when it is loaded
-# Read with the folder
 ALLOWED = {
     # Factors and margins in formulas
     **dict.fromkeys(
@@ -72,6 +70,7 @@ ALLOWED = {
     "upstream": LATER,
     # Of an encoder, which is loaded on first use: see test_unknown_encoders
     "name": LATER,
+    # "" for none; the folder's prompts are known when it is loaded
     "default_prompt_name": {
         "empty text",
         *LATER,
@@ -85,7 +84,7 @@ ALLOWED = {
     # Python's generator takes any whole number
     "seed": {"minus one", *MANY},
     # Blocks and lists that may be empty, or hold what their own function checks
-    **{key: {"dict"} for key in ("grad_scaler_config", "prompts")},
+    **{key: {"dict"} for key in ("backend_config", "grad_scaler_config", "prompts")},
     **{key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")},
     # Nothing
     "frozen": {"list"},
@@ -94,12 +93,9 @@ ALLOWED = {
     # No label stands for none
     "missing": {"list"},
 }
-# And all that is right, whatever annotation and default say
-# The default; the layout has a range of its own
-# For code that may not be there
-# Objectives that are not named have 1
-# The default
+# All that is right, whatever annotation and default say
 ALONE = {
+    # The default; the layout has a range of its own
     "spacy-sbert.PairCorpus.v1 min_score": {"zero"},
     "spacy-sbert.PairCorpus.v1 max_score": set(),
     # None stands for what the command line is to give
@@ -108,15 +104,11 @@ ALONE = {
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},
     # Words alone
     "spacy-sbert.NgramHashEmbed.v1 ngram_size": {"zero"},
-    "spacy-sbert.LossByName.v1 settings": {
-        "none",
-        "dict",
-        "dict of things",
-    },
-    "spacy-sbert.MultiTaskLoss.v1 weights": {
-        "none",
-        "dict",
-    },
+    # For code that may not be there
+    "spacy-sbert.LossByName.v1 settings": {"none", "dict", "dict of things"},
+    # Objectives that are not named have 1
+    "spacy-sbert.MultiTaskLoss.v1 weights": {"none", "dict"},
+    # The default
     **{f"{pipe} model": {"dict"} for pipe in ("sbert", "sbert_transformer", "sbert_reranker")},
     # No training; the default
     "sbert loss": {"none", "dict"},

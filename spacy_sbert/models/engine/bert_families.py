@@ -135,6 +135,11 @@ def family_of(model: Network) -> Family | None:
     return FAMILIES.get(name)
 
 
+def family_names() -> list[str]:
+    """Return the names of the architectures of FAMILIES, such as "DistilBert"."""
+    return sorted(name.rpartition(".")[2].removesuffix("Model") for name in FAMILIES)
+
+
 def _known_family(model: Network) -> Family:
     family = family_of(model)
     assert family is not None, "of a model that is packable"
@@ -196,6 +201,8 @@ def is_packable(model: Network) -> bool:
         return False
     if config.output_hidden_states or config.output_attentions:
         return False
+    if not _has_only_known_parameters(model):
+        return False
     layers = layers_of(model)
     if any(layer[N_HEADS] != config.num_attention_heads for layer in layers):
         return False
@@ -205,6 +212,13 @@ def is_packable(model: Network) -> bool:
     if hasattr(model, "embeddings_project"):
         modules.append(model.embeddings_project)
     return all(type(module) is plain for module in modules)
+
+
+def _has_only_known_parameters(model: Network) -> bool:
+    """Return whether a model has the parameters of its family: one that has more computes more."""
+    has_pooler = getattr(model, "pooler", None) is not None
+    shapes = _shapes(_known_family(model), model.config, has_pooler=has_pooler)
+    return {name for name, _ in shapes} == {name for name, _ in model.named_parameters()}
 
 
 class BertParameters(torch.nn.Module):

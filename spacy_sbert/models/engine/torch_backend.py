@@ -12,7 +12,7 @@ from ..private_attributes import has_bfloat16_arithmetic, has_int8_product, uses
 from ..sbert_config import INT8, REFERENCE
 from ..tokenization import TokenizedBatch
 from .backend import Backend, BackendCache
-from .bert_families import is_packable
+from .bert_families import family_names, is_packable
 from .concurrency import LOADING
 from .huggingface import HFBackend, ReferenceBackend
 from .packed_bert import PackedBert
@@ -79,7 +79,7 @@ class TorchBackendCache(BackendCache):
         """
         if precision == INT8 and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
             with LOADING:
-                if _rounds(weights) and self.calibration(weights) is None:
+                if self.calibration(weights) is None and _rounds(weights):
                     self._calibrate(weights, wordpieces, enough=ENOUGH)
         return super().backend_of(weights, precision)
 
@@ -135,9 +135,9 @@ class TorchBackendCache(BackendCache):
         """
         if not is_packable(weights):
             raise ValueError(
-                f"An encoder of class {type(weights).__name__} is not calibrated: int8 is for the "
-                "linear layers of BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and "
-                "MPNet, without adapters. Others encode as with precision = 'auto'."
+                f"An encoder of class {type(weights).__name__} is not calibrated: int8 is for "
+                f"{', '.join(family_names())}, without adapters. Others encode as with precision = "
+                "'auto'."
             )
         self._calibrate(weights, wordpieces, enough=0)
 

@@ -15,7 +15,13 @@ from helpers.small_models import MODELS, by_window, make_model, make_rows
 from safetensors.torch import load_file, save_file
 
 from spacy_sbert.models.encoder_checks import position_limit
-from spacy_sbert.models.engine.bert_families import BertParameters, load_parameters
+from spacy_sbert.models.engine.bert_families import (
+    FAMILIES,
+    BertParameters,
+    Family,
+    is_packable,
+    load_parameters,
+)
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.load_tokenizer import load_tokenizer
 from spacy_sbert.models.load_weights import build_network
@@ -29,6 +35,20 @@ TEXTS = ["The cat sat.", "A man is eating food.", "It is."]
 def read(folder, trust=False, **settings):
     source = Source(folder, "tiny", transformer_config=settings, trust=trust)
     return load_parameters(source, load_config(source))
+
+
+def test_every_family_has_a_model_here():
+    kinds = {f"{kind.__module__}.{kind.__qualname__}" for kind, *_ in MODELS.values()}
+    assert {name.removeprefix("transformers.models.") for name in kinds} == set(FAMILIES)
+
+
+@pytest.mark.parametrize(("use_task_id", "is_known"), [(False, True), (True, False)])
+def test_a_model_with_further_parameters_is_not_packed(use_task_id, is_known, monkeypatch):
+    """ERNIE adds an embedding of tasks to those of BERT."""
+    monkeypatch.setitem(FAMILIES, "ernie.modeling_ernie.ErnieModel", Family())
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 40, "vocab_size": 50}
+    config = transformers.ErnieConfig(**sizes, num_hidden_layers=1, use_task_id=use_task_id)
+    assert is_packable(transformers.ErnieModel(config)) == is_known
 
 
 @pytest.mark.parametrize("name", MODELS)

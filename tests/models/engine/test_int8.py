@@ -9,7 +9,7 @@ import pytest
 import spacy
 import torch
 from helpers.pipelines import make_pipeline, reloaded
-from helpers.small_models import FAMILIES, batch_of, by_window, make_model, make_rows, make_window
+from helpers.small_models import PACKED, batch_of, by_window, make_model, make_rows, make_window
 from srsly import cloudpickle
 from thinc.api import Adam
 
@@ -64,7 +64,7 @@ def shim_of(sbert):
     return sbert.text_encoder().model.shim
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", PACKED)
 def test_ranges_are_those_of_what_hugging_face_gives_its_layers(name):
     model = make_model(name)
     wordpieces = windows_of([9, 5, 20, 3, 8, 1, 8])

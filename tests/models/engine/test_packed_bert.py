@@ -9,8 +9,8 @@ import numpy
 import pytest
 import torch
 from helpers.small_models import (
-    FAMILIES,
     MODELS,
+    PACKED,
     SIZES,
     batch_of,
     by_window,
@@ -50,7 +50,7 @@ def test_states_are_those_of_each_window_alone(name, with_types):
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), [*((n, torch.float32) for n in FAMILIES), ("bert", torch.bfloat16)]
+    ("name", "dtype"), [*((n, torch.float32) for n in PACKED), ("bert", torch.bfloat16)]
 )
 def test_neighbours_have_no_influence(name, dtype):
     encoder = PackedBert(make_model(name), dtype)
@@ -83,7 +83,7 @@ def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
         assert cosine(plain, fused) > 0.999
 
 
-@pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", *FAMILIES])
+@pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", *PACKED])
 def test_bfloat16_is_close(name):
     model = make_model(name)
     rows = make_rows(n_types=3)
