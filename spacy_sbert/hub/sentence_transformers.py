@@ -18,6 +18,7 @@ from ..files.atomic import atomic_folder
 from ..models import sbert_config
 from ..models.encoder_checks import takes_token_types
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
+from ..models.overflow import OVERFLOW
 from ..models.pooling import SentencePooling
 from ..models.poolings import POOLING
 from ..models.private_attributes import forward_settings
@@ -101,8 +102,8 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
 
 def _warn_of_losses(encoder: SpanTransformer, name: str, limit: int | None) -> None:
     """Warn of settings that a folder of sentence-transformers cannot hold."""
-    overflow = {"windows": Warnings.EXPORT_WINDOWS, "cut": Warnings.EXPORT_CUT}
-    if message := overflow.get(encoder.options.overflow):
+    message = OVERFLOW[encoder.options.overflow].export_warning
+    if message:
         warn(message.format(name=name, limit=limit))
     precision = encoder.shim.precision
     if precision not in ("float32", REFERENCE):

@@ -40,6 +40,7 @@ from .folder_keys import (
     refused_keys,
     unknown_keys,
 )
+from .overflow import Overflow
 from .poolings import POOLING
 
 # A precision, or rather the batches of sentence-transformers in float32
@@ -47,7 +48,6 @@ REFERENCE = "reference"
 # Of linear layers in use
 INT8 = "int8"
 Precision = Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"]
-Overflow = Literal["truncate", "windows", "cut"]
 
 
 @plain_dataclass(frozen=True, kw_only=True)
@@ -58,8 +58,8 @@ class TransformerConfig:
         transformer's config.
     trust_remote_code (bool): whether Python code that comes with the encoder may run, see
         loading.Source.
-    overflow (str): "truncate", "windows" or "cut", for rows longer than the limit, see
-        BatchTokenizer.
+    overflow (str): "truncate", "windows" or "cut", for rows longer than the limit: a name of
+        OVERFLOW (overflow.py).
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic,
         "auto" for what the device is quick at; weights and output are float32. "int8" rounds the
         inputs and weights of linear layers in use to 8 bits, by ranges that are found on texts (see

@@ -224,7 +224,7 @@ def encode_spans(
     flat = [span for doc_spans in spans for span in doc_spans]
     # The text of a whole Doc has its last space, which no Span has, nor a row of
     # spacy-transformers.
-    with_space = tokenizer.overflow != "cut"
+    with_space = not tokenizer.overflow.as_spacy_transformers
     texts = [
         span.doc.text if with_space and len(span) == len(span.doc) else span.text for span in flat
     ]
@@ -346,14 +346,14 @@ def _align_pieces(
     first_of = [first for first, doc_spans in zip(firsts, spans, strict=False) for _ in doc_spans]
     own = numpy.flatnonzero(~wordpieces.special)
     of_spans = numpy.split(own, numpy.searchsorted(span_of[own], numpy.arange(1, len(flat))))
+    numbers = cast(numpy.ndarray, wordpieces.pieces)
     wordpieces_of: list[set[int]] = [set() for _ in range(firsts[-1])]
     for span, first, pieces, indices in zip(
         flat, first_of, tokenizer.pieces_of(texts), of_spans, strict=True
     ):
         of_tokens, _ = get_alignments([token.text for token in span], pieces)
         # Pieces that were cut off have no index
-        n_before = len(pieces) - len(indices) if tokenizer.cuts_left else 0
-        index_of = dict(enumerate(indices.tolist(), n_before))
+        index_of = dict(zip(numbers[indices].tolist(), indices.tolist(), strict=True))
         for token, aligned in zip(span, of_tokens, strict=True):
             kept = [index_of[piece] for piece in aligned if piece in index_of]
             wordpieces_of[first + token.i].update(kept)

@@ -1,10 +1,10 @@
-"""Tokenization of texts and spans, prompts, and long texts: truncate, windows or cut."""
+"""Tokenization of texts and spans, and prompts. What is read of long texts: overflow.py."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, normalizers
 
 from .encoder_checks import REPAIR_TOKENS
 from .loading import Tokenizer as HuggingFaceTokenizer
+from .overflow import OVERFLOW, OverflowMode
 from .sbert_config import SentenceTransformersConfig
 
 
@@ -26,7 +27,9 @@ class TokenizedBatch:
     special: bool (N,), whether a wordpiece is a special token, or of the prompt.
     offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays;
         None for a slow tokenizer, and where nobody asked.
-    n_cut: int64 (n,), wordpieces of the text that were cut off behind a window, or before it.
+    n_cut: int64 (n,), wordpieces of the text that are in no window, at the text's first.
+    pieces: int64 (N,), which of its text's wordpieces each one is, a prompt's not counted; -1 for
+        special ones and those of a prompt. None for a fast tokenizer.
     n_lead: how many wordpieces at the start of each window are not pooled.
     n_characters: int64 (n,), those of the text that a window is of, a prompt included; None for
         pairs of texts.
@@ -42,6 +45,7 @@ class TokenizedBatch:
     special: numpy.ndarray
     offsets: numpy.ndarray | None
     n_cut: numpy.ndarray
+    pieces: numpy.ndarray | None = None
     n_lead: int = 0
     n_characters: numpy.ndarray | None = None
     has_type_ids: bool = False
@@ -76,11 +80,11 @@ class BatchTokenizer:
     """The tokenizer of an encoder, for many texts at a time; a fast one is copied.
 
     settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
-    overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes
-        several windows of it. Every window begins and ends with the special tokens. With
-        truncation_side = "left" the beginning is cut, and the first window is the short one. "cut"
-        is the rule of spacy-transformers: the last wordpieces are dropped with the special tokens
-        behind them, and the text of a Doc is without its last space.
+    overflow (str): what happens to a text that is longer, a name of OVERFLOW: "truncate" cuts its
+        end, "windows" makes several windows of it. Every window begins and ends with the special
+        tokens. With truncation_side = "left" the beginning is cut, and the first window is the
+        short one. "cut" is the rule of spacy-transformers: the last wordpieces are dropped with the
+        special tokens behind them, and the text of a Doc is without its last space.
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
     n_embeddings (int): how many wordpieces the encoder has an embedding of; None if there is no
         such limit.
@@ -95,14 +99,17 @@ class BatchTokenizer:
         include_prompt: bool = True,
         n_embeddings: int | None = None,
     ):
-        self.settings, self.overflow, self.include_prompt = settings, overflow, include_prompt
+        self.settings = settings
+        self.overflow = OVERFLOW[overflow]
+        self.include_prompt = include_prompt
         self.n_embeddings = n_embeddings
         self._special_ids = set(tokenizer.all_special_ids)
         self._given: Any = tokenizer
         self._slow: Any = (
             None if tokenizer.is_fast else _slow_copy(tokenizer, lowercase=settings.lowercase)
         )
-        self.cuts_left = tokenizer.truncation_side == "left" and overflow != "cut"
+        is_left = tokenizer.truncation_side == "left"
+        self.cuts_left = is_left and not self.overflow.as_spacy_transformers
         self.pads_left = tokenizer.padding_side == "left"
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
         self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
@@ -119,9 +126,10 @@ class BatchTokenizer:
     def _limit(self, max_length: int | None) -> None:
         """Set the most wordpieces of a window; None for no limit."""
         self._max_length = max_length
-        if self._slow is None:
-            self._fast.no_truncation()
-        if self._slow is None and max_length is not None and self.overflow != "cut":
+        if self._slow is not None:
+            return
+        self._fast.no_truncation()
+        if max_length is not None and self.overflow.is_of_library:
             self._fast.enable_truncation(max_length, direction=self._given.truncation_side)
 
     def check(self) -> None:
@@ -134,14 +142,12 @@ class BatchTokenizer:
         texts = [text for text in texts if _can_split(called, text)]
         # The call without a limit comes last: a fast tokenizer keeps the limit of its last call,
         # and saves it.
-        limits = (
-            (None,)
-            if self.overflow == "cut"
-            else (called.num_special_tokens_to_add() + PROBED_LENGTH, None)
-        )
+        limits: list[int | None] = [None]
+        if self.overflow.is_of_library:
+            limits.insert(0, called.num_special_tokens_to_add() + PROBED_LENGTH)
         for limit in limits if texts else ():
             self._limit(limit)
-            given = self._windows(texts, offsets=False, n_prompt=0, overflow="truncate")
+            given = self._windows(texts, OVERFLOW["truncate"], offsets=False)
             expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
             self._compare(texts, given, expected)
         self._limit(self.settings.max_length)
@@ -183,7 +189,7 @@ class BatchTokenizer:
         prompted = [prompt + text for text in texts] if prompt else texts
         n_prompt = len(self._slow_pieces(prompt)) if prompt and self._slow is not None else 0
         wordpieces = self._windows(
-            prompted, offsets=offsets or bool(prompt), n_prompt=n_prompt, overflow=self.overflow
+            prompted, self.overflow, offsets=offsets or bool(prompt), n_prompt=n_prompt
         )
         # A wordpiece that reaches over its end is of the text
         if prompt and wordpieces.offsets is not None:
@@ -230,35 +236,28 @@ class BatchTokenizer:
             )
 
     def _windows(
-        self, texts: Sequence[str], *, offsets: bool, n_prompt: int, overflow: str
+        self, texts: Sequence[str], mode: OverflowMode, *, offsets: bool, n_prompt: int = 0
     ) -> TokenizedBatch:
         """Return the windows of texts.
 
         n_prompt (int): wordpieces of their prompt, of a slow tokenizer.
         """
+        if self._slow is None:
+            of_texts = [self._fast_windows(each, mode) for each in self._encode(texts, offsets)]
+        else:
+            of_texts = [self._slow_windows(text, mode, n_prompt) for text in texts]
+        windows: list[Any] = []
+        text_of: list[int] = []
+        n_cut: list[int] = []
+        for i, (of_text, n_cut_of_text) in enumerate(of_texts):
+            windows += of_text
+            text_of += [i] * len(of_text)
+            n_cut += [n_cut_of_text] + [0] * (len(of_text) - 1)
+        batch = self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
         if self._slow is not None:
-            return self._tokenize_slowly(texts, n_prompt, overflow)
-        return self._tokenize(texts, offsets, overflow)
-
-    def _tokenize(self, texts: Sequence[str], offsets: bool, overflow: str) -> TokenizedBatch:
-        # The first window of each text, or its last if it is cut from the left
-        firsts = self._encode(texts, offsets)
-        if overflow == "cut" and self._max_length is not None:
-            for first in firsts:
-                first.truncate(self._max_length)
-        windows = firsts
-        text_of = numpy.arange(len(firsts))
-        n_cut = numpy.zeros(len(firsts), dtype="int64")
-        longer = [i for i, first in enumerate(firsts) if first.overflowing]
-        if longer and overflow == "windows":
-            windows = [window for first in firsts for window in self._in_order(first)]
-            text_of = numpy.repeat(text_of, [1 + len(first.overflowing) for first in firsts])
-            n_cut = numpy.zeros(len(windows), dtype="int64")
-        elif longer:
-            n_cut[longer] = [_n_overflowing(firsts[i]) for i in longer]
-        batch = self._batch_of(windows, texts, text_of, n_cut)
-        if offsets:
-            covered = flat(chain.from_iterable(window.offsets) for window in windows)
+            batch.pieces = flat(window.pieces for window in windows)
+        elif offsets:
+            covered = flat(chain.from_iterable(window.offsets for window in windows))
             batch.offsets = covered.reshape(-1, 2)
         return batch
 
@@ -279,63 +278,85 @@ class BatchTokenizer:
                 "is missing to its files, or use another encoder."
             ) from error
 
-    def _in_order(self, first: Any) -> list[Any]:
-        """Return the windows of a text in its order: cut from the left, the first is its end."""
-        windows = [first, *first.overflowing]
-        return windows[::-1] if self.cuts_left else windows
+    def _fast_windows(self, encoding: Any, mode: OverflowMode) -> tuple[list[Any], int]:
+        """Return the windows of a text in its order, and how many of its wordpieces are in none.
 
-    def _tokenize_slowly(
-        self, texts: Sequence[str], n_prompt: int, overflow: str
-    ) -> TokenizedBatch:
-        pieces = [self._slow_pieces(text) for text in texts]
-        limit = None if overflow == "cut" else self._max_length
-        body = (
-            max(map(len, pieces))
-            if limit is None
-            else limit - self._slow.num_special_tokens_to_add()
-        )
-        text_of, windows, n_cut = [], [], []
-        for i, ids in enumerate(pieces):
-            parts = self._parts(len(ids), max(body, 1))
-            if overflow == "truncate":
-                parts = parts[-1:] if self.cuts_left else parts[:1]
-            for part in parts:
-                text_of.append(i)
-                n_cut.append(len(ids) - len(part) if overflow == "truncate" else 0)
-                windows.append(
-                    self._slow_window(ids[part.start : part.stop], n_prompt - part.start)
-                )
-            if overflow == "cut":
-                n_cut[-1] = _cut(windows[-1], self._max_length)
-        return self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
+        encoding: what the fast tokenizer made of the text.
+        """
+        if mode.library_windows is None:
+            return self._picked_windows(encoding, mode)
+        if mode.as_spacy_transformers and self._max_length is not None:
+            encoding.truncate(self._max_length)
+        others = encoding.overflowing
+        if not others:
+            return [encoding], 0
+        made = [encoding, *others]
+        windows = made[mode.library_windows]
+        n_cut = sum(window.special_tokens_mask.count(0) for window in made[len(windows) :])
+        # Cut from the left, the first is the end of the text
+        return windows[::-1] if self.cuts_left else windows, n_cut
 
-    def _parts(self, n_pieces: int, body: int) -> list[range]:
-        """Return the places of a text's wordpieces in each of its windows, from left to right."""
-        # In the first window, if that is the short one
-        before = n_pieces % body if self.cuts_left else 0
-        starts = [0, *range(before, n_pieces, body)] if before else range(0, max(n_pieces, 1), body)
-        borders = [*starts, n_pieces]
-        return [range(start, stop) for start, stop in pairwise(borders)]
+    def _picked_windows(self, encoding: Any, mode: OverflowMode) -> tuple[list[Any], int]:
+        """Return what _fast_windows does, by a rule that the tokenizers library does not have."""
+        is_special = numpy.array(encoding.special_tokens_mask, dtype=bool)
+        of_text = numpy.flatnonzero(~is_special)
+        kept = self._kept(len(of_text), int(is_special.sum()), mode)
+        if len(kept) == 1 and len(kept[0]) == len(of_text):
+            return [encoding], 0
+        windows = []
+        for indices in kept:
+            is_kept = is_special.copy()
+            is_kept[of_text[list(indices)]] = True
+            windows.append(_picked(encoding, numpy.flatnonzero(is_kept).tolist()))
+        return windows, len(of_text) - sum(map(len, kept))
+
+    def _slow_windows(self, text: str, mode: OverflowMode, n_prompt: int) -> tuple[list[Any], int]:
+        """Return the windows of a text, and how many of its wordpieces are in none."""
+        ids = self._slow_pieces(text)
+        kept = self._kept(len(ids), self._slow.num_special_tokens_to_add(), mode)
+        windows = [self._slow_window(ids, indices, n_prompt) for indices in kept]
+        if not mode.as_spacy_transformers:
+            return windows, len(ids) - sum(map(len, kept))
+        (window,) = windows
+        n_cut = window.special_tokens_mask[self._max_length :].count(0) if self._max_length else 0
+        return [_picked(window, range(len(window.ids))[: self._max_length])], n_cut
+
+    def _kept(self, n_pieces: int, n_special: int, mode: OverflowMode) -> Sequence[Sequence[int]]:
+        """Return the indices of a text's wordpieces in each of its windows."""
+        if self._max_length is None:
+            return [range(n_pieces)]
+        room = max(self._max_length - n_special, 1)
+        if n_pieces <= room:
+            return [range(n_pieces)]
+        return mode.rule(n_pieces, room, self.cuts_left)
 
     def _slow_pieces(self, text: str) -> list[int]:
         """Return the wordpieces of a slow tokenizer, without special tokens."""
         return self._slow.encode(text, add_special_tokens=False, verbose=False)
 
-    def _slow_window(self, pieces: list[int], n_prompt: int) -> SimpleNamespace:
+    def _slow_window(
+        self, ids: list[int], indices: Sequence[int], n_prompt: int
+    ) -> SimpleNamespace:
         """Return a window of a slow tokenizer.
 
-        n_prompt (int): wordpieces of the prompt that it begins with.
+        ids: the wordpieces of a text. indices: those in the window.
+        n_prompt (int): wordpieces of the prompt that the text begins with.
         """
-        made = self._slow.prepare_for_model(pieces)
-        ids, size = made["input_ids"], len(pieces)
+        kept = [ids[index] for index in indices]
+        made = self._slow.prepare_for_model(kept)
+        with_special = made["input_ids"]
         # Some classes add nothing where a text ends with that token already, and return a mask as
         # if they had.
-        places = range(len(ids) - size + 1)
-        start = next((place for place in places if ids[place : place + size] == pieces), 0)
-        of_text = range(start + max(n_prompt, 0), start + size)
-        mask = [int(place not in of_text) for place in range(len(ids))]
+        size = len(kept)
+        places = range(len(with_special) - size + 1)
+        start = next((at for at in places if with_special[at : at + size] == kept), 0)
+        pieces = [-1] * len(with_special)
+        pieces[start : start + size] = [max(index - n_prompt, -1) for index in indices]
         return SimpleNamespace(
-            ids=ids, type_ids=made.get("token_type_ids", [0]), special_tokens_mask=mask
+            ids=with_special,
+            type_ids=made.get("token_type_ids", [0] * len(with_special)),
+            special_tokens_mask=[int(piece < 0) for piece in pieces],
+            pieces=pieces,
         )
 
     def _batch_of(
@@ -372,11 +393,6 @@ class BatchTokenizer:
         return [self._slow.tokenize(text) for text in texts]
 
 
-def _n_overflowing(first: Any) -> int:
-    """Return how many wordpieces of a text are in other windows than the first."""
-    return sum(window.special_tokens_mask.count(0) for window in first.overflowing)
-
-
 def _can_split(tokenizer: HuggingFaceTokenizer, text: str) -> bool:
     """Return whether a tokenizer knows the characters of a text, or has a token for others."""
     try:
@@ -389,15 +405,14 @@ def _can_split(tokenizer: HuggingFaceTokenizer, text: str) -> bool:
     return True
 
 
-def _cut(window: SimpleNamespace, limit: int | None) -> int:
-    """Drop the last wordpieces of a window, special tokens too.
-
-    Return how many of the text they are.
-    """
-    n_cut = 0 if limit is None else window.special_tokens_mask[limit:].count(0)
-    for name in ("ids", "type_ids", "special_tokens_mask"):
-        setattr(window, name, getattr(window, name)[:limit])
-    return n_cut
+def _picked(window: Any, places: Sequence[int]) -> SimpleNamespace:
+    """Return some of the wordpieces of a window, special tokens included."""
+    picked = SimpleNamespace()
+    for name in ("ids", "type_ids", "special_tokens_mask", "offsets", "pieces"):
+        if hasattr(window, name):
+            values = getattr(window, name)
+            setattr(picked, name, [values[place] for place in places])
+    return picked
 
 
 def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:

@@ -16,6 +16,7 @@ from .encoder_checks import embedding_rows
 from .engine.backend import encode_windows
 from .engine.concurrency import LOADING, prepare_forks
 from .loading import Tokenizer
+from .overflow import OVERFLOW
 from .pooling import SentencePooling
 from .private_attributes import is_a
 from .resolve import check_name
@@ -26,9 +27,8 @@ from .spans import SpanGetter
 from .tokenization import BatchTokenizer, Prompts, TokenizedBatch
 
 _PROMPT_IN_WINDOWS = (
-    'include_prompt = false and overflow = "windows" do not go together: only the first window of '
-    "a text begins with "
-    'the prompt. Set overflow = "truncate".'
+    'include_prompt = false and overflow = "{overflow}" do not go together: not every window of a '
+    'long text begins with the prompt. Set overflow = "truncate".'
 )
 
 
@@ -55,8 +55,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     ):
         prepare_forks()
         self.options, self.prompts = options, prompts or Prompts(default_name="")
-        if options.overflow == "windows" and self.prompts.include is False:
-            raise ValueError(_PROMPT_IN_WINDOWS)
+        if self.prompts.include is False:
+            self._check_prompt_is_kept()
         self._tokenizer: tuple[Tokenizer, BatchTokenizer] | None = None
         # The names and places are those of spacy-transformers, and of saved pipelines.
         shim = TransformerShim(name, options, max_batch_items=max_batch_items)
@@ -170,9 +170,14 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         """
         settings = self.shim.load()
         found = self.prompts.find(settings) if prompt is None else prompt
-        if found and self.options.overflow == "windows" and not self.prompts.includes(settings):
-            raise ValueError(_PROMPT_IN_WINDOWS)
+        if found and not self.prompts.includes(settings):
+            self._check_prompt_is_kept()
         return found
+
+    def _check_prompt_is_kept(self) -> None:
+        overflow = self.options.overflow
+        if not OVERFLOW[overflow].keeps_prompt:
+            raise ValueError(_PROMPT_IN_WINDOWS.format(overflow=overflow))
 
     @contextmanager
     def states(

@@ -9,6 +9,7 @@ hooks, a warning tells it (`lost_hooks.py`), `restore` sets them again, and `doc
 works without them (`_common.py`).
 """
 
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, TypeVar, cast, overload
@@ -155,9 +156,20 @@ def _covered(record: PlacedRecord, start: int, end: int) -> numpy.ndarray:
     return (places[:, 0] < end) & (places[:, 1] > start)
 
 
-def _has_both_ends(record: PlacedRecord, start: int, end: int) -> bool:
-    """Return whether the encoder read the first and the last of the characters [start, end)."""
-    return bool(_covered(record, start, start + 1).any() and _covered(record, end - 1, end).any())
+def _was_read(record: PlacedRecord, text: str, start: int, end: int) -> bool:
+    """Return whether the encoder read all of a text, which is the characters [start, end).
+
+    Its first and its last have a wordpiece, and between two wordpieces nothing is left out that can
+    be read: letters, numbers, punctuation, symbols.
+    """
+    if not (_covered(record, start, start + 1).any() and _covered(record, end - 1, end).any()):
+        return False
+    places = record.data["characters"][_covered(record, start, end)] + (record.start - start)
+    places = places[numpy.argsort(places[:, 0])]
+    ends = numpy.maximum.accumulate(places[:-1, 1])
+    gaps = zip(ends.tolist(), places[1:, 0].tolist(), strict=True)
+    left_out = "".join(text[first:last] for first, last in gaps)
+    return not any(unicodedata.category(character)[0] in "LNPS" for character in left_out)
 
 
 def _vector_norm(obj: Doc | Token) -> float:
@@ -236,7 +248,7 @@ def _stretch_vector(piece: Piece, records: Records, dense: _Dense | None) -> num
         return row.copy()
     _check_states(record, records.text[start:end], dense)
     states = data["states"][_covered(record, start, end)]
-    if data["truncated"] and not _has_both_ends(record, start, end):
+    if data["truncated"] and not _was_read(record, records.text[start:end], start, end):
         _notify(piece.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(piece, Span) and len(states):
         _notify(piece.doc, record.name, Warnings.POOLED_IN_CONTEXT)

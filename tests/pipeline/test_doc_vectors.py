@@ -339,3 +339,9 @@ def test_what_is_done_to_a_vector_in_place_changes_no_stored_one(make_nlp):
             vector /= 2
             assert numpy.array_equal(read(), expected)
             assert expected.any()
+
+
+def test_a_span_over_the_cut_end_of_a_sentence_warns(make_nlp):
+    doc = make_nlp(unit="sent")("the cat sat on a mat " * 6 + ". a dog ran .")
+    with pytest.warns(UserWarning, match="sbert-behind-limit"):
+        assert doc[2:-1].vector.any()
