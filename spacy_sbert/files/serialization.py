@@ -228,7 +228,9 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
 
 def _parse_object(name: str, data: bytes | str) -> dict[str, Any]:
     try:
-        found = srsly.json_loads(data)
+        # srsly accepts bytes that are not UTF-8, and spaCy, which reads them again, does not
+        text = data.decode("utf8") if isinstance(data, bytes) else data
+        found = srsly.json_loads(text)
     except ValueError as error:
         raise CorruptedState(f"{name} is not JSON: {error}") from error
     if not isinstance(found, dict):

@@ -4,6 +4,7 @@ behind them.
 
 import hashlib
 import json
+import re
 
 import pytest
 import srsly
@@ -140,3 +141,13 @@ def test_a_missing_part(make_nlp, part):
     with pytest.raises(ValueError, match=f"its part '{part}' is missing"):
         pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab"])
     pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab", part])
+
+
+def test_settings_that_are_not_utf8_name_the_file(make_nlp, tmp_path):
+    """srsly reads such bytes, and spaCy does not."""
+    nlp = make_nlp()
+    nlp.to_disk(tmp_path)
+    file = tmp_path / "sbert" / "cfg"
+    file.write_bytes(file.read_bytes().replace(b"{", b'{"\xb7": 1, ', 1))
+    with pytest.raises(ValueError, match=f"{re.escape(str(file))} .* is damaged"):
+        nlp.get_pipe("sbert").from_disk(file.parent, exclude=["vocab"])

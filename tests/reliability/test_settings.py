@@ -17,6 +17,7 @@ from thinc.api import reduce_mean
 from spacy_sbert import bulk, hub, meta, readers, search, visual
 from spacy_sbert.architectures import sentence_listener
 from spacy_sbert.losses.similarity import CosineSimilarityLoss
+from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.spans import sentence_spans
 from spacy_sbert.pipeline.most_similar import most_similar
 from spacy_sbert.search import corpus_search
@@ -163,7 +164,13 @@ ENTRY_POINTS = {
     for point in distribution("spacy-sbert").entry_points
     if point.group.startswith(("spacy_", "thinc_")) and point.group != "spacy_cli"
 }
-REGISTERED = {name: made for name, made in ENTRY_POINTS.items() if made[0] != "factories"}
+# They need a package that may not be installed
+OF_SPACY_TRANSFORMERS = {"spacy-sbert.TransformerModel.v1", "spacy-sbert.Tok2VecTransformer.v1"}
+REGISTERED = {
+    name: made
+    for name, made in ENTRY_POINTS.items()
+    if made[0] != "factories" and (is_installed() or name not in OF_SPACY_TRANSFORMERS)
+}
 
 
 def given_to(function, source=GIVEN):
