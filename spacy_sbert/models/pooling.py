@@ -198,7 +198,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     ) -> tuple[Floats2d, Callable[[Array], Array]]:
         """Pool each window, without its first n_lead wordpieces.
 
-        A stretch of text without special tokens is pooled as such.
+        Merged windows, which have no special tokens, are pooled as text.
         """
         values = part.values
         lengths = part.lengths
@@ -206,7 +206,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
             return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
         layer = self.layers[0]
         put_back = None
-        if part.is_stretch:
+        if part.is_merged:
             layer = pooling_of_text(self.pooling_name)
         elif n_lead:
             layer = make_pooling(self.pooling_name, n_lead)
