@@ -176,13 +176,13 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
     ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
         """Pool each window, without its first n_lead wordpieces.
 
-        A stretch of text without special tokens is pooled as such.
+        Merged windows, which have no special tokens, are pooled as text.
         """
         states = part.values
         if not len(part.lengths):
             return self.ops.alloc2f(0, self.pooled_width(states.shape[1])), lambda d_pooled: states
         layer = self.layers[0]
-        if part.is_stretch:
+        if part.is_merged:
             layer = pooling_of_text(self.pooling_name)
         elif n_lead:
             layer = make_pooling(self.pooling_name, n_lead)

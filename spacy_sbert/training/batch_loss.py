@@ -184,7 +184,7 @@ def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[
     if not spans:
         return []
     if all(span.text.strip() for span in spans):
-        if rows.foreign:
+        if rows.has_merged:
             given: str | list[tuple[int, int]] = "windows that overlap"
         else:
             given = [(start, end) for start, end in rows.spans.tolist()]
