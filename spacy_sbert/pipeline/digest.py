@@ -11,7 +11,7 @@ from thinc.api import Model
 from ..files.checksum import digest_of_stream
 from ..models.fingerprint import encoder_digest, precision_of
 from ..models.transformer import SpanTransformer
-from .listeners import SentenceModel
+from .sentence_model import SentenceModel
 
 # Settings that came later, and the values that change nothing: older digests still hold
 _NO_EFFECT = {"backend": "torch", "backend_config": {}}
