@@ -70,10 +70,8 @@ def _component_parts(pipe: object) -> Iterator[str | bytes]:
     elif hasattr(pipe, "to_bytes"):
         yield pipe.to_bytes(exclude=["vocab"])
     # "auto" in the config does not tell the precision
-    for shim in (shim for node in nodes for shim in node.shims):
-        precision = precision_of(shim)
-        if precision != "float32":
-            yield precision
+    precisions = [precision_of(shim) for node in nodes for shim in node.shims]
+    yield from (precision for precision in precisions if precision != "float32")
 
 
 def _package_versions(nlp: Language) -> Iterator[str]:

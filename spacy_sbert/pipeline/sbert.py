@@ -37,7 +37,7 @@ from ..validation import (
     validated,
 )
 from . import doc_vectors
-from ._common import ExtensionNames, InPipeline, PredictOptions, find_in
+from ._common import DocSpanOrToken, ExtensionNames, InPipeline, PredictOptions, find_in
 from .records import make_records
 from .sentence_boundaries import boundaries_warning
 from .sentence_model import SentenceModel
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
     """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
 
-    vocab (Vocab): the pipeline's. model (Model): a sentence encoder, from Docs to one EncodedDoc
-        each.
+    vocab (Vocab): the pipeline's.
+    model (Model): a sentence encoder, from Docs to one EncodedDoc each.
     name (str): the pipe's name, under which its vectors are stored.
     loss (LossLayer): the training objective, None for a pipe that is not trained.
     loss_weight (float): factor on the loss and its gradient, to balance them with those of other
@@ -67,6 +67,12 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
     RAISES (ValueError): if model is no sentence encoder, has another spans_key, or loss is no loss
         layer.
     SOURCE: Reimers and Gurevych 2019.
+
+    Example:
+        nlp = spacy.blank("en")
+        sbert = nlp.add_pipe("sbert")
+        nlp("A man is eating.").similarity(nlp("Somebody has a meal."))
+
     """
 
     model: SentenceModel
@@ -236,7 +242,7 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
         """Warn of something about the vectors of the pipe, once."""
         self._notices.once(message)
 
-    def vector(self, obj: doc_vectors.Piece) -> numpy.ndarray:
+    def vector(self, obj: DocSpanOrToken) -> numpy.ndarray:
         """Return the vector of a Doc, Span or Token, float32 (width,).
 
         A dense layer is applied if there is one.

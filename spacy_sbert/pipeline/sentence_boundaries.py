@@ -37,18 +37,24 @@ def boundaries_warning(
         message = Warnings.LATE_SENTENCES.format(name=name, encoder=encoder, setter=late)
         # Between the encoder and this pipe: what a Doc has now, it did not have when it was encoded
         runs_between = order.index(late) < order.index(name)
-    elif in_time:
+        is_affected = _is_any_whole(docs, spans_key, ignore_boundaries=runs_between)
+        return message if is_affected else None
+    if in_time and _is_any_whole(docs, spans_key):
         disabled = in_time[0]
-        message = Warnings.NO_SENTENCES.format(name=name, encoder=encoder, setter=disabled)
-        runs_between = False
-    else:
-        return None
-    for doc in docs:
-        had_boundaries = doc.has_annotation("SENT_START") and not runs_between
-        # Members of a pair are encoded as they are
-        if len(doc) > 1 and not had_boundaries and not members(doc, spans_key):
-            return message
+        return Warnings.NO_SENTENCES.format(name=name, encoder=encoder, setter=disabled)
     return None
+
+
+def _is_any_whole(docs: Iterable[Doc], spans_key: str, *, ignore_boundaries: bool = False) -> bool:
+    """Return whether a Doc was encoded as a whole, for lack of boundaries.
+
+    Members of a pair are encoded as they are.
+    """
+    for doc in docs:
+        has_boundaries = doc.has_annotation("SENT_START") and not ignore_boundaries
+        if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
+            return True
+    return False
 
 
 def _encoding_component(model: SentenceModel, nlp: Language, name: str) -> str:
