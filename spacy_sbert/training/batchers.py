@@ -7,7 +7,6 @@ from functools import partial
 
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import registry
 
 from ..models.spans import SPANS_KEY
 from ..validation import Name, Positive, validated
@@ -36,7 +35,6 @@ class Batcher:
             yield from _with_sizes(batch, self.spans_key)
 
 
-@registry.batchers("spacy-sbert.batch_by_objective.v1")
 @validated
 def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, so that in-batch negatives are of one kind.
@@ -53,7 +51,6 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     return Batcher(size, spans_key, partial(_filled, kind=kind_of), _count_by_objective)
 
 
-@registry.batchers("spacy-sbert.batch_mixed.v1")
 @validated
 def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches in the order of the examples, so that every step trains every component.
@@ -63,7 +60,6 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     return Batcher(size, spans_key, partial(_filled, kind=_no_kind), _count_mixed)
 
 
-@registry.batchers("spacy-sbert.batch_in_turn.v1")
 @validated
 def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, in turn, until the examples of one are used up.

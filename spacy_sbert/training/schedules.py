@@ -6,7 +6,6 @@ from typing import Annotated
 
 import spacy
 from pydantic import Field
-from spacy.util import registry
 
 from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, validated
 from .batchers import AnyBatcher, Batcher
@@ -36,7 +35,6 @@ def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
     return steps
 
 
-@registry.schedules("spacy-sbert.linear_warmup.v1")
 @validated
 def linear_warmup(
     initial_rate: NonNegativeFloat,
@@ -74,7 +72,6 @@ def _rate_at(t: int, initial_rate: float, rising: int, total_steps: int) -> floa
     return initial_rate * max(total_steps - t, 0) / (total_steps - rising)
 
 
-@registry.schedules("spacy-sbert.linear_warmup.v2")
 @validated
 def linear_warmup_of_epochs(
     initial_rate: NonNegativeFloat,
