@@ -106,7 +106,7 @@ def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[
 def column_names(path: Path, *, header: bool = True) -> list[str]:
     """Return the names of a table's columns, of .jsonl the fields of the first object.
 
-    errors: see read_table.
+    RAISES (ValueError, ImportError): as read_table.
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".parquet":
@@ -132,8 +132,10 @@ def _check_delimited(path: Path) -> None:
 
 def field_names(path: Path) -> list[str]:
     """Return the fields of all objects of a .jsonl file, since the first may lack one."""
-    names = (name for _, fields in text_lines.read_objects(path) for name in fields)
-    return list(dict.fromkeys(names))
+    names: dict[str, None] = {}
+    for _, fields in text_lines.read_objects(path):
+        names |= dict.fromkeys(fields)
+    return list(names)
 
 
 def read_nameless(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
@@ -144,23 +146,29 @@ def read_nameless(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".jsonl":
-        blank = [name for name in field_names(path) if not name.strip()]
-        records = _read_fields(path, blank, blank)
-        return [f"the field {name!r}" for name in blank], (cells for _, cells in records)
+        return _read_nameless_fields(path)
     numbers = [number for number, name in enumerate(column_names(path)) if not name]
     labels = [f"column {number + 1}" for number in numbers]
     if not numbers:
         return labels, iter(())
     if suffix == ".parquet":
         return labels, _parquet_cells(path, numbers)
-    records = read_table(path, [str(number) for number in numbers], header=False)
+    records = read_table(path, list(map(str, numbers)), header=False)
+    return labels, (cells for _, cells in records)
+
+
+def _read_nameless_fields(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
+    names = [name for name in field_names(path) if not name.strip()]
+    labels = [f"the field {name!r}" for name in names]
+    records = _read_fields(path, names, optional=names)
     return labels, (cells for _, cells in records)
 
 
 def _parquet_cells(path: Path, numbers: Sequence[int]) -> Iterator[Sequence[object]]:
     with _parquet_file(path) as file:
         for batch in file.iter_batches(batch_size=_BATCH):
-            yield from zip(*(batch.column(number).to_pylist() for number in numbers), strict=True)
+            values = [batch.column(number).to_pylist() for number in numbers]
+            yield from zip(*values, strict=True)
 
 
 def read_columns(path: Path, *, header: bool = True) -> Iterator[NamedRecord]:
@@ -244,7 +252,9 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
                 "--id-column."
             )
         return (_TextRow(text.rstrip("\r\n"), None) for _, text in text_lines.read_lines(path))
-    names = [columns.text] if columns.id is None else [columns.text, columns.id]
+    names = [columns.text]
+    if columns.id is not None:
+        names.append(columns.id)
     records = read_table(path, names, header=columns.header, keep_blank=True)
     return (_text_row(line, cells, columns, path) for line, cells in records)
 
