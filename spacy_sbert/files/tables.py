@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
 TEXT_SUFFIX = ".txt"
+# The column of the texts, if no other is named
+COLUMN = "text"
 # The values of a record by the names of their columns
 NamedRecord = dict[str, object]
 # The line of a record, and the columns asked for
@@ -223,7 +225,7 @@ class TextColumns:
         line of .csv and .tsv names the columns; without one they are named "0", "1", ...
     """
 
-    text: str = "text"
+    text: str = COLUMN
     id: str | None = None
     header: bool = True
 
@@ -282,6 +284,46 @@ def _checked_id(name: object, columns: TextColumns, path: Path, line: int) -> st
         f"{path}, line {line}: expected a string or a whole number of 64 bits in the column "
         f"'{columns.id}', got {name!r}. Repair the line."
     )
+
+
+def read_texts(
+    path: Path,
+    *,
+    column: str | None = None,
+    label: str | None = None,
+    limit: int = 0,
+    header: bool = True,
+) -> tuple[list[str], list[str] | None]:
+    """Read texts without blank ones, and their labels if a column is named for them.
+
+    path (Path): one text a line, blank lines left out; or a table, of which column and label are
+        names.
+    limit (int): how many to read, 0 for all. header (bool): see read_table.
+    RAISES (ValueError): for a blank text or label of a table; and as read_table.
+    """
+    has_columns = not header or column is not None or label is not None
+    if not has_columns and text_lines.format_suffix(path) not in TABLES:
+        return list(islice(_filled_lines(path), limit or None)), None
+    column = column or COLUMN
+    names = [column]
+    if label is not None:
+        names.append(label)
+    texts = []
+    labels = []
+    for line, cells in islice(read_table(path, names, header=header), limit or None):
+        texts.append(text_lines.check_cell(cells[0], column, path, line))
+        if label is not None:
+            labels.append(text_lines.check_label(cells[1], label, path, line))
+    if label is None:
+        return texts, None
+    return texts, labels
+
+
+def _filled_lines(path: Path) -> Iterator[str]:
+    for _, line in text_lines.read_lines(path):
+        text = line.strip()
+        if text:
+            yield text
 
 
 def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -79,9 +79,7 @@ class PairCorpus:
         shuffle_buffer: NonNegative = 0,
         seed: int = 0,
     ):
-        paths = path
-        if isinstance(path, (str, Path)):
-            paths = [path]
+        paths = [path] if isinstance(path, (str, Path)) else path
         if not paths:
             raise ValueError(
                 "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the "
