@@ -59,7 +59,8 @@ from spacy.language import Language
 from spacy.util import load_config
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.encoders import Source, VectorStore, make_baseline
+from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.evaluation.encoders import Source, VectorStore
 from spacy_sbert.evaluation.protocols.sts import CORRELATIONS
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine

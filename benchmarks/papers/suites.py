@@ -23,7 +23,8 @@ import spacy
 from spacy.util import import_file
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
-from spacy_sbert.evaluation.encoders import Source, make_baseline
+from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.evaluation.encoders import Source
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))

@@ -73,7 +73,8 @@ def _benchmark_cli(
     _check_output(output, overwrite=overwrite, renewed=True)
 
     from ..evaluation import PipelineSource, Settings, evaluate_suites
-    from ..evaluation.encoders import Source, make_baseline
+    from ..evaluation.baselines import make_baseline
+    from ..evaluation.encoders import Source
     from ..evaluation.report import evaluation_report
     from ..evaluation.suite import check_suite, write_json
     from ..files.checksum import checksummed_json

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from spacy_sbert.evaluation.protocols import sts
+from spacy_sbert.evaluation.protocols import nli, sts, triplets
 from spacy_sbert.evaluation.results import Json
 from spacy_sbert.evaluation.task import Run, Settings, Task
 from spacy_sbert.similarity import principal_components, unit_length
@@ -255,5 +255,7 @@ def _varied(run: Run, variant: Variant, seed: int) -> Callable[..., numpy.ndarra
     return encode
 
 
-# Whose heads have their own vectors
-TASKS = tuple(EveryVariant(task) for task in sts.TASKS if task.suite != "nli")
+# Heads of the suite nli have their own vectors
+TASKS = tuple(
+    EveryVariant(task) for task in (*sts.TASKS, *triplets.TASKS, *nli.TASKS) if task.suite != "nli"
+)
