@@ -29,7 +29,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..pipeline.sbert import SentenceBert
-    from ..search.corpus_search import FoundText, Searchable
+    from ..search.searchable import FoundText, Searchable
     from ..search.texts import Corpus as Texts
     from ..search.texts import TextVectors
 
@@ -129,9 +129,9 @@ def _read_queries(path: Path | None) -> list[str]:
 def _open_folder(folder: Path, *, vectors: str | None, **of_files: object) -> "Searchable":
     """Open a saved index or stored vectors. End the command if options for files were given."""
     from ..bulk.dataset_encoding import JOB
-    from ..search.corpus_search import Searchable
     from ..search.faiss_index import import_faiss
     from ..search.index_folder import IndexManifest
+    from ..search.searchable import Searchable
 
     with exit_on_error(f"Cannot work on {folder}"):
         manifest = None if (folder / JOB).is_file() else IndexManifest.read(folder)
@@ -161,8 +161,8 @@ def _open_file(
     shown: bool,
 ) -> "Searchable":
     """Read a file of texts, and their vectors if they are given."""
-    from ..search.corpus_search import SearchableTexts
     from ..search.faiss_index import BuiltKind, import_faiss
+    from ..search.searchable import SearchableTexts
     from ..validation import check
 
     with exit_on_error(f"Cannot work on {path}"):

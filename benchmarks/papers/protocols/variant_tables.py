@@ -1,7 +1,7 @@
 """Tables of the variants of the vectors that tasks score, for the report of `benchmark`."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from spacy_sbert.evaluation.results import ABSENT, Json, by_suite
 from spacy_sbert.evaluation.tables import CLASSIFIERS, figure_cell
@@ -27,15 +27,18 @@ def variant_tables(results: Json) -> Iterator[Table]:
                 path = task["primary"].split(".")
                 row.append(ABSENT if entry is None else figure_cell(task, path, entry))
             rows.append(tuple(row))
-        primary = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
-        caption = f"x 100. {primary}."
-        for name, task in tasks.items():
-            if task.get("tuned"):
-                caption += _tuning(name, task["tuned"])
-        settings = results["settings"]
-        first = f"{settings['normalizations'][0]}, {settings['sizes'][0]}"
-        caption += f" Other tables show the variant '{first}', unless they say otherwise."
+        caption = _caption(tasks, results["settings"])
         yield Table(f"Variants of the input: {suite}", (*_COLUMNS, *tasks), rows, caption, texts=2)
+
+
+def _caption(tasks: Mapping[str, Json], settings: Json) -> str:
+    primary = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
+    caption = f"x 100. {primary}."
+    for name, task in tasks.items():
+        if task.get("tuned"):
+            caption += _tuning(name, task["tuned"])
+    first = f"{settings['normalizations'][0]}, {settings['sizes'][0]}"
+    return f"{caption} Other tables show the variant '{first}', unless they say otherwise."
 
 
 def _entries(task: Json) -> dict[tuple[str, str], Json]:
