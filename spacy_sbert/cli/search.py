@@ -13,7 +13,7 @@ from ._util import check_corpus, command, exit_on_error, fail, named_output
 from .options import TEXTS, Columns, LoadingOnGpu, Overwrite, Pipeline, Quiet, without_none
 
 if TYPE_CHECKING:
-    from ..search.corpus_search import FoundText, Searchable
+    from ..search.searchable import FoundText, Searchable
 
 # Characters of a text that is shown
 _LONGEST = 100
@@ -138,8 +138,8 @@ def _check_folder(folder: Path, vectors: str | None, **of_files: object) -> None
 def _open_folder(folder: Path, vectors: str | None) -> "Searchable":
     """Open a saved index or stored vectors."""
     from ..bulk.dataset_encoding import JOB
-    from ..search.corpus_search import Searchable
     from ..search.faiss_index import import_faiss
+    from ..search.searchable import Searchable
 
     with exit_on_error(f"Cannot work on {folder}"):
         if not (folder / JOB).is_file():
@@ -157,8 +157,8 @@ def _open_file(
     shown: bool,
 ) -> "Searchable":
     """Read a file of texts, and their vectors if they are given."""
-    from ..search.corpus_search import SearchableTexts
     from ..search.faiss_index import BuiltKind, import_faiss
+    from ..search.searchable import SearchableTexts
     from ..validation import check
 
     with exit_on_error(f"Cannot work on {path}"):

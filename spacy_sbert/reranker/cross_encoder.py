@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import numpy
 import torch
 from pydantic import Field
-from spacy.util import SimpleFrozenDict, registry
+from spacy.util import SimpleFrozenDict
 from thinc.api import Model, Optimizer, torch2xp, xp2torch
 from thinc.types import Floats2d
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -335,7 +335,7 @@ class _ClassifierShim(TransformerShim):
         super()._update(optimizer)
         self.config.has_new_head = False
 
-    def _load_weights_of(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
+    def _read_weights(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
         folder = source.folder
         has_head = any(
             str(name).endswith("ForSequenceClassification") for name in config.architectures or ()
@@ -494,7 +494,6 @@ class CrossEncoder(
         return super().to_dict()
 
 
-@registry.architectures("spacy-sbert.CrossEncoder.v1")
 @validated
 def cross_encoder(
     name: Name = "sentence-transformers/all-MiniLM-L6-v2",
