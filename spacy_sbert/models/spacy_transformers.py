@@ -18,7 +18,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
 from .alignment import align_wordpieces, piece_characters
-from .doc_states import join_docs, joined_parts, merge_windows
+from .doc_states import join_docs, joined_parts, merge_windows, states_of_doc
 from .encoder_checks import takes_token_types
 from .engine.bert_families import is_packable
 from .engine.packing import borders_of, ragged_arange
@@ -347,14 +347,8 @@ def _read(data: TransformerData, doc: Doc) -> tuple[EncodedSpans, numpy.ndarray]
     if values.dtype == xp.float16:
         # Sums would lose too much in half precision
         values = values.astype(xp.float32)
-    states = EncodedSpans(
-        rows,
-        [0, len(rows.spans)],
-        lengths,
-        [TokenEmbeddings(numpy.arange(len(lengths)), lengths, values)],
-        characters=characters,
-        of_text=characters[:, 1] > characters[:, 0],
-    )
+    of_text = characters[:, 1] > characters[:, 0]
+    states = states_of_doc(rows, lengths, values, characters, of_text)
     if not rows.overlap:
         return states, places
     merged, chosen = merge_windows(states, doc)

@@ -101,7 +101,9 @@ class TorchBackendCache(BackendCache):
         if precision != INT8 or weights is None:
             return precision
         ranges = self.calibration(weights)
-        return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
+        if ranges is None:
+            return precision
+        return f"{precision} by the ranges {ranges.digest()}"
 
     def needs_network(self, precision: str) -> bool:
         return precision == REFERENCE
