@@ -385,16 +385,19 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
         found.append(f"{name} {tuple(array.shape)};".encode())
         if 0 in array.shape:
             continue
-        rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
+        n_rows = len(array) if array.ndim > 1 else 1
+        rows = array.reshape(n_rows, -1)
         if isinstance(rows, torch.Tensor):
-            step = 1 if exact else rows.numel() // _N_READ + 1
-            rows = rows[::step].detach().float().cpu().numpy()
+            if not exact:
+                rows = rows[:: rows.numel() // _N_READ + 1]
+            rows = rows.detach().float().cpu().numpy()
         rows = numpy.ascontiguousarray(to_numpy(rows).astype("float32", copy=False))
         if exact:
             found.append(hashlib.sha256(rows.data).digest())
             continue
-        # Two numbers at a time, where that goes
-        bits = rows.view("int64" if rows.shape[1] % 2 == 0 else "int32")
+        # Two numbers at a time, if they are pairs
+        dtype = "int64" if rows.shape[1] % 2 == 0 else "int32"
+        bits = rows.view(dtype)
         found.append(bits.sum(axis=0, dtype="int64").tobytes())
     return b"".join(found)
 

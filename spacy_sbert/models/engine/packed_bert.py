@@ -193,11 +193,9 @@ class PackedBert(BertForward):
         self.relative_bias = None if bias is None else bias.detach()
         layers = layers_of(model)
         if products is None:
-            activation = activation_of(model)
-            products = [_products(weights_of(layer), dtype, activation) for layer in layers]
-        self.layers: list[_PackedLayer] = [
-            _PackedLayer(layer, own) for layer, own in zip(layers, products, strict=True)
-        ]
+            activations = {INTERMEDIATE: activation_of(model)}
+            products = [_products(weights_of(layer), dtype, activations) for layer in layers]
+        self.layers: list[_PackedLayer] = list(map(_PackedLayer, layers, products))
 
     @property
     def device(self) -> torch.device:
@@ -247,11 +245,13 @@ class PackedBert(BertForward):
 
 
 def _products(
-    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype, activation: str
+    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]],
+    dtype: torch.dtype,
+    activations: Mapping[str, str],
 ) -> dict[str, Linear]:
     """Return the products of a layer, by the names of LINEARS."""
     return {
-        name: linear(weight, bias, dtype, activation if name == INTERMEDIATE else None)
+        name: linear(weight, bias, dtype, activations.get(name))
         for name, (weight, bias) in weights.items()
     }
 
