@@ -331,7 +331,7 @@ class TransformerShim(PyTorchShim):
                 self._update(self._deferred.pop(0))
 
     def _update(self, optimizer: Optimizer) -> None:
-        from .engine.fused_adam import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
+        from .engine.fused_adam import can_fuse, clear_gradients, update_fused  # noqa: PLC0415 (only training needs it)
 
         model = self._model
         unshare(model)
@@ -349,7 +349,7 @@ class TransformerShim(PyTorchShim):
                 super().finish_update(optimizer)
             else:
                 update_fused(optimizer, parameters)
-                model.zero_grad(set_to_none=False)
+                clear_gradients(model)
                 self._grad_scaler.update()
         finally:
             self.backends.drop()
