@@ -22,18 +22,17 @@ from .engine.concurrency import LOADING, EncoderUse
 from .engine.torch_backend import resolve_precision
 from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
+from .folder_modules import MODULES_FILE, transformer_folder
 from .load_encoder import load_encoder, parameters_or_network
 from .load_weights import build_network, prepare_training
 from .loading import Network, Source, Tokenizer
 from .resolve import current_folder, resolve
 from .sbert_config import (
     INT8,
-    MODULES_FILE,
     REFERENCE,
     SentenceTransformersConfig,
     TransformerConfig,
     read_settings,
-    transformer_folder,
 )
 from .span_batch import Backprop, TokenEmbeddings
 from .surroundings import check_data, check_gradients, undisturbed, unshare

@@ -1,8 +1,8 @@
-"""Tokenization of texts and spans, and prompts. What is read of long texts: overflow.py."""
+"""Tokenization of texts and spans. What is read of long texts: overflow.py."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from types import SimpleNamespace
@@ -104,17 +104,19 @@ class BatchTokenizer:
         self.include_prompt = include_prompt
         self.n_embeddings = n_embeddings
         self._special_ids = set(tokenizer.all_special_ids)
-        self._given: Any = tokenizer
-        self._slow: Any = (
-            None if tokenizer.is_fast else _slow_copy(tokenizer, lowercase=settings.lowercase)
-        )
         is_left = tokenizer.truncation_side == "left"
         self.cuts_left = is_left and not self.overflow.as_spacy_transformers
         self.pads_left = tokenizer.padding_side == "left"
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
-        self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
+        self.pad_id = tokenizer.pad_token_id or 0
+        self.pad_type_id = tokenizer.pad_token_type_id
+        self._given: Any = tokenizer
+        # None if it is a fast one
+        self._slow: Any = None
         if tokenizer.is_fast:
             self._fast = _fast_copy(tokenizer, lowercase=settings.lowercase)
+        else:
+            self._slow = _slow_copy(tokenizer, lowercase=settings.lowercase)
         self._limit(settings.max_length)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -137,27 +139,37 @@ class BatchTokenizer:
 
         RAISES (ValueError): if they are not.
         """
-        called = self._given if self._slow is None else self._slow
-        texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
-        texts = [text for text in texts if _can_split(called, text)]
+        called = self._slow
+        if called is None:
+            called = self._given
+        texts = [text for text in self._probes() if _can_split(called, text)]
+        if not texts:
+            return
         # The call without a limit comes last: a fast tokenizer keeps the limit of its last call,
         # and saves it.
         limits: list[int | None] = [None]
         if self.overflow.is_of_library:
             limits.insert(0, called.num_special_tokens_to_add() + PROBED_LENGTH)
-        for limit in limits if texts else ():
+        for limit in limits:
             self._limit(limit)
             given = self._windows(texts, OVERFLOW["truncate"], offsets=False)
             expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
             self._compare(texts, given, expected)
         self._limit(self.settings.max_length)
 
+    def _probes(self) -> list[str]:
+        if self.settings.lowercase:
+            return [text.lower() for text in PROBES]
+        return list(PROBES)
+
     def _compare(
         self, texts: Sequence[object], given: TokenizedBatch, expected: Mapping[str, Any]
     ) -> None:
         """Compare wordpieces, and their types, with what the tokenizer's own call returned."""
         borders = given.starts[1:]
-        types = numpy.zeros_like(given.ids) if given.type_ids is None else given.type_ids
+        types = given.type_ids
+        if types is None:
+            types = numpy.zeros_like(given.ids)
         fields = {"input_ids": given.ids, "token_type_ids": types}
         for key, values in fields.items():
             rows = numpy.split(values, borders)
@@ -174,7 +186,8 @@ class BatchTokenizer:
     def strings(self) -> numpy.ndarray:
         """Object (vocabulary,): all wordpieces by their ids."""
         # Some ids may be nobody's
-        n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))
+        last_id = max(self._given.get_vocab().values(), default=-1)
+        n_ids = max(len(self._given), last_id + 1)
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
     def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
@@ -186,26 +199,39 @@ class BatchTokenizer:
         RAISES (ValueError): if the encoder has no embedding of a wordpiece, a prompt leaves no
             room for texts, or the tokenizer cannot split one.
         """
-        prompted = [prompt + text for text in texts] if prompt else texts
-        n_prompt = len(self._slow_pieces(prompt)) if prompt and self._slow is not None else 0
-        wordpieces = self._windows(
-            prompted, self.overflow, offsets=offsets or bool(prompt), n_prompt=n_prompt
-        )
-        # A wordpiece that reaches over its end is of the text
-        if prompt and wordpieces.offsets is not None:
-            wordpieces.special = wordpieces.special | (wordpieces.offsets[:, 1] <= len(prompt))
-            wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
-        if prompt and not self.include_prompt:
-            ids = (
-                self._fast.encode(prompt).ids
-                if self._slow is None
-                else self._slow.encode(prompt, verbose=False)
-            )
-            wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
         if prompt:
-            self._check_prompt(prompt, wordpieces)
+            wordpieces = self._with_prompt(texts, prompt)
+        else:
+            wordpieces = self._windows(texts, self.overflow, offsets=offsets)
         self._check_ids(wordpieces.ids)
         return wordpieces
+
+    def _with_prompt(self, texts: Sequence[str], prompt: str) -> TokenizedBatch:
+        """Tokenize texts with a prompt before each, whose wordpieces count as special tokens do."""
+        n_prompt = 0
+        if self._slow is not None:
+            n_prompt = len(self._slow_pieces(prompt))
+        prompted = [prompt + text for text in texts]
+        wordpieces = self._windows(prompted, self.overflow, offsets=True, n_prompt=n_prompt)
+        if wordpieces.offsets is not None:
+            # A wordpiece that reaches over the end of the prompt is of the text
+            is_prompt = wordpieces.offsets[:, 1] <= len(prompt)
+            wordpieces.special = wordpieces.special | is_prompt
+            wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
+        if not self.include_prompt:
+            wordpieces.n_lead = self._n_lead(prompt)
+        self._check_prompt(prompt, wordpieces)
+        return wordpieces
+
+    def _n_lead(self, prompt: str) -> int:
+        """Return how many wordpieces a prompt has with the special tokens before it."""
+        if self._slow is None:
+            ids = self._fast.encode(prompt).ids
+        else:
+            ids = self._slow.encode(prompt, verbose=False)
+        if ids[-1] in self._special_ids:
+            return len(ids) - 1
+        return len(ids)
 
     def _check_prompt(self, prompt: str, wordpieces: TokenizedBatch) -> None:
         """Check that a prompt leaves room for texts.
@@ -227,11 +253,13 @@ class BatchTokenizer:
 
         RAISES (ValueError): if it has none of one.
         """
-        if self.n_embeddings is not None and ids.max(initial=0) >= self.n_embeddings:
-            number = int(ids.max())
+        if self.n_embeddings is None:
+            return
+        largest = int(ids.max(initial=0))
+        if largest >= self.n_embeddings:
             raise ValueError(
                 f"The encoder '{self.settings.name}' has no embedding of the wordpiece "
-                f"{self._given.convert_ids_to_tokens(number)!r} (id {number}): it has "
+                f"{self._given.convert_ids_to_tokens(largest)!r} (id {largest}): it has "
                 f"{self.n_embeddings}. {REPAIR_TOKENS}"
             )
 
@@ -294,7 +322,9 @@ class BatchTokenizer:
         windows = made[mode.library_windows]
         n_cut = sum(window.special_tokens_mask.count(0) for window in made[len(windows) :])
         # Cut from the left, the first is the end of the text
-        return windows[::-1] if self.cuts_left else windows, n_cut
+        if self.cuts_left:
+            windows.reverse()
+        return windows, n_cut
 
     def _picked_windows(self, encoding: Any, mode: OverflowMode) -> tuple[list[Any], int]:
         """Return what _fast_windows does, by a rule that the tokenizers library does not have."""
@@ -318,7 +348,9 @@ class BatchTokenizer:
         if not mode.as_spacy_transformers:
             return windows, len(ids) - sum(map(len, kept))
         (window,) = windows
-        n_cut = window.special_tokens_mask[self._max_length :].count(0) if self._max_length else 0
+        if self._max_length is None:
+            return windows, 0
+        n_cut = window.special_tokens_mask[self._max_length :].count(0)
         return [_picked(window, range(len(window.ids))[: self._max_length])], n_cut
 
     def _kept(self, n_pieces: int, n_special: int, mode: OverflowMode) -> Sequence[Sequence[int]]:
@@ -385,8 +417,12 @@ class BatchTokenizer:
 
         None if they are all 0 or the tokenizer returns none.
         """
-        types = flat(of_windows) if self.has_type_ids else None
-        return types if types is not None and types.any() else None
+        if not self.has_type_ids:
+            return None
+        types = flat(of_windows)
+        if not types.any():
+            return None
+        return types
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer without special tokens, before any cut."""
@@ -430,7 +466,9 @@ def _fast_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> Tokenizer
     fast.no_padding()
     fast.encode_special_tokens = tokenizer.split_special_tokens
     if lowercase:
-        steps = [normalizers.Lowercase(), *([fast.normalizer] if fast.normalizer else [])]
+        steps = [normalizers.Lowercase()]
+        if fast.normalizer:
+            steps.append(fast.normalizer)
         fast.normalizer = normalizers.Sequence(steps)
     return fast
 
@@ -446,71 +484,3 @@ def _slow_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> HuggingFa
         # A property of what splits words
         copied.basic_tokenizer.do_lower_case = True
     return copied
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """The prompts of an encoder.
-
-    own: prompts by name, beside those that the encoder's folder names; equal names win over them.
-    default_name: the one that is used if nobody asks for another; "" for none, None for that of the
-        folder.
-    include: whether the wordpieces of a prompt are pooled with those of the text; None to do as the
-        folder says.
-    """
-
-    own: Mapping[str, str] = field(default_factory=dict)
-    default_name: str | None = None
-    include: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name, prompt in (*self.own.items(), ("default_prompt_name", self.default_name or "")):
-            if "$" in prompt or not _is_key(name):
-                raise ValueError(
-                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name "
-                    "without ':', '=', '$' and line breaks, nor '#', ';', '[' or white space at "
-                    "its ends, and a text without '$'. Give such a prompt with each call: "
-                    "encode(texts, prompt=...), or encode(texts, prompt_name=...)."
-                )
-
-    def includes(self, settings: SentenceTransformersConfig) -> bool:
-        """Return whether the wordpieces of a prompt are pooled; settings: of the folder."""
-        return settings.include_prompt if self.include is None else self.include
-
-    def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
-        """Return the prompt of a name, None for the default one.
-
-        "" if there is none. settings: of the folder.
-
-        RAISES (ValueError): if there is none of that name.
-        """
-        known = {**settings.prompts, **self.own}
-        by_folder = name is None and self.default_name is None
-        wanted = (
-            settings.default_prompt_name
-            if by_folder
-            else self.default_name
-            if name is None
-            else name
-        )
-        if name is None and not wanted:
-            return ""
-        if wanted not in known:
-            asked = "prompt_name" if name is not None else "default_prompt_name"
-            asked += " of its folder" if by_folder else ""
-            names = ", ".join(f"'{each}'" for each in known) or "none"
-            raise ValueError(
-                f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it "
-                "in the config of "
-                f'the encoder, prompts = {{"{wanted}": "..."}}, or give the text itself as prompt.'
-            )
-        return known[wanted]
-
-
-def _is_key(name: str) -> bool:
-    """Return True if a config reads the name as it was written."""
-    return (
-        name == name.strip()
-        and name[:1] not in ("", *"#;[")
-        and not any(one in name for one in ":=$\n")
-    )

@@ -23,30 +23,17 @@ from ..models.engine.concurrency import LOADING, prepare_forks
 from ..models.engine.huggingface import call
 from ..models.engine.packing import CPU_BUDGET, padded_batches
 from ..models.engine.training import autocast
+from ..models.folder_files import check_keys, read_keys, read_object, unexpected
 from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
+from ..models.folder_modules import MODULES_FILE
 from ..models.heads import sigmoid
 from ..models.load_weights import load_weights, prepare_training
 from ..models.loading import Network, Source
-from ..models.sbert_config import (
-    MODEL_FILE,
-    MODULES_FILE,
-    SentenceTransformersConfig,
-    TransformerConfig,
-    check_keys,
-    read_keys,
-    read_object,
-    unexpected,
-)
+from ..models.prompts import Prompts
+from ..models.sbert_config import MODEL_FILE, SentenceTransformersConfig, TransformerConfig
 from ..models.shim import TransformerShim
 from ..models.surroundings import check_data, check_draws, undisturbed
-from ..models.tokenization import (
-    PROBED_LENGTH,
-    PROBES,
-    BatchTokenizer,
-    Prompts,
-    TokenizedBatch,
-    flat,
-)
+from ..models.tokenization import PROBED_LENGTH, PROBES, BatchTokenizer, TokenizedBatch, flat
 from ..validation import (
     MAX_OUTPUTS,
     ConfiguredModel,

@@ -22,8 +22,8 @@ from sentence_transformers.sentence_transformer.modules import (
 from tokenizers import Tokenizer
 
 from spacy_sbert.hub import import_folder
+from spacy_sbert.models.folder_modules import FOREIGN, OLD_TRANSFORMERS
 from spacy_sbert.models.resolve import resolve
-from spacy_sbert.models.sbert_config import FOREIGN, OLD_TRANSFORMERS
 
 WIDTH = 16
 WORDS = ["a", "cat", "sat", "man", "dog"]
