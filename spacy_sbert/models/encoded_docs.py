@@ -40,11 +40,11 @@ class EncodedDoc:
     pooling: str
     # Whether the vectors have unit length
     normalize: bool
-    # Of other Spans and Tokens; None in training and with token_vectors = false
+    # For other Spans and for Tokens; None in training and with token_vectors = false
     wordpieces: WordpieceStates | None
     # Whether a dense layer made the vectors of pooled ones
     dense: bool = False
-    # Of the first row; None if it is not known
+    # The text of the first row; None if it is not known
     text: str | None = None
 
 

@@ -17,7 +17,7 @@ from .span_batch import EncodedSpans
 # What a listener of this package, in its attribute `listens_for`, reads of a component
 STATES = "states"
 TOKENS = "tokens"
-# From a layer that listens to the model of the component that it listens to
+# A function from a layer that listens to the model of the component that it listens to
 FindUpstream = Callable[[Model], Model | None]
 
 
@@ -51,7 +51,7 @@ class Encoder:
 
     """
 
-    # For messages: "The encoder of the 'sbert' pipe is {kind}"; "" if that is not known
+    # In messages: "The encoder of the 'sbert' pipe is {kind}"; "" if that is not known
     kind = "of another kind"
     # Whether a prompt may be put before each text, of Docs or without them
     takes_prompts = False

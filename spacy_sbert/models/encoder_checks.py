@@ -84,7 +84,7 @@ def _check_vocabulary(source: Source, vocabulary: Mapping[str, int], model: Netw
         )
     n_wordpieces = len(vocabulary)
     n_ids = max(vocabulary.values(), default=-1) + 1
-    # To a number of embeddings that is quick to multiply
+    # Tables are padded to a number of embeddings that is quick to multiply
     is_padded = rows % 64 == 0 and rows - n_wordpieces < 128
     lacks_wordpieces = n_wordpieces < 0.9 * rows and not is_padded
     if lacks_wordpieces or n_ids > 2 * rows + 1000:
@@ -166,8 +166,8 @@ def _check_limit(
 
     RAISES (ValueError): if no text fits.
     """
-    # As in sentence-transformers: the setting wins over max_seq_length, and that over the limits of
-    # the two files.
+    # As sentence-transformers does: the setting wins over max_seq_length, and that over the limits
+    # of the two files.
     of_tokenizer = None
     if tokenizer.model_max_length < _NO_LIMIT:
         of_tokenizer = int(tokenizer.model_max_length)
@@ -244,7 +244,7 @@ def position_limit(transformer: Network) -> int | None:
     RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go
     on behind max_position_embeddings, as do those that are computed when they are needed.
     """
-    # Without the head of a classifier
+    # A classifier holds the encoder and a head
     encoder: Any = getattr(transformer, "base_model", transformer)
     rooms = [room for module in encoder.modules() for room in _rooms_of(module)]
     if not rooms:
@@ -287,7 +287,7 @@ def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> 
     if model.base_model is not model:
         return True
     ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]
-    # As many are added
+    # As many wordpieces of padding are added
     if limit is not None:
         ids = ids[:, : max(1, limit // 2)]
     length = ids.shape[1]

@@ -20,7 +20,7 @@ from .folder_keys import (
 _FileT = TypeVar("_FileT")
 # The longest value that a message repeats
 _MAX_SHOWN = 60
-# Of peft and of AdapterHub
+# Files of peft and of AdapterHub
 _ADAPTER_FILES = (
     "adapter_config.json",
     "adapter_model.safetensors",

@@ -69,7 +69,7 @@ FOREIGN = {
 }
 
 _STATIC = "StaticEmbedding"
-# The last does nothing in use
+# Dropout does nothing in use
 KNOWN_MODULES = ("Transformer", _STATIC, "Pooling", "Normalize", "Dropout")
 _ORDER = re.compile(
     r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*"
@@ -86,7 +86,7 @@ class Module(NamedTuple):
     # Its class; with its package if that is not sentence_transformers
     kind: str
     folder: Path
-    # As modules.json names it
+    # The class as modules.json names it
     type: str
 
 

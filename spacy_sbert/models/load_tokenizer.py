@@ -26,7 +26,7 @@ from .transformers_versions import fast_tokenizer_class, is_backend_of_version_5
 _CONFIG_FILE = "tokenizer_config.json"
 _TOKENS_FILE = "special_tokens_map.json"
 _ADDED_FILE = "added_tokens.json"
-# As settings, beside the arguments that its class names
+# Settings of every tokenizer, beside the arguments that its class names
 _EVERY_TOKENIZER_TAKES = {
     "use_fast",
     "from_slow",
@@ -59,7 +59,7 @@ def load_tokenizer(source: Source) -> Tokenizer:
     """
     raw = read_object(source.folder / _CONFIG_FILE)
     tokens = read_object(source.folder / _TOKENS_FILE)
-    # Only whether it is damaged
+    # To find out whether it is damaged
     read_object(source.folder / _ADDED_FILE)
     _check_followed(source, raw)
     tokenizer = _make(source, raw)

@@ -31,7 +31,7 @@ from .transformers_versions import (
     without_bars,
 )
 
-# From configs to classes, which a module imports that takes seconds
+# Names of the tables from configs to classes: the module that has them takes seconds to import
 _MAPPINGS = {
     "AutoModel": "MODEL_MAPPING",
     "AutoModelForSequenceClassification": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
@@ -232,7 +232,7 @@ def _missing_names(
     """Return the names of weights that the encoder needs, and the folder does not have."""
     is_plain = model.base_model is model
     missing = [key for key in keys if keeps_head or is_plain or part_of(key)]
-    # With a new head a new pooler is trained
+    # A new pooler is trained with a new head
     may_lack_pooler = not is_plain or _takes_pooler(type(model))
     if keeps_head or not may_lack_pooler:
         return missing

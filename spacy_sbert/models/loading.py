@@ -32,7 +32,7 @@ Network: TypeAlias = Any
 # A PreTrainedTokenizerBase
 Tokenizer: TypeAlias = Any
 TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
-# To build more would take until memory is full
+# More layers would be built until memory is full
 _MAX_LAYERS = 1000
 # Values of a config and their defaults
 _ALIKE = (int, int | float, str, list | tuple, dict)

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 from ..errors import Warnings
 
-# From n, room and cuts_left, see OverflowMode, to the wordpieces of each window
+# A function from n, room and cuts_left, see OverflowMode, to the wordpieces of each window
 _Rule = Callable[[int, int, bool], Sequence[Sequence[int]]]
 
 
@@ -59,7 +59,7 @@ def _whole(n: int, room: int, cuts_left: bool) -> list[range]:
     return [range(n)]
 
 
-# By the names that configs use
+# The keys are the names that configs use
 OVERFLOW = {
     "truncate": OverflowMode(_truncated, keeps_prompt=True, library_windows=slice(1)),
     "windows": OverflowMode(

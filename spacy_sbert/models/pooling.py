@@ -120,7 +120,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
             gradient to what the backprop of batch returns.
         """
         rows = batch.rows
-        # Before the states are computed: it may raise
+        # It may raise: before the states are computed
         finishing = self._finishing(rows.settings, settings.truncate_dim)
         windows, backprop_windows = self._pool_windows(batch, is_train, settings.truncate_dim)
         average = window_average(rows.row_of, rows.window_weights)
@@ -157,7 +157,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
         for part in batch.states:
             if windows is None:
                 hidden = part.values.shape[1]
-                # Or its error
+                # Raises if that is less than truncate_dim
                 self.width(hidden, batch.rows.settings, truncate_dim=truncate_dim)
                 shape = (len(batch.lengths), self.pooled_width(hidden))
                 windows = self.ops.xp.zeros(shape, dtype=part.values.dtype)

@@ -39,7 +39,7 @@ from .poolings import POOLING
 MODEL_FILE = "config_sentence_transformers.json"
 # A precision, or rather the batches of sentence-transformers in float32
 REFERENCE = "reference"
-# Of linear layers in use
+# A precision of linear layers in use
 INT8 = "int8"
 Precision = Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"]
 
@@ -107,7 +107,7 @@ class TransformerConfig:
 # The modes of a Pooling module: its own names, and ours
 POOLING_MODES = {name: name for name in POOLING_FLAGS.values()}
 POOLING_MODES |= {POOLING[name].mode: name for name in POOLING_FLAGS.values()}
-# Which every SentenceTransformer has, without a text unless the folder has one
+# Prompts that every SentenceTransformer has, without a text unless the folder gives one
 _EMPTY_PROMPTS = ("query", "document")
 
 
@@ -197,7 +197,7 @@ def _read_limits(folder: Path, model_type: str) -> Any:
     """Return the settings of the module Transformer: limit and case of texts."""
     file = folder / TRANSFORMER_FILES[0]
     for name in TRANSFORMER_FILES:
-        # Of several files sentence-transformers reads the first that is not empty
+        # sentence-transformers reads the first file that is not empty
         if read_object(folder / name):
             file = folder / name
             break

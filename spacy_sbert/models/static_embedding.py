@@ -32,7 +32,7 @@ from .tokenization import BatchTokenizer, TokenizedBatch
 
 TOKENIZER_FILE = "tokenizer.json"
 WEIGHTS_FILE = "model.safetensors"
-# Of sentence-transformers and of model2vec
+# The names of the table in files of sentence-transformers and of model2vec
 TABLE_NAMES = ("embedding.weight", "embeddings")
 
 
@@ -144,7 +144,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
             attrs=attrs,
         )
         self.source = name
-        # In which a relative name is looked for, wherever the program is when it is read
+        # A relative name begins here, wherever the program is when the encoder is read
         self.base = current_folder()
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()

@@ -111,7 +111,7 @@ class BatchTokenizer:
         self.pad_id = tokenizer.pad_token_id or 0
         self.pad_type_id = tokenizer.pad_token_type_id
         self._given: Any = tokenizer
-        # None if it is a fast one
+        # None if the tokenizer is a fast one
         self._slow: Any = None
         if tokenizer.is_fast:
             self._fast = _fast_copy(tokenizer, lowercase=settings.lowercase)
@@ -121,7 +121,7 @@ class BatchTokenizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # Which is not in the JSON that the tokenizers library pickles
+        # The JSON that the tokenizers library pickles leaves this out
         if self._slow is None:
             self._fast.encode_special_tokens = self._given.split_special_tokens
 
@@ -434,7 +434,7 @@ def _can_split(tokenizer: HuggingFaceTokenizer, text: str) -> bool:
     try:
         tokenizer(text, verbose=False)
     except Exception as error:
-        # As the tokenizers library raises its own errors
+        # The tokenizers library raises errors of no class of their own
         if type(error) is not Exception:
             raise
         return False

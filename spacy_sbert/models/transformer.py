@@ -78,7 +78,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     def shim(self) -> TransformerShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
 
-    # As every Encoder
+    # The interface of Encoder
 
     kind = "a transformer"
     takes_prompts = True
