@@ -125,14 +125,19 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         return TransformerTextEncoder(self, pooling, settings)
 
     def digest_settings(self, pooling: SentencePooling) -> object:
-        settings = self.load().load()
-        return [
+        shim = self.load()
+        settings = shim.load()
+        found: list[object] = [
             self.options.overflow,
             self.prompt(),
             self.prompts.includes(settings),
             settings.max_length,
             pooling.normalizes(settings),
         ]
+        if shim.tokenizer.truncation_side != "right":
+            # Where it is the usual one, digests stay as they were before it was one of the settings
+            found.append(f"truncation_side = {shim.tokenizer.truncation_side}")
+        return found
 
     # Encoding
 
@@ -259,6 +264,11 @@ def encoder_of(model: Model) -> Model:
     if is_transformer_tok2vec(model):
         return model.layers[0]
     return model
+
+
+def is_token_listener(node: Model) -> bool:
+    """Return whether a layer listens to an `sbert_transformer` for the vectors of tokens."""
+    return node.name == "sbert-transformer-listener"
 
 
 def _refuse(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import registry
 
 from ..models.spans import SPANS_KEY
 from ..validation import Name, Positive, validated
@@ -35,7 +35,6 @@ class Batcher:
             yield from _with_sizes(batch, self.spans_key)
 
 
-@registry.batchers("spacy-sbert.batch_by_objective.v1")
 @validated
 def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, so that in-batch negatives are of one kind.
@@ -52,20 +51,15 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     return Batcher(size, spans_key, partial(_filled, kind=kind_of), _count_by_objective)
 
 
-@registry.batchers("spacy-sbert.batch_mixed.v1")
 @validated
 def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches in the order of the examples, so that every step trains every component.
 
     size, spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
-    make = partial(_filled, kind=lambda doc, spans_key: None)
-    return Batcher(
-        size, spans_key, make, lambda counts, size: _count_by_objective([sum(counts)], size)
-    )
+    return Batcher(size, spans_key, partial(_filled, kind=_no_kind), _count_mixed)
 
 
-@registry.batchers("spacy-sbert.batch_in_turn.v1")
 @validated
 def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, in turn, until the examples of one are used up.
@@ -115,6 +109,14 @@ def _count_by_objective(counts: Sequence[int], size: int) -> int:
         if n % size > 1 or n == 1:
             n_batches += 1
     return n_batches
+
+
+def _no_kind(doc: Doc, spans_key: str) -> None:
+    """Return the same for each example, so that all go into the same batches."""
+
+
+def _count_mixed(counts: Sequence[int], size: int) -> int:
+    return _count_by_objective([sum(counts)], size)
 
 
 def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:
