@@ -17,8 +17,9 @@ PACKAGE = "sentence_transformers"
 _SPARSE = ("a part of a sparse encoder", "Use an encoder of dense vectors.")
 _ROUTES = (
     "several encoders, one for each kind of text",
-    "Save one route as a folder of its own and use that: "
-    "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(...).",
+    "Save one route as a folder of its own, and use that: modules = [module for part in model for "
+    "module in getattr(part, 'sub_modules', {'query': [part]})['query']], then "
+    "SentenceTransformer(modules=modules).save(...).",
 )
 OLD_TRANSFORMERS = (
     "ALBERT",

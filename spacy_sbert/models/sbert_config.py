@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -162,13 +162,12 @@ def read_settings(
         return SentenceTransformersConfig(name=name)
     if given != SENTENCE_TRANSFORMER:
         return _listed_settings(folder, name, modules, model_type)
-    # It gets a new head, and reads texts without prompts
-    settings = _listed_settings(folder, name, modules, SENTENCE_TRANSFORMER)
-    return replace(settings, prompts={}, default_prompt_name="")
+    # It gets a new head
+    return _listed_settings(folder, name, modules, SENTENCE_TRANSFORMER, reads_prompts=False)
 
 
 def _listed_settings(
-    folder: Path, name: str, modules: list[Module], model_type: str
+    folder: Path, name: str, modules: list[Module], model_type: str, *, reads_prompts: bool = True
 ) -> SentenceTransformersConfig:
     """Return the settings of a folder with modules.json, see read_settings."""
     check_modules(folder, modules, model_type)
@@ -178,7 +177,13 @@ def _listed_settings(
         limits = _read_limits(transformer_folder(folder), model_type)
     pooling, include_prompt = _read_poolings(modules)
     kinds = [module.kind for module in modules]
-    prompts = {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
+    prompts: dict[str, str] = {}
+    default_prompt_name = ""
+    if reads_prompts:
+        prompts = {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
+        default_prompt_name = _default_prompt_name(
+            folder / MODEL_FILE, shared.default_prompt_name, prompts
+        )
     return SentenceTransformersConfig(
         name=name,
         max_length=limits.max_seq_length,
@@ -187,7 +192,7 @@ def _listed_settings(
         lowercase=bool(limits.do_lower_case),
         unknown_modules=tuple(kind for kind in kinds if kind not in KNOWN_MODULES),
         prompts=prompts,
-        default_prompt_name=_default_prompt_name(shared.default_prompt_name, prompts),
+        default_prompt_name=default_prompt_name,
         truncate_dim=shared.truncate_dim or 0,
         include_prompt=include_prompt,
     )
@@ -204,11 +209,18 @@ def _read_limits(folder: Path, model_type: str) -> Any:
     return read_keys(file, TRANSFORMER_KEYS[model_type])
 
 
-def _default_prompt_name(given: str | None, prompts: Mapping[str, str]) -> str:
+def _default_prompt_name(file: Path, given: str | None, prompts: Mapping[str, str]) -> str:
     """Return the name of the default prompt, "" for none.
 
     sentence-transformers adds empty prompts of its own names, which a folder may name.
+
+    RAISES (ValueError): if it names a prompt by "".
     """
+    if given == "":
+        raise ValueError(
+            f"{file} names the default prompt '', which means none here. Give the prompt a name "
+            "there, or write null for none."
+        )
     if given is None or (given in _EMPTY_PROMPTS and given not in prompts):
         return ""
     return given

@@ -41,8 +41,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     options (TransformerConfig): how it is loaded, encodes and is trained.
     max_batch_items (int): the most wordpieces in a forward pass in use, see encode_windows; 0 for
         what suits the device.
-    prompts (Prompts): what may be put before texts; None where other components read the states,
-        too.
+    prompts (Prompts): what may be put before texts; None where that cannot be set, as in the
+        component of spacy-transformers.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     ):
         prepare_forks()
         self.options = options
+        self.has_prompts = prompts is not None
         self.prompts = prompts or Prompts(default_name="")
         if self.prompts.include is False:
             self._check_prompt_is_kept()
