@@ -18,8 +18,9 @@ from thinc.api import Model
 from ..files.atomic import check_output, write_text
 from ..files.checksum import digest_of_bytes
 from ..files.serialization import versions
-from ..pipeline import doc_vectors, listeners
+from ..pipeline import doc_vectors, sentence_model
 from ..pipeline.sbert import SentenceBert
+from ..pipeline.upstream import find_upstream
 from ..render.document import escape_markdown
 from ..render.plots import clean
 from ..training.gold import shown_score
@@ -276,10 +277,10 @@ def _describe_encoder(
     rounding = ""
     # A tok2vec, or a transformer of spacy-transformers, has no settings of ours
     with suppress(ValueError):
-        transformer = listeners.find_transformer(name, pipe.model)
+        transformer = sentence_model.find_transformer(name, pipe.model)
         settings = transformer.shim.load()
-        rounding = listeners.describe_int8(transformer)
-    table = listeners.find_static_embedding(pipe.model)
+        rounding = sentence_model.describe_int8(transformer)
+    table = sentence_model.find_static_embedding(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return _EncoderFacts(
         pipe=name,
@@ -302,15 +303,12 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str
     """
     if pipe.model.source.reads_tokens:
         for listener in pipe.model.sentence_listeners:
-            model = {
-                "tok2vec": nlp.get_pipe_config(
-                    listeners.find_upstream(nlp, pipe.name, listener).name
-                )["model"]
-            }
+            upstream = find_upstream(nlp, pipe.name, listener)
+            model = {"tok2vec": nlp.get_pipe_config(upstream.name)["model"]}
         return str(model["tok2vec"]["@architectures"])
-    if listeners.find_static_embedding(pipe.model) is not None:
+    if sentence_model.find_static_embedding(pipe.model) is not None:
         return str(model["name"])
-    return listeners.transformer_name(pipe.model)
+    return pipe.model.transformer_name
 
 
 def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:

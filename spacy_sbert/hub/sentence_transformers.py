@@ -33,8 +33,8 @@ from ..models.static_embedding import (
 )
 from ..models.tokenization import Prompts
 from ..models.transformer import SpanTransformer, load
-from ..pipeline.listeners import find_static_embedding, find_transformer
 from ..pipeline.sbert import find_sbert
+from ..pipeline.sentence_model import SentenceModel, find_static_embedding, find_transformer
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
 
@@ -309,7 +309,7 @@ def _dense_block(dense: "list[_Dense]") -> dict[str, object]:
     return {"@layers": "chain.v1", "*": layers}
 
 
-def _load_encoder(name: str, model: Model, table: tuple[str, numpy.ndarray] | None) -> int:
+def _load_encoder(name: str, model: SentenceModel, table: tuple[str, numpy.ndarray] | None) -> int:
     """Load the weights of an encoder, or set its table, and return the width of its states.
 
     table: a tokenizer and its vectors; None if the encoder is a transformer.

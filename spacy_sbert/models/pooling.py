@@ -126,7 +126,8 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
         average = window_average(rows.row_of, rows.window_weights)
         # A dense layer makes a vector of zeros, too
         without_text = zero_rows(numpy.flatnonzero(~rows.has_text))
-        vectors, backprop_rows = chain(average, *finishing, without_text)(windows, is_train)
+        pool_rows: Model[Floats2d, Floats2d] = chain(average, *finishing, without_text)
+        vectors, backprop_rows = pool_rows(windows, is_train)
         return vectors, lambda d_vectors: backprop_windows(backprop_rows(d_vectors))
 
     def _finishing(
@@ -176,13 +177,13 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
     ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
         """Pool each window, without its first n_lead wordpieces.
 
-        A stretch of text without special tokens is pooled as such.
+        Merged windows, which have no special tokens, are pooled as text.
         """
         states = part.values
         if not len(part.lengths):
             return self.ops.alloc2f(0, self.pooled_width(states.shape[1])), lambda d_pooled: states
         layer = self.layers[0]
-        if part.is_stretch:
+        if part.is_merged:
             layer = pooling_of_text(self.pooling_name)
         elif n_lead:
             layer = make_pooling(self.pooling_name, n_lead)

@@ -331,7 +331,7 @@ class TransformerShim(PyTorchShim):
                 self._update(self._deferred.pop(0))
 
     def _update(self, optimizer: Optimizer) -> None:
-        from .engine.training import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
+        from .engine.fused_adam import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
 
         model = self._model
         unshare(model)

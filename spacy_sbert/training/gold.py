@@ -76,14 +76,13 @@ class GoldFacts:
     def undefined(self) -> dict[str, str]:
         """Return the measures that this gold does not allow, each with the reason."""
         reasons: dict[str, str] = {}
-        if len(self.scores) < 2:
-            constant = "there are no pairs with scores, or only one"
-            if self.scores.total() > 1:
-                constant = (
-                    f"all gold scores are {next(iter(self.scores)):g} (of 0 to 1, as they are "
-                    "scaled)"
-                )
-            reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), constant)
+        if self.scores.total() < 2:
+            reason = "there are no pairs with scores, or only one"
+            reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), reason)
+        elif len(self.scores) == 1:
+            score = next(iter(self.scores))
+            reason = f"all gold scores are {score:g} (of 0 to 1, as they are scaled)"
+            reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), reason)
         elif self.scores.keys() != {0.0, 1.0}:
             reasons = dict.fromkeys(_OF_BINARY_PAIRS, "the scores are not 0 and 1 alone")
         if not self.pair_labels:
@@ -97,6 +96,18 @@ class GoldFacts:
         elif max(self.text_labels.values()) < 2:
             reasons["knn_acc"] = "no label of the texts comes twice"
         return reasons
+
+    def warn_of_single_labels(self) -> None:
+        """Warn if knn_acc leaves texts out: those with a label that no other text has."""
+        once = [label for label, count in self.text_labels.items() if count == 1]
+        if not once or "knn_acc" in self.undefined():
+            return
+        total = self.text_labels.total()
+        warn(
+            Warnings.LABELS_ONCE.format(
+                counted=total - len(once), total=total, labels=listed_labels(once)
+            )
+        )
 
     def relevant(self, reasons: Mapping[str, str]) -> list[str]:
         """Return those of some reasons, by measure, that concern gold which is present.
@@ -122,9 +133,11 @@ def measure_of(score: str) -> str | None:
 
 def listed_labels(labels: Iterable[str]) -> str:
     """Return the first labels as messages list them."""
-    listed = [f"'{label}'" for label in labels]
-    more = f" and {len(listed) - _MAX_LABELS} more" if len(listed) > _MAX_LABELS else ""
-    return ", ".join(listed[:_MAX_LABELS]) + more
+    quoted = [f"'{label}'" for label in labels]
+    listed = ", ".join(quoted[:_MAX_LABELS])
+    if len(quoted) > _MAX_LABELS:
+        return f"{listed} and {len(quoted) - _MAX_LABELS} more"
+    return listed
 
 
 def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any]) -> None:
@@ -172,6 +185,8 @@ def check_dev_corpus(nlp: Language) -> None:
         labels = getattr(pipe, "label_data", None) or {}
         by_objective = labels if isinstance(labels, Mapping) else {"": labels}
         _check_labels(by_objective, facts[pipe.spans_key], name)
+    for gold in facts.values():
+        gold.warn_of_single_labels()
     _check_defined(config["training"]["score_weights"], facts.values(), name)
 
 
