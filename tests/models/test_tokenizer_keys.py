@@ -493,7 +493,7 @@ def test_wordpieces_that_are_drawn_are_refused(tmp_path):
     state = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))
     state["model"]["dropout"] = 1e-4
     (folder / "tokenizer.json").write_text(json.dumps(state), encoding="utf8")
-    for read in (lambda: one_pipe(folder)("a man"), lambda: import_folder(str(folder))):
+    for read in (lambda: one_pipe(folder)("a man"), lambda: import_folder(str(folder))("a man")):
         with pytest.raises(ValueError, match=r"at random: .* dropout = 0.0001"):
             read()
     state["model"]["dropout"] = 0.0
