@@ -11,7 +11,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
 
@@ -171,7 +171,7 @@ def _find_dialect(path: Path, *, header: bool) -> _Dialect:
     return _Dialect(separator, skips_spaces=header and f"{separator} " in bare)
 
 
-class _Quotes(Enum):
+class _Quotes(StrEnum):
     """Whose the quotes of a record between tabs are."""
 
     # They do not fit around columns
@@ -197,7 +197,9 @@ def _has_quoted_columns(path: Path, *, header: bool) -> bool:
     first: dict[_Quotes, int] = {}
     for line, record in _records_with_quotes(path):
         quotes = _quotes_of(record, is_header=header and line == 1)
-        first.setdefault(quotes, line)
+        if quotes in first:
+            continue
+        first[quotes] = line
         if quotes is _Quotes.OF_TEXT and _Quotes.OF_COLUMNS not in first:
             return False
         if quotes in (_Quotes.OF_TEXT, _Quotes.ESCAPED):
@@ -217,9 +219,9 @@ def _quotes_of(record: str, *, is_header: bool) -> _Quotes:
         if _ESCAPED.search(record):
             return _Quotes.ESCAPED
         return _Quotes.OF_TEXT
-    filled = [cell for cell in _CELLS.findall(record) if cell]
-    quoted = [cell for cell in filled if cell.startswith('"')]
-    if is_header and len(quoted) == len(filled):
+    cells = _CELLS.findall(record)
+    quoted = [cell for cell in cells if cell.startswith('"')]
+    if is_header and len(quoted) == len(cells) - cells.count(""):
         return _Quotes.OF_COLUMNS
     if any('""' in cell[1:-1] for cell in quoted):
         return _Quotes.OF_COLUMNS

@@ -1,7 +1,7 @@
 """Formats of training data: which there are, and how a file's is found."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import isnan
@@ -86,35 +86,33 @@ class Columns:
         RAISES (ValueError): for a bad row.
         """
         n_members = len(self.members)
-        golds = self.names[n_members:]
         marks = set(map(plain_label, self.missing))
         # An object of JSON may leave out its gold
-        optional = golds if "" in self.missing else ()
+        optional = self.names[n_members:] if "" in marks else ()
         for line, cells in read_table(path, self.names, header=self.header, optional=optional):
-            gold = dict(zip(golds, cells[n_members:], strict=True))
-            is_marked = [plain_label(cell_text(cell)) in marks for cell in gold.values()]
-            if any(is_marked):
+            # The score comes before the label
+            golds = cells[n_members:]
+            if marks and not marks.isdisjoint(map(_plain_text, golds)):
                 yield None
                 continue
             members = check_members(cells[:n_members], self.members, path, line)
-            yield self._row(members, gold, path, line)
-
-    def _row(
-        self, members: tuple[str, ...], gold: Mapping[str, object], path: Path, line: int
-    ) -> Row:
-        score = None
-        if self.score is not None:
-            value = from_boolean(gold[self.score])
-            score = check_score(value, self.min_score, self.max_score, path, line, self.score)
-        label = None
-        if self.label is not None:
-            label = check_label(gold[self.label], self.label, path, line)
-        return Row(members, line, score=score, label=label)
+            score = None
+            if self.score is not None:
+                value = from_boolean(golds[0])
+                score = check_score(value, self.min_score, self.max_score, path, line, self.score)
+            label = None
+            if self.label is not None:
+                label = check_label(golds[-1], self.label, path, line)
+            yield Row(members, line, score=score, label=label)
 
     @property
     def shown_missing(self) -> str:
         """The values that mark rows without gold, as messages have them."""
         return ", ".join(value or "blank" for value in self.missing)
+
+
+def _plain_text(cell: object) -> str:
+    return plain_label(cell_text(cell))
 
 
 def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
