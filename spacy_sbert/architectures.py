@@ -1,13 +1,14 @@
 """Architectures that a config can name: sentence encoders, their transformers and listeners.
 
-Each imports what only it needs when it is built: spaCy imports this module for every pipeline.
+The entry points of setup.cfg register them, and all other functions that configs name. Each imports
+what only it needs when it is built: spaCy imports this module for every pipeline.
 """
 
 from collections.abc import Callable
 from typing import Any, Literal
 
 from spacy.tokens import Doc
-from spacy.util import SimpleFrozenDict, registry
+from spacy.util import SimpleFrozenDict
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
@@ -38,7 +39,6 @@ NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 _with_transformer_options = with_fields_of(TransformerConfig, "options", missing=NO_SETTINGS)
 
 
-@registry.architectures("spacy-sbert.SentenceEncoder.v1")
 @validated
 @_with_transformer_options
 def sentence_encoder(
@@ -93,7 +93,6 @@ def sentence_encoder(
     return SentenceEncoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
 
 
-@registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
 @validated
 def shared_sentence_encoder(
     pooling: str = "mean",
@@ -135,7 +134,6 @@ def shared_sentence_encoder(
     return SentenceEncoder(source, _pooling(pooling, normalize, dense, truncate_dim), get_spans)
 
 
-@registry.architectures("spacy-sbert.Tok2VecSentenceEncoder.v1")
 @validated
 def tok2vec_sentence_encoder(
     tok2vec: Model,
@@ -164,7 +162,6 @@ def tok2vec_sentence_encoder(
     )
 
 
-@registry.architectures("spacy-sbert.StaticSentenceEncoder.v1")
 @validated
 def static_sentence_encoder(
     name: Name = DEFAULT_NAME,
@@ -195,7 +192,6 @@ def static_sentence_encoder(
     )
 
 
-@registry.architectures("spacy-sbert.SentenceListener.v1")
 @validated
 def sentence_listener(
     grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*"
@@ -217,7 +213,6 @@ def sentence_listener(
     return TransformerSentenceListener(upstream, grad_factor)
 
 
-@registry.architectures("spacy-sbert.TransformerTok2Vec.v1")
 @validated
 @_with_transformer_options
 def transformer_tok2vec(
@@ -251,7 +246,6 @@ def transformer_tok2vec(
     return TransformerTok2Vec(transformer, pooling, grad_factor)
 
 
-@registry.architectures("spacy-sbert.TransformerListener.v1")
 @validated
 def transformer_listener(
     pooling: Model[Ragged, Floats2d] = TOKEN_POOLING,  # type: ignore[assignment]
@@ -284,7 +278,6 @@ def _shared_transformer(
     return SharedTransformer(name, get_spans, options)
 
 
-@registry.architectures("spacy-sbert.TransformerModel.v1")
 @validated
 @_with_transformer_options
 def transformer_model(
@@ -309,7 +302,6 @@ def transformer_model(
     return _shared_transformer("TransformerModel", name, get_spans, options)
 
 
-@registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
 @validated
 @_with_transformer_options
 def tok2vec_transformer(

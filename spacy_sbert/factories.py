@@ -9,7 +9,6 @@ from typing import Any
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
-from spacy.util import registry
 from thinc.api import Model
 
 from .models.spans import SPANS_KEY
@@ -117,13 +116,11 @@ def make_sbert_transformer(nlp: Language, name: str, model: Model) -> Pipe:
     return SharedTransformer(nlp.vocab, model, name, nlp=nlp)
 
 
-@registry.scorers("spacy-sbert.pair_scorer.v1")
 def make_pair_scorer() -> Callable[..., dict[str, float | None]]:
     """Return the scorer of all that the gold values of examples allow, see scorer.score_pairs."""
     return partial(_score, "score_pairs")
 
 
-@registry.scorers("spacy-sbert.sts_scorer.v1")
 def make_sts_scorer() -> Callable[..., dict[str, float | None]]:
     """Return the scorer of the correlation of cosines with gold scores, see scorer.score_sts."""
     return partial(_score, "score_sts")

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy
-from spacy.util import registry
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
@@ -27,7 +26,6 @@ from ._common import (
 )
 
 
-@registry.layers("spacy-sbert.ContrastiveLoss.v1")
 @validated
 def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.5) -> LossLayer:
     """Mean squared distance of alike pairs, and squared shortfall of unlike pairs from the margin.
@@ -44,7 +42,6 @@ def ContrastiveLoss(distance: Distance = "cosine", margin: NonNegativeFloat = 0.
     return pair_loss("ContrastiveLoss", DISTANCES[distance], loss, score_range=SCORE_RANGE)
 
 
-@registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
 @validated
 def OnlineContrastiveLoss(
     distance: Distance = "cosine", margin: NonNegativeFloat = 0.5
@@ -110,7 +107,6 @@ def _bound(distance: Floats1d, kind: Floats1d, extreme: Floats1d) -> Floats1d:
     return xp.where(xp.sum(~kind) > 1, extreme, mean)
 
 
-@registry.layers("spacy-sbert.TripletLoss.v1")
 @validated
 def TripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 1.0) -> LossLayer:
     """Penalize a negative that is not a margin farther from the anchor than the positive.
@@ -160,7 +156,6 @@ def _triplet_hinge(
     return float(get_array_module(anchor).maximum(short, 0).mean()), backprop
 
 
-@registry.layers("spacy-sbert.BatchHardTripletLoss.v1")
 @validated
 def BatchHardTripletLoss(
     distance: Distance = "euclidean", margin: NonNegativeFloat = 5.0

@@ -1,6 +1,5 @@
 """The distillation objectives: vectors should be those of a teacher."""
 
-from spacy.util import registry
 from thinc.api import uniform_init
 from thinc.types import Floats2d
 from thinc.util import get_array_module
@@ -11,7 +10,6 @@ from ._common import Backprop, LossLayer, Members, mean_square
 _Inputs = tuple[Members, Floats2d]
 
 
-@registry.layers("spacy-sbert.DistillationLoss.v1")
 def DistillationLoss() -> LossLayer:
     """Mean squared error between the teacher's vector of an example and those of its members.
 
@@ -50,7 +48,6 @@ def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Bac
     return mean_square(errors), backprop
 
 
-@registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")
 @validated
 def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> LossLayer:
     """Mean squared error between the teacher's vectors and a projection of those to learn.

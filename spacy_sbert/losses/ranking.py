@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy
-from spacy.util import registry
 from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
@@ -16,7 +15,6 @@ _Inputs = tuple[Members, list[list[str]]]
 _Similarity = Literal["cosine", "dot"]
 
 
-@registry.layers("spacy-sbert.MultipleNegativesRankingLoss.v1")
 @validated
 def MultipleNegativesRankingLoss(
     scale: PositiveFloat = 20.0, similarity: _Similarity = "cosine", symmetric: bool = False
@@ -47,7 +45,6 @@ def MultipleNegativesRankingLoss(
     )
 
 
-@registry.layers("spacy-sbert.CachedMultipleNegativesRankingLoss.v1")
 @validated
 def CachedMultipleNegativesRankingLoss(
     mini_batch_size: Positive = 32,
@@ -178,7 +175,6 @@ def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
     return xp.concatenate([repeated & elsewhere, *of_hard], axis=1)
 
 
-@registry.layers("spacy-sbert.MegaBatchMarginLoss.v1")
 @validated
 def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
     """Penalize the most similar wrong positive if it is not a margin less similar than the right.

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from spacy.util import registry
 from thinc.types import Floats1d, Floats2d
 from thinc.util import get_array_module
 
@@ -19,7 +18,6 @@ from ._common import (
 )
 
 
-@registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
 def CosineSimilarityLoss() -> LossLayer:
     """Mean squared error between the cosine of u and v and the gold similarity of each pair.
 
@@ -38,7 +36,6 @@ def _squared_error(model: LossLayer, similarity: Floats1d, gold: Floats1d) -> Pa
     return mean_square(error), lambda d_loss: 2 * error * d_loss / len(gold)
 
 
-@registry.layers("spacy-sbert.CoSENTLoss.v1")
 @validated
 def CoSENTLoss(scale: PositiveFloat = 20.0) -> LossLayer:
     """Count, softly, the pairs of pairs whose cosines have another order than their gold scores.
@@ -55,7 +52,6 @@ def CoSENTLoss(scale: PositiveFloat = 20.0) -> LossLayer:
     )
 
 
-@registry.layers("spacy-sbert.AnglELoss.v1")
 @validated
 def AnglELoss(scale: PositiveFloat = 20.0) -> LossLayer:
     """CoSENTLoss of the angle between vectors read as complex numbers.

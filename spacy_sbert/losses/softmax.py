@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from spacy.util import registry
 from thinc.api import Model, uniform_init
 from thinc.types import Floats2d
 from thinc.util import get_array_module
@@ -19,7 +18,6 @@ _Part = Literal["u", "v", "abs_diff", "product"]
 SYMMETRIC = ("abs_diff", "product")
 
 
-@registry.layers("spacy-sbert.SoftmaxLoss.v1")
 @validated
 def SoftmaxLoss(
     concatenation: Sequence[_Part] = ("u", "v", "abs_diff"),

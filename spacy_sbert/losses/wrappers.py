@@ -37,7 +37,6 @@ def _check_inner(layer: object, loss: str, setting: str) -> LossLayer:
     return layer
 
 
-@registry.layers("spacy-sbert.MatryoshkaLoss.v1")
 @validated
 def MatryoshkaLoss(
     loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None
@@ -116,7 +115,6 @@ def _cut(model: LossLayer, inputs: _Inputs, dim: int) -> _Inputs:
     return [member[:, :dim] for member in members], gold
 
 
-@registry.layers("spacy-sbert.MultiTaskLoss.v1")
 @validated
 def MultiTaskLoss(
     # Confection would check a Model before it is built
@@ -198,7 +196,6 @@ def _layers(model: LossLayer, names: list[str]) -> dict[str, Model]:
     return dict(zip(names, model.layers, strict=True))
 
 
-@registry.layers("spacy-sbert.LossByName.v1")
 @validated
 def LossByName(
     name: Name,

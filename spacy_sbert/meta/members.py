@@ -14,7 +14,6 @@ from typing import Any
 import numpy
 import srsly
 from spacy.tokens import Doc, Span
-from spacy.util import registry
 from thinc.util import to_numpy
 
 from ..files.checksum import file_digest
@@ -149,7 +148,6 @@ def _weighted_means(spans: Sequence[Doc | Span], weights: dict[str, float]) -> n
     return numpy.array(rows, dtype="float32").reshape(len(rows), width)
 
 
-@registry.misc("spacy-sbert.MeanStaticVectors.v1")
 def mean_static_vectors() -> Function:
     """Make `spacy-sbert.MeanStaticVectors.v1`.
 
@@ -164,7 +162,6 @@ def _mean_static_vectors(spans: Sequence[Doc | Span]) -> numpy.ndarray:
     return _weighted_means(spans, {})
 
 
-@registry.misc("spacy-sbert.SmoothInverseFrequency.v1")
 @validated
 def smooth_inverse_frequency(
     a: PositiveFloat = SMOOTHING, counts: str | Path | None = None

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy
-from spacy.util import registry
 from thinc.api import Model, glorot_uniform_init
 from thinc.types import Floats2d
 from thinc.util import get_array_module
@@ -95,7 +94,6 @@ ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
 }
 
 
-@registry.layers("spacy-sbert.Dense.v1")
 @validated
 def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> _Layer:
     """Map pooled vectors to others, of another width or in another space.

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy
 from spacy.tokens import Doc, Span
-from spacy.util import registry
 
 from ..validation import Name, Width, invalid_value_message, validated
 
@@ -45,7 +44,6 @@ def trimmed(text: str, start: int) -> tuple[int, int]:
 Unit = Literal["doc", "sent", "doc+sent"]
 
 
-@registry.span_getters("spacy-sbert.sentence_spans.v1")  # type: ignore[attr-defined]
 @validated
 def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
     """Return the span getter of sentence encoders.
@@ -65,7 +63,6 @@ def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGette
     return partial(_get_sentence_spans, unit=unit, spans_key=spans_key)
 
 
-@registry.span_getters("spacy-sbert.strided_spans.v1")  # type: ignore[attr-defined]
 @validated
 def strided_spans(window: Width = 128, stride: Width = 96) -> SpanGetter:
     """Span getter of long Docs: windows of tokens that may overlap.

@@ -12,7 +12,6 @@ from pydantic import Field
 from spacy.attrs import LOWER
 from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span
-from spacy.util import registry
 from thinc.api import ArgsKwargs, HashEmbed, Model, Optimizer, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import to_numpy
@@ -36,7 +35,6 @@ _Backprop = Callable[[list[Floats2d]], object]
 _FLORET = "floret"
 
 
-@registry.architectures("spacy-sbert.WordVectors.v1")
 @validated
 def word_vectors(trainable: bool = False) -> Tok2Vec:
     """Look up the static vectors of tokens, without the projection of spacy.StaticVectors.v2.
@@ -121,7 +119,6 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
         model.set_param("E", model.ops.asarray2f(vectors.data, dtype="float32").copy())
 
 
-@registry.architectures("spacy-sbert.NgramHashEmbed.v1")
 @validated
 def ngram_hash_embed(
     width: Width = 300,
@@ -207,7 +204,6 @@ def _ngram_keys(word: str, size: int) -> numpy.ndarray:
 _Encode = Model[list[Floats2d], list[Floats2d]]
 
 
-@registry.architectures("spacy-sbert.BiLSTMEncoder.v1")
 @validated
 def bilstm_encoder(width: Width = 256, depth: Annotated[int, Field(ge=1, le=20)] = 1) -> _Encode:
     """Read the tokens of each Doc from both ends, and no padding.
@@ -307,7 +303,6 @@ def _bilstm(
 SMOOTHING = 1e-3
 
 
-@registry.architectures("spacy-sbert.SmoothInverseFrequencyTok2Vec.v1")
 @validated
 def smooth_inverse_frequency(
     tok2vec: Model, counts: str | Path | None = None, a: PositiveFloat = SMOOTHING

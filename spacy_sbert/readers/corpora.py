@@ -13,7 +13,6 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
-from spacy.util import registry
 from thinc.util import to_numpy
 
 from ..errors import missing_packages
@@ -37,7 +36,6 @@ from .formats import (
 _ItemT = TypeVar("_ItemT")
 
 
-@registry.readers("spacy-sbert.PairCorpus.v1")
 class PairCorpus:
     """Read pairs, triplets or single texts as Examples, one Doc an example.
 
@@ -188,7 +186,6 @@ def _shuffled(items: Iterable[_ItemT], size: int, random: Random) -> Iterator[_I
     yield from held
 
 
-@registry.readers("spacy-sbert.MultiCorpus.v1")
 class MultiCorpus:
     """Mix several corpora.
 
@@ -336,7 +333,6 @@ def _empty_corpus(name: str) -> ValueError:
     return ValueError(f"The corpus '{name}' holds no examples. Check its path, or leave it out.")
 
 
-@registry.readers("spacy-sbert.TeacherCorpus.v1")
 class TeacherCorpus:
     """Give the examples of another reader the vector that a teacher has for their first member.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import numpy
 import torch
 from pydantic import Field
-from spacy.util import SimpleFrozenDict, registry
+from spacy.util import SimpleFrozenDict
 from thinc.api import Model, Optimizer, torch2xp, xp2torch
 from thinc.types import Floats2d
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -494,7 +494,6 @@ class CrossEncoder(
         return super().to_dict()
 
 
-@registry.architectures("spacy-sbert.CrossEncoder.v1")
 @validated
 def cross_encoder(
     name: Name = "sentence-transformers/all-MiniLM-L6-v2",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from spacy.training import Example
-from spacy.util import registry
 
 from ..models.spans import SPANS_KEY
 from ..validation import Name, Positive, validated
@@ -35,7 +34,6 @@ class Batcher:
             yield from _with_sizes(batch, self.spans_key)
 
 
-@registry.batchers("spacy-sbert.batch_by_objective.v1")
 @validated
 def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, so that in-batch negatives are of one kind.
@@ -52,7 +50,6 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     return Batcher(size, spans_key, partial(_filled, kind=kind_of), _count_by_objective)
 
 
-@registry.batchers("spacy-sbert.batch_mixed.v1")
 @validated
 def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches in the order of the examples, so that every step trains every component.
@@ -65,7 +62,6 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     )
 
 
-@registry.batchers("spacy-sbert.batch_in_turn.v1")
 @validated
 def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, in turn, until the examples of one are used up.

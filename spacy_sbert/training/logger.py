@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import IO
 
 from spacy.language import Language
-from spacy.util import registry
 
 from ..files.atomic import check_output
 from ..validation import validated
 
 
-@registry.loggers("spacy-sbert.ProgressLogger.v1")
 @validated
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Callable:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.

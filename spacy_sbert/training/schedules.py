@@ -6,7 +6,6 @@ from typing import Annotated
 
 import spacy
 from pydantic import Field
-from spacy.util import registry
 
 from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, validated
 from .batchers import AnyBatcher, Batcher
@@ -37,7 +36,6 @@ def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
     return steps
 
 
-@registry.schedules("spacy-sbert.linear_warmup.v1")
 @validated
 def linear_warmup(
     initial_rate: NonNegativeFloat,
@@ -73,7 +71,6 @@ def linear_warmup(
     )
 
 
-@registry.schedules("spacy-sbert.linear_warmup.v2")
 @validated
 def linear_warmup_of_epochs(
     initial_rate: NonNegativeFloat,
