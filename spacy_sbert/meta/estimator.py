@@ -9,9 +9,10 @@ import numpy
 import srsly
 from numpy.typing import ArrayLike
 
+from ..arrays import as_array
 from ..errors import Warnings
 from ..files.checksum import add_checksum
-from ..similarity import as_array, unit_length
+from ..similarity import unit_length
 from ..validation import Width, short_repr, validated
 
 EMPTY_CORPUS = (

@@ -10,10 +10,11 @@ from pydantic import Field
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from ..arrays import as_array, as_rows, checked
 from ..bulk import PartVectors
 from ..errors import Errors
 from ..progress import progress_bar, progress_of
-from ..similarity import as_array, as_rows, check_count, checked, unit_length
+from ..similarity import check_count, unit_length
 from ..validation import Cosine, Positive, validated
 
 # Bytes of products that are computed at once; one product needs 4
