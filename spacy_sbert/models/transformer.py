@@ -123,14 +123,19 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         return TransformerTextEncoder(self, pooling, settings)
 
     def digest_settings(self, pooling: SentencePooling) -> object:
-        settings = self.load().load()
-        return [
+        shim = self.load()
+        settings = shim.load()
+        found: list[object] = [
             self.options.overflow,
             self.prompt(),
             self.prompts.includes(settings),
             settings.max_length,
             pooling.normalizes(settings),
         ]
+        if shim.tokenizer.truncation_side != "right":
+            # Where it is the usual one, digests stay as they were before it was one of the settings
+            found.append(f"truncation_side = {shim.tokenizer.truncation_side}")
+        return found
 
     # Encoding
 

@@ -251,37 +251,54 @@ class StrictModule(ModuleType):
 
 
 def _call(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    # Which take an array of no dimension from the host
+    """Return what a function of NumPy's gives, if CuPy's of this name takes the arguments."""
     if name in COMPARISONS:
-        args = tuple(
-            each.item() if isinstance(each, numpy.ndarray) and not each.ndim else each
-            for each in args
-        )
+        args = tuple(map(_without_dimension, args))
     if isinstance(function, numpy.ufunc) or name in ELEMENTWISE:
-        for given in (*args, *kwargs.values()):
-            if isinstance(given, numpy.ndarray | list) or (given is None and name in COMPARISONS):
-                raise TypeError(f"Unsupported type {type(given)}")
-    if name in BY_SHAPE and any(isinstance(each, StrictArray) for each in tree_leaves(args)):
-        raise TypeError("'cupy.ndarray' object cannot be interpreted as an integer")
-    if (
-        name in TAKE_INDICES
-        and name != "take"
-        and len(args) > 1
-        and isinstance(args[1], StrictArray)
-    ):
-        raise ValueError(f"cupy.ndarray cannot be given to {name} as places or counts")
+        _check_elementwise(name, (*args, *kwargs.values()))
+    _check_counts(name, args)
     if name in LOOK or (name == "where" and len(args) == 1):
         look(name)
-    hosts = [
-        name in FROM_HOST or (name in TAKE_INDICES and number == 1) for number in range(len(args))
-    ]
-    bare = [_bare(given, from_host=host) for given, host in zip(args, hosts, strict=True)]
+    bare = [_bare(given, from_host=_is_of_host(name, place)) for place, given in enumerate(args)]
     if name in FROM_HOST and isinstance(args[0], numpy.ndarray):
         # NumPy's asarray copies nothing, and what is on a device is a copy
         bare[0] = args[0].copy()
     found = _quiet(function, *bare, **_bare_values(kwargs))
-    # As of allclose
-    return _strict(numpy.asarray(found) if isinstance(found, bool) else found)
+    if isinstance(found, bool):
+        # As of allclose
+        found = numpy.asarray(found)
+    return _strict(found)
+
+
+def _without_dimension(given: Any) -> Any:
+    """Return the number of an array of the host without a dimension, which CuPy compares."""
+    if isinstance(given, numpy.ndarray) and not given.ndim:
+        return given.item()
+    return given
+
+
+def _check_elementwise(name: str, arguments: tuple) -> None:
+    """Refuse arrays of the host in a function of elements, and None where numbers are compared."""
+    refused = (numpy.ndarray, list)
+    if name in COMPARISONS:
+        refused += (type(None),)
+    for given in arguments:
+        if isinstance(given, refused):
+            raise TypeError(f"Unsupported type {type(given)}")
+
+
+def _check_counts(name: str, args: tuple) -> None:
+    """Refuse arrays of the device as a shape, and as places or counts."""
+    if name in BY_SHAPE and any(isinstance(each, StrictArray) for each in tree_leaves(args)):
+        raise TypeError("'cupy.ndarray' object cannot be interpreted as an integer")
+    takes_counts = name in TAKE_INDICES and name != "take"
+    if takes_counts and len(args) > 1 and isinstance(args[1], StrictArray):
+        raise ValueError(f"cupy.ndarray cannot be given to {name} as places or counts")
+
+
+def _is_of_host(name: str, place: int) -> bool:
+    """Return whether a function takes an array of the host in this place."""
+    return name in FROM_HOST or (name in TAKE_INDICES and place == 1)
 
 
 def _quiet(function: Callable, *args: Any, **kwargs: Any) -> Any:

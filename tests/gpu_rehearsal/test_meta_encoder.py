@@ -118,30 +118,38 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
         monkeypatch.setattr(training, name, None)
     model = make_model(kind)
     wordpieces = make_wordpieces()
-    encode = (
-        partial(cached_forward, mini_batch_size=mini_batch_size)
-        if mini_batch_size
-        else plain_forward
-    )
+    encode = plain_forward
+    n_parts = n_passes = 1
+    if mini_batch_size:
+        encode = partial(cached_forward, mini_batch_size=mini_batch_size)
+        n_parts = 3
+        n_passes = 6
     with strict_gpu() as gpu:
         states, backward = encode(model, wordpieces, precision=precision)
         backward([torch.ones_like(part.values) for part in states])
-    assert len(states) == (3 if mini_batch_size else 1)
-    assert [tuple(part.values.shape) for part in states] == [
-        (part.lengths.sum(), 16) for part in states
-    ]
-    assert {(part.values.dtype, part.values.device) for part in states} == {(torch.float32, META)}
-    learning = {name: p for name, p in model.named_parameters() if "pooler" not in name}
-    assert {(p.grad.dtype, p.grad.device) for p in learning.values()} == {(torch.float32, META)}
-    assert all(p.grad.shape == p.shape for p in learning.values())
-    n_passes = 6 if mini_batch_size else 1
+    assert len(states) == n_parts
+    for part in states:
+        assert part.values.shape == (part.lengths.sum(), 16)
+        assert (part.values.dtype, part.values.device) == (torch.float32, META)
+    for p in learning(model).values():
+        assert (p.grad.shape, p.grad.dtype, p.grad.device) == (p.shape, torch.float32, META)
     assert gpu.uploads == n_passes * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
     assert "bernoulli_" in gpu.called, "of dropout"
-    # Thinc's own Adam works on the arrays of a GPU
+
+
+def learning(model):
+    return {name: p for name, p in model.named_parameters() if "pooler" not in name}
+
+
+def test_optimizer(kind):
+    """Thinc's own Adam works on the arrays of a GPU."""
+    model = make_model(kind)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer = Adam(0.01, use_averages=False)
     with strict_gpu() as gpu:
-        assert not training.can_fuse(
-            Adam(0.01, use_averages=False), {(1, name): p for name, p in learning.items()}
-        )
+        named = {(1, name): p for name, p in learning(model).items()}
+        assert not training.can_fuse(optimizer, named)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
 

@@ -382,6 +382,7 @@ OTHER_VECTORS = {
     "case": {"tokenizer_config": {"do_lower_case": False}},
     "accents": {"tokenizer_config": {"strip_accents": False}},
     "limit": {"tokenizer_config": {"model_max_length": 12}},
+    "end that is kept": {"tokenizer_config": {"truncation_side": "left"}},
     "activation": {"transformer_config": {"hidden_act": "relu"}},
     "layer norm": {"transformer_config": {"layer_norm_eps": 0.1}},
     "dense": {"dense": _DENSE},

@@ -293,10 +293,8 @@ def test_joined_docs(pipeline, counted):
 
 def check_joined(cases, name, made, chance):
     ensure_whitespace = chance.random() < 0.7
-    what = (
-        f"{name}, {[(part.kind, part.doc.text) for part in made]}, ensure_whitespace = "
-        f"{ensure_whitespace}"
-    )
+    kinds = [(part.kind, part.doc.text) for part in made]
+    what = f"{name}, {kinds}, ensure_whitespace = {ensure_whitespace}"
     # spaCy cannot join them
     exclude = ["tensor"] if len({part.doc.tensor.shape[1:] for part in made}) > 1 else []
     given = Doc.from_docs(
@@ -306,40 +304,45 @@ def check_joined(cases, name, made, chance):
         with cases.refuses(what, NONE):
             restore(given)
         return
-    given = restore(
-        chance.choice([lambda doc: doc, through_bytes, through_docbin, Doc.copy])(given)
-    )
+    way = chance.choice([lambda doc: doc, through_bytes, through_docbin, Doc.copy])
+    given = restore(way(given))
     first = 0
     for part in made:
-        n = len(part.doc)
-        for start, end in {(0, n), *((i, min(i + 2, n)) for i in range(0, n, 2))}:
-            piece = part.doc[start:end]
-            if piece.text.strip():
-                right = None if part.source is None else piece.vector
-                place = f"{what}, in the part {part.kind}: {piece.text!r}"
-                judge(cases, place, given[first + start : first + end], right, must=part.is_whole)
-        first += n
+        check_part(cases, what, part, given[first : first + len(part.doc)])
+        first += len(part.doc)
+    check_mean(cases, f"{what}: the mean", name, made, given)
+
+
+def check_part(cases, what, part, there):
+    """Compare Spans of a part with the same Spans where it stands now."""
+    n = len(part.doc)
+    for start, end in {(0, n), *((i, min(i + 2, n)) for i in range(0, n, 2))}:
+        piece = part.doc[start:end]
+        if not piece.text.strip():
+            continue
+        right = None if part.source is None else piece.vector
+        place = f"{what}, in the part {part.kind}: {piece.text!r}"
+        judge(cases, place, there[start:end], right, must=part.is_whole)
+
+
+def check_mean(cases, what, name, made, given):
+    """Compare the vector of the joined Doc with the mean of its parts, where it has one."""
     texts = [part for part in made if part.doc.text.strip()]
-    # The mean is of the sentences, where they alone were encoded
     if all(part.is_whole for part in texts):
-        of_sentences = name.split()[1] == "sent"
-        rows = [
-            sent
-            for part in texts
-            for sent in (part.doc.sents if of_sentences else [part.doc])
-            if sent.text.strip()
-        ]
-        mean = numpy.mean([row.vector for row in rows], axis=0) if rows else 0 * made[0].doc.vector
-        judge(cases, f"{what}: the mean", given, mean, must=True)
-    else:
-        alone = texts[0] if len(texts) == 1 and texts[0].source is not None else None
-        judge(
-            cases,
-            f"{what}: the mean",
-            given,
-            None if alone is None else alone.doc.vector,
-            must=False,
-        )
+        judge(cases, what, given, mean_of_parts(name, made, texts), must=True)
+        return
+    is_one = len(texts) == 1 and texts[0].source is not None
+    judge(cases, what, given, texts[0].doc.vector if is_one else None, must=False)
+
+
+def mean_of_parts(name, made, texts):
+    """The mean is of the sentences where they alone were encoded."""
+    of_sentences = name.split()[1] == "sent"
+    rows = []
+    for part in texts:
+        rows.extend(part.doc.sents if of_sentences else [part.doc])
+    vectors = [row.vector for row in rows if row.text.strip()]
+    return numpy.mean(vectors, axis=0) if vectors else 0 * made[0].doc.vector
 
 
 def judge(cases, what, given, right, *, must):
