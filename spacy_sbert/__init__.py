@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .evaluation import evaluate
     from .hub import distill_static, export_folder, import_folder
     from .meta.component import SentenceMeta, find_meta
-    from .pipeline.doc_vectors import restore
+    from .pipeline.restore import restore
     from .pipeline.sbert import SentenceBert, find_sbert
     from .reranker import SentenceReranker, find_reranker
 
@@ -33,7 +33,7 @@ LAZY = {
     "find_sbert": "pipeline.sbert",
     "import_folder": "hub",
     "load_pipe": "bulk",
-    "restore": "pipeline.doc_vectors",
+    "restore": "pipeline.restore",
 }
 # Spelled out: type checkers do not run Python
 __all__ = [

@@ -36,7 +36,7 @@ sys.path.append(str(ROOT / "benchmarks" / "objectives"))
 
 from tasks import data_folder, measure, read_runs, run_once  # noqa: E402
 
-from spacy_sbert.pipeline.scorer import find_heads, probabilities_of  # noqa: E402
+from spacy_sbert.pipeline.scorer import probabilities_of  # noqa: E402
 from spacy_sbert.training.schedules import linear_warmup  # noqa: E402
 
 STEPS, BATCH_SIZE, RATE, WIDTH = 1250, 64, 1e-3, 256
@@ -97,7 +97,7 @@ def fit_ours(seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         train(nlp, Path(folder))
     pipe = nlp.get_pipe("sbert")
-    head = find_heads(pipe.model)[""]
+    head = pipe.model.heads[""]
 
     def classify(u: numpy.ndarray, v: numpy.ndarray) -> list[str]:
         return [head.attrs["labels"][i] for i in probabilities_of(head, u, v).argmax(axis=1)]

@@ -24,7 +24,7 @@ from spacy.training.loop import train
 from spacy.util import load_config
 from tasks import LABELS, RESULTS, TASKS, measure, run_once, training_rows
 
-from spacy_sbert.pipeline.scorer import find_heads, probabilities_of
+from spacy_sbert.pipeline.scorer import probabilities_of
 
 ROOT = Path(__file__).parent.parent.parent
 CONFIGS = {"regression": "sts", "triplet": "triplet", "ranking": "ranking"}
@@ -42,7 +42,7 @@ def run(task: str, seed: int) -> dict[str, Any]:
         seconds = time.time() - start
     pipe = nlp.get_pipe("sbert")
     pipe.token_vectors = False
-    heads = find_heads(pipe.model)
+    heads = pipe.model.heads
 
     def encode(texts: list[str]) -> numpy.ndarray:
         return numpy.stack([doc.vector for doc in nlp.pipe(texts)])

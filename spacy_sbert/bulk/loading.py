@@ -9,9 +9,8 @@ from spacy.language import Language
 from spacy.util import get_installed_models
 
 from ..errors import Errors, missing_packages
-from ..models.resolve import suggestion
+from ..models.resolve import find_local, suggestion
 from ..models.sbert_config import Precision
-from ..pipeline.listeners import is_encoder
 from ..pipeline.sbert import SentenceBert, find_sbert
 from ..validation import NonNegative, check, short_repr
 
@@ -114,9 +113,18 @@ def load_pipeline(pipeline: str | Path, name: str | None = None) -> Language:
         with missing_packages():
             return spacy.load(pipeline)
     except OSError as error:
-        if not is_encoder(pipeline):
+        if not _is_encoder(pipeline):
             near = suggestion(pipeline, get_installed_models())
             raise OSError(
                 Errors.BULK_NO_PIPELINE.format(given=pipeline, near=near, reason=error)
             ) from error
     return _blank(name, pipeline)
+
+
+def _is_encoder(name: str) -> bool:
+    """Return whether there is an encoder of this name, or in this folder, on this machine."""
+    try:
+        return find_local(name) is not None
+    except OSError:
+        # A folder of something else
+        return False

@@ -21,8 +21,8 @@ from ..models.static_embedding import StaticEmbedding, without_special_tokens
 from ..models.text_encoders import TransformerTextEncoder, encode_all
 from ..models.tokenization import TokenizedBatch
 from ..models.transformer import SpanTransformer, load
-from ..pipeline.listeners import find_static_embedding, find_transformer
 from ..pipeline.sbert import find_sbert
+from ..pipeline.sentence_model import find_static_embedding, find_transformer
 from ..progress import progress_bar, ticking
 from ..similarity import principal_components
 from ..validation import NonNegative, Width, validated

@@ -12,8 +12,9 @@ from spacy.util import registry
 from thinc.api import Model
 
 from ..models.pooling import SentencePooling
-from ..pipeline import doc_vectors, listeners
+from ..pipeline import doc_vectors, sentence_model
 from ..pipeline.sbert import SentenceBert
+from ..pipeline.upstream import find_upstream
 from .scores import is_score, measure_of
 
 README = "README.md"
@@ -229,10 +230,10 @@ def _describe_sbert(
     rounding = ""
     # A tok2vec, or a transformer of spacy-transformers, has no settings of ours
     with suppress(ValueError):
-        transformer = listeners.find_transformer(pipe.name, pipe.model)
+        transformer = sentence_model.find_transformer(pipe.name, pipe.model)
         settings = transformer.shim.load()
-        rounding = listeners.describe_int8(transformer)
-    table = listeners.find_static_embedding(pipe.model)
+        rounding = sentence_model.describe_int8(transformer)
+    table = sentence_model.find_static_embedding(pipe.model)
     objectives: Iterator[str] = iter(())
     if config.get("loss") and f"{pipe.name}_loss" in _performance(nlp):
         objectives = _objectives(config["loss"])
@@ -258,15 +259,12 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: dict[str, Any]) -> str
     """
     if pipe.model.source.reads_tokens:
         for listener in pipe.model.sentence_listeners:
-            model = {
-                "tok2vec": nlp.get_pipe_config(
-                    listeners.find_upstream(nlp, pipe.name, listener).name
-                )["model"]
-            }
+            upstream = find_upstream(nlp, pipe.name, listener)
+            model = {"tok2vec": nlp.get_pipe_config(upstream.name)["model"]}
         return str(model["tok2vec"]["@architectures"])
-    if listeners.find_static_embedding(pipe.model) is not None:
+    if sentence_model.find_static_embedding(pipe.model) is not None:
         return str(model["name"])
-    return listeners.transformer_name(pipe.model)
+    return pipe.model.transformer_name
 
 
 def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:

@@ -8,7 +8,6 @@ import numpy
 import spacy
 from safetensors.numpy import save_file
 from spacy.language import Language
-from thinc.api import Model
 
 from ..errors import Warnings, warn
 from ..files.atomic import atomic_folder
@@ -29,8 +28,8 @@ from ..models.static_embedding import (
 )
 from ..models.tokenization import Prompts
 from ..models.transformer import SpanTransformer, load
-from ..pipeline.listeners import find_static_embedding, find_transformer
 from ..pipeline.sbert import find_sbert
+from ..pipeline.sentence_model import SentenceModel, find_static_embedding, find_transformer
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
 from .dense import dense_block, dense_layers, load_dense, read_dense, write_dense, write_json
@@ -250,7 +249,7 @@ def _transformer_block(
     }
 
 
-def _load_encoder(name: str, model: Model, table: tuple[str, numpy.ndarray] | None) -> int:
+def _load_encoder(name: str, model: SentenceModel, table: tuple[str, numpy.ndarray] | None) -> int:
     """Load the weights of an encoder, or set its table, and return the width of its states.
 
     table: a tokenizer and its vectors; None if the encoder is a transformer.

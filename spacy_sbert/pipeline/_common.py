@@ -12,7 +12,7 @@ from typing import Any, TypedDict, TypeVar
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
-Piece = Doc | Span | Token
+DocSpanOrToken = Doc | Span | Token
 PipeT = TypeVar("PipeT")
 
 
@@ -50,7 +50,10 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
     """
     pipes = {pipe_name: pipe for pipe_name, pipe in nlp.components if isinstance(pipe, kind)}
     enabled = [pipe_name for pipe_name in pipes if pipe_name in nlp.pipe_names]
-    chosen = next(reversed(enabled or list(pipes)), None) if name is None else name
+    chosen = name
+    if chosen is None:
+        # The last, of those that are enabled if there is one
+        chosen = next(reversed(enabled or list(pipes)), None)
     if chosen in enabled:
         return pipes[chosen]
     if chosen in pipes:
@@ -61,41 +64,30 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
     named = "" if name is None else f" named '{name}'"
     raise ValueError(
         f"The pipeline has no '{factory}' pipe{named}: those it has are "
-        f"{', '.join(enabled) or 'none'}. Name one of "
-        f'them, or add one with nlp.add_pipe("{factory}").'
+        f"{', '.join(enabled) or 'none'}. Name one of them, or add one with "
+        f'nlp.add_pipe("{factory}").'
     )
 
 
 def _extensions(pipe: str) -> Iterator[tuple[Any, str, dict[str, Callable]]]:
     """Yield the classes, names and functions of the extension attributes of a pipe."""
-    pieces: Any = (Doc, Span, Token)
-    for kinds, name, way, function in (
-        (pieces, f"{pipe}_vector", "getter", partial(_answer, pipe, "doc_vectors", "vector")),
-        (
-            pieces,
-            f"{pipe}_similarity",
-            "method",
-            partial(_answer, pipe, "doc_vectors", "sentence_similarity"),
-        ),
-        (
-            pieces[:2],
-            f"{pipe}_most_similar",
-            "method",
-            partial(_answer, pipe, "most_similar", "most_similar"),
-        ),
-        (pieces[:1], "sbert_truncated", "getter", _is_truncated),
-    ):
-        for kind in kinds:
-            yield kind, name, {way: function}
+    vector = partial(_answer, pipe, "doc_vectors", "vector")
+    similarity = partial(_answer, pipe, "doc_vectors", "sentence_similarity")
+    most_similar = partial(_answer, pipe, "most_similar", "most_similar")
+    for kind in (Doc, Span, Token):
+        yield kind, f"{pipe}_vector", {"getter": vector}
+        yield kind, f"{pipe}_similarity", {"method": similarity}
+    for kind in (Doc, Span):
+        yield kind, f"{pipe}_most_similar", {"method": most_similar}
+    yield Doc, "sbert_truncated", {"getter": _is_truncated}
 
 
 def install_extensions(pipe: str = "sbert") -> None:
-    """Register the extensions of a pipe, which need no hooks.
+    """Register the extension attributes of a pipe, which need no hooks.
 
-    They are doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated.
-
-    Those of another pipe have its name. Those of "sbert" answer for the pipe that answers
-    `doc.vector` where no pipe is called "sbert".
+    They are doc._.sbert_vector, sbert_similarity, sbert_most_similar and sbert_truncated. Those of
+    another pipe have its name. Those of "sbert" answer for the pipe that answers `doc.vector` where
+    no pipe is called "sbert".
     """
     for kind, name, function in _extensions(pipe):
         if not kind.has_extension(name):
@@ -140,21 +132,24 @@ def _is_truncated(doc: Doc) -> bool:
     """Return whether any row of a Doc was longer than the encoder's limit and was cut."""
     from .records import find, names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
-    every = [find(doc, name) for name in names(doc)]
-    return any(
-        record.data["truncated"]
-        for records in every
-        for record in records
-        if record.place_in(records.text)
-    )
+    for name in names(doc):
+        records = find(doc, name)
+        for record in records:
+            if record.data["truncated"] and record.place_in(records.text):
+                return True
+    return False
 
 
-def _answer(pipe: str, module: str, function: str, obj: Piece, *args: Any, **options: Any) -> Any:
+def _answer(
+    pipe: str, module: str, function: str, obj: DocSpanOrToken, *args: Any, **options: Any
+) -> Any:
     """Call a function of this package, imported late, for the pipe that answers."""
     from .records import names  # noqa: PLC0415 (`import spacy_sbert` is light)
 
     doc = obj if isinstance(obj, Doc) else obj.doc
-    name = None if pipe == "sbert" and "sbert" not in names(doc) else pipe
-    return getattr(import_module(f".{module}", __package__), function)(
-        obj, *args, name=name, **options
-    )
+    name: str | None = pipe
+    if pipe == "sbert" and "sbert" not in names(doc):
+        # The pipe that answers doc.vector
+        name = None
+    answer = getattr(import_module(f".{module}", __package__), function)
+    return answer(obj, *args, name=name, **options)

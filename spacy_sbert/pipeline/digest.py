@@ -11,7 +11,7 @@ from thinc.api import Model
 from ..files.checksum import digest_of_stream
 from ..models.fingerprint import encoder_digest, precision_of
 from ..models.transformer import SpanTransformer
-from .listeners import SentenceModel
+from .sentence_model import SentenceModel
 
 # Settings that came later, and the values that change nothing: older digests still hold
 _NO_EFFECT = {"backend": "torch", "backend_config": {}}
@@ -70,10 +70,8 @@ def _component_parts(pipe: object) -> Iterator[str | bytes]:
     elif hasattr(pipe, "to_bytes"):
         yield pipe.to_bytes(exclude=["vocab"])
     # "auto" in the config does not tell the precision
-    for shim in (shim for node in nodes for shim in node.shims):
-        precision = precision_of(shim)
-        if precision != "float32":
-            yield precision
+    precisions = [precision_of(shim) for node in nodes for shim in node.shims]
+    yield from (precision for precision in precisions if precision != "float32")
 
 
 def _package_versions(nlp: Language) -> Iterator[str]:

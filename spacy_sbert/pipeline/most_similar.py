@@ -1,7 +1,7 @@
 """The sentences of a Doc that are most similar to a query: doc._.sbert_most_similar."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 from spacy.language import Language
@@ -41,9 +41,9 @@ def most_similar(
     Where there are no sentence boundaries, the encoder's rows take the place of sentences.
     Sentences without a vector are left out, with a warning if they are more than white space.
 
-    text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by
-        the pipe that made the vectors of the text: a Doc knows it until it is stored or sent, later
-        nlp does.
+    text (Doc or Span): processed by an `sbert` pipe.
+    query (str, Doc or Span): a str is encoded by the pipe that made the vectors of the text: a Doc
+        knows it until it is stored or sent, later nlp does.
     k (int): how many, 1 or more; all if there are fewer.
     prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
     name (str): the pipe whose vectors are compared; by default that of the pipe that answers
@@ -51,6 +51,11 @@ def most_similar(
     nlp (Language): the pipeline that has this pipe, or one with the same encoder.
     RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the
         query has no vector, or it is a str and there is no pipe to encode it.
+
+    Example:
+        best = doc._.sbert_most_similar("Who eats?", k=1)[0]
+        print(best.score, best.span.text)
+
     """
     doc = doc_vectors.doc_of(text)
     if not find(doc, name):
@@ -64,9 +69,8 @@ def most_similar(
     if rows.shape[1] != len(target):
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(target)))
     scores = cosine(numpy.broadcast_to(target, rows.shape), rows)
-    return [
-        SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]
-    ]
+    best = numpy.argsort(-scores, kind="stable")[:k]
+    return [SimilarSpan(spans[i], float(scores[i])) for i in best]
 
 
 def query_vector(
@@ -89,7 +93,8 @@ def query_vector(
             f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it "
             "says so a vector."
         )
-    encoders = doc_vectors.encoders_of_vector(text, name) if encoders is None else encoders
+    if encoders is None:
+        encoders = doc_vectors.encoders_of_vector(text, name)
     if isinstance(query, str):
         doc_vectors.check_one_encoder(encoders)
         vector = _encoded(query, doc_vectors.doc_of(text), encoders, prompt_name, name, nlp)
@@ -109,19 +114,31 @@ def with_vectors(
 
     Warn if the vectors are of two encoders, or a Span that is more than white space has none.
     """
-    found = [(span, *doc_vectors.comparable_vector(span, name)) for span in spans]
-    for doc in {id(span.doc): span.doc for span, _, _ in found}.values():
+    spans = list(spans)
+    kept: list[Span] = []
+    vectors: list[numpy.ndarray] = []
+    missing: list[str] = []
+    # The Docs that the Spans are of, and the encoders of a Span of each
+    docs: dict[int, Doc] = {}
+    encoders: dict[int, doc_vectors.Encoders] = {}
+    for span in spans:
+        vector, encoders[id(span.doc)] = doc_vectors.comparable_vector(span, name)
+        docs[id(span.doc)] = span.doc
+        if vector.any():
+            kept.append(span)
+            vectors.append(vector)
+        elif span.text.strip():
+            missing.append(span.text)
+    for doc in docs.values():
         doc_vectors.check_hooks(doc)
-    doc_vectors.check_one_encoder(*{id(span.doc): encoders for span, _, encoders in found}.values())
-    missing = [span.text for span, vector, _ in found if not vector.any() and span.text.strip()]
+    doc_vectors.check_one_encoder(*encoders.values())
     if missing:
         warn(
             Warnings.SPANS_LEFT_OUT.format(
-                count=len(missing), total=len(found), text=missing[0][:50]
+                count=len(missing), total=len(spans), text=missing[0][:50]
             )
         )
-    with_text = [(span, vector) for span, vector, _ in found if vector.any()]
-    return [span for span, _ in with_text], [vector for _, vector in with_text]
+    return kept, vectors
 
 
 def _encoded(
@@ -139,24 +156,15 @@ def _encoded(
     records = find(doc, name)
     if not records:
         raise doc_vectors.no_vectors(doc)
-    fingerprint, pipe_name = min(encoders, default=""), records[0].name
-    pipes = (
-        {}
-        if nlp is None
-        else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
-    )
-    for pipe in (doc_vectors.pipe_of(doc, pipe_name), pipes.pop(pipe_name, None), *pipes.values()):
-        if pipe is None:
-            continue
+    fingerprint = min(encoders, default="")
+    pipe_name = records[0].name
+    for pipe in _pipes(doc, pipe_name, nlp):
+        if fingerprint and pipe.fingerprint() == fingerprint:
+            # The call that made the vectors may have kept fewer dimensions
+            return pipe.encode([query], prompt_name=prompt_name)[0][: records[0].data["width"]]
         # Without a fingerprint, vocab and name must be those of the pipe.
-        if (
-            pipe.fingerprint() == fingerprint
-            if fingerprint
-            else (pipe.vocab is doc.vocab and pipe.name == pipe_name)
-        ):
-            vector = pipe.encode([query], prompt_name=prompt_name)[0]
-            # A call may have kept fewer
-            return vector[: records[0].data["width"]] if fingerprint else vector
+        if not fingerprint and pipe.vocab is doc.vocab and pipe.name == pipe_name:
+            return pipe.encode([query], prompt_name=prompt_name)[0]
     encoder = f", encoder {fingerprint}" if fingerprint else ""
     raise ValueError(
         "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that "
@@ -166,22 +174,36 @@ def _encoded(
     )
 
 
+def _pipes(doc: Doc, name: str, nlp: Language | None) -> list[Any]:
+    """Return the pipes that may have made vectors on a Doc, the likeliest first.
+
+    name (str): of the pipe that made them.
+    """
+    pipes = [doc_vectors.pipe_of(doc, name)]
+    if nlp is not None:
+        known = {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
+        pipes += [known.pop(name, None), *known.values()]
+    return [pipe for pipe in pipes if pipe is not None]
+
+
 def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
     """Return the sentences of a Doc or Span.
 
     RAISES (ValueError): if one was not encoded by itself.
     """
-    spans, records = list(text.sents), find(doc_vectors.doc_of(text), name)  # type: ignore[union-attr]
-    for sentence in spans if records else ():
+    spans = list(text.sents)  # type: ignore[union-attr]
+    records = find(doc_vectors.doc_of(text), name)
+    if not records:
+        return spans
+    for sentence in spans:
         start, end = trimmed(sentence.text, sentence.start_char)
         if start < end and records.at(start, end).row_at(start, end) is None:
             pipe = records[0].name
             raise ValueError(
                 f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder read "
-                "it in the context of "
-                f'its Doc. Set [components.{pipe}.model.get_spans] unit = "doc+sent" (of the '
-                'component "transformer" '
-                "where that is shared), and set boundaries before the encoder: "
+                "it in the context of its Doc. Set "
+                f'[components.{pipe}.model.get_spans] unit = "doc+sent" (of the component '
+                '"transformer" where that is shared), and set boundaries before the encoder: '
                 f'nlp.add_pipe("sentencizer", before="{pipe}").'
             )
     return spans
@@ -190,8 +212,15 @@ def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
 def _rows(text: Doc | Span, name: str | None) -> list[Span]:
     """Return the rows of the encoder in a Doc or Span."""
     doc = doc_vectors.doc_of(text)
-    start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places, _ = find(doc, name).rows()
-    inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
-    rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
-    return [row for row in rows if row is not None]
+    first = 0
+    last = len(doc.text)
+    if isinstance(text, Span):
+        first = text.start_char
+        last = text.end_char
+    rows, _ = find(doc, name).rows()
+    spans = [
+        doc.char_span(start, end, alignment_mode="expand")
+        for start, end in rows.tolist()
+        if first <= start < end <= last
+    ]
+    return [span for span in spans if span is not None]

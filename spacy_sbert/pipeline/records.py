@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Required, TypedDict, cast
+from unicodedata import category
 from weakref import ref
 
 import numpy
@@ -16,7 +17,8 @@ from spacy.tokens import Doc
 from thinc.util import get_array_module, is_cupy_array, to_numpy
 
 from ..models.encoded_docs import EncodedDoc, n_rows_cut
-from ..models.span_batch import borders_of, row_characters
+from ..models.engine.packing import borders_of
+from ..models.span_batch import row_characters
 from ..models.spans import trimmed
 from .lost_hooks import Start
 
@@ -74,16 +76,13 @@ def make_records(
 ) -> Iterator[Record]:
     """Yield the record of each Doc of a batch.
 
-    Fingerprint, encoder (str): of the encoder, "" if not known.
+    set_hooks (bool): whether the pipe answers `doc.vector`.
+    fingerprint, encoder (str): of the encoder, and its name, "" if they are not known.
     """
     for doc, encoded, vectors in zip(docs, scores, _vectors_on_cpu(scores), strict=True):
-        rows, characters = encoded.rows, encoded.rows.characters
-        # Of a model that was called without the pipe
-        if characters is None:
-            spans = [doc[slice(*span)] for span in rows.spans]
-            characters = row_characters(spans, [span.text for span in spans])
+        rows = encoded.rows
         record: Record = {
-            "rows": characters.astype("int32"),
+            "rows": _row_characters(doc, encoded),
             "vectors": vectors,
             "has_text": rows.has_text,
             "width": vectors.shape[1],
@@ -105,6 +104,16 @@ def make_records(
             record["states"] = encoded.wordpieces.states
             record["characters"] = encoded.wordpieces.characters
         yield record
+
+
+def _row_characters(doc: Doc, encoded: EncodedDoc) -> numpy.ndarray:
+    """Return the characters of each row of a Doc, int32 (rows, 2)."""
+    characters = encoded.rows.characters
+    if characters is None:
+        # Of a model that was called without the pipe
+        spans = [doc[start:end] for start, end in encoded.rows.spans]
+        characters = row_characters(spans, [span.text for span in spans])
+    return characters.astype("int32")
 
 
 def _vectors_on_cpu(scores: Sequence[EncodedDoc]) -> list[numpy.ndarray]:
@@ -144,7 +153,9 @@ class PlacedRecord:
 
         One at most where the first row is the whole text, and the others are its sentences.
         """
-        rows, vectors, has_text = self.data["rows"], self.data["vectors"], self.data["has_text"]
+        rows = self.data["rows"]
+        vectors = self.data["vectors"]
+        has_text = self.data["has_text"]
         if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
             return vectors[:1][has_text[:1]]
         return vectors[has_text]
@@ -166,10 +177,34 @@ class PlacedRecord:
         end = min(self.end, len(text))
         is_whole = (start, end) == (self.start, self.end)
         is_all_of_it = (start, end) == (0, len(text))
-        if not (is_whole or is_all_of_it):
-            return None
         own_text = self.data["text"][start - self.start : end - self.start]
-        return (start, end) if own_text == text[start:end] else None
+        if (is_whole or is_all_of_it) and own_text == text[start:end]:
+            return start, end
+        return None
+
+    def covered(self, start: int, end: int) -> numpy.ndarray:
+        """Return which wordpieces are in the characters [start, end), bool (wordpieces,).
+
+        One over two tokens counts in both.
+        """
+        places = self.data["characters"] + self.start
+        return (places[:, 0] < end) & (places[:, 1] > start)
+
+    def has_read(self, text: str, start: int) -> bool:
+        """Return whether the encoder read all of a text, which begins at the character `start`.
+
+        Its first and its last character have a wordpiece, and between two wordpieces nothing is
+        left out that can be read: letters, numbers, punctuation, symbols.
+        """
+        end = start + len(text)
+        if not (self.covered(start, start + 1).any() and self.covered(end - 1, end).any()):
+            return False
+        places = self.data["characters"][self.covered(start, end)] + (self.start - start)
+        places = places[numpy.argsort(places[:, 0])]
+        ends = numpy.maximum.accumulate(places[:-1, 1])
+        gaps = zip(ends.tolist(), places[1:, 0].tolist(), strict=True)
+        left_out = "".join(text[first:last] for first, last in gaps)
+        return not any(category(character)[0] in "LNPS" for character in left_out)
 
 
 class Records(list[PlacedRecord]):
@@ -209,7 +244,8 @@ class Records(list[PlacedRecord]):
         as_doc keeps those of texts that it has cut off, too.
         """
         length = len(self.text)
-        return [record for record in self if record.end > 0 and record.start < length] or list(self)
+        inside = [record for record in self if record.end > 0 and record.start < length]
+        return inside or list(self)
 
     def parts(self) -> tuple["Records", bool]:
         """Return the records that the Doc consists of, in order, and whether it was cut out.
@@ -219,7 +255,8 @@ class Records(list[PlacedRecord]):
         RAISES (ValueError): if it was joined from others, and a part is not the whole text of a
             record.
         """
-        text, inside = self.text, self._inside
+        text = self.text
+        inside = self._inside
         first = inside[0]
         has_all_its_text = (first.start, first.end) == (0, len(text))
         if len(inside) == 1 and not has_all_its_text and first.place_in(text) == (0, len(text)):
@@ -241,8 +278,9 @@ class Records(list[PlacedRecord]):
 
         RAISES (ValueError): if none does.
         """
-        # else: joined
-        is_alone = sum(not record.data["text"].isspace() for record in self._inside) <= 1
+        with_text = [record for record in self._inside if not record.data["text"].isspace()]
+        # If there are several, the Doc was joined
+        is_alone = len(with_text) <= 1
         for record in self:
             place = record.place_in(self.text)
             is_right = place is not None and place[0] <= start and end <= place[1]
@@ -253,13 +291,12 @@ class Records(list[PlacedRecord]):
     def rows(self) -> tuple[numpy.ndarray, numpy.ndarray]:
         """Return the characters of each row, int32 (rows, 2), and which have text, bool (rows,)."""
         parts, is_cut = self.parts()
-        # One row
         if is_cut:
+            # The row of its text, none if that is white space
             start, end = trimmed(self.text, 0)
             n_rows = int(start < end)
-            return numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2), numpy.ones(
-                n_rows, dtype=bool
-            )
+            rows = numpy.array([[start, end]] * n_rows, dtype="int32").reshape(-1, 2)
+            return rows, numpy.ones(n_rows, dtype=bool)
         has_text = [record.data["has_text"] for record in parts]
         return numpy.concatenate([record.rows for record in parts]), numpy.concatenate(has_text)
 
@@ -267,11 +304,12 @@ class Records(list[PlacedRecord]):
 def find(doc: Doc, name: str | None = None) -> Records:
     """Return the records of a pipe on a Doc.
 
-    by default the one that answers: the last with set_hooks, or the last.
+    name (str): by default the pipe that answers `doc.vector`: the last with set_hooks, or the last.
     """
     records = list(_all_records(doc))
     if name is None and records:
-        name = next((r.name for r in reversed(records) if r.data["set_hooks"]), records[-1].name)
+        answering = [record for record in records if record.data["set_hooks"]] or records
+        name = answering[-1].name
     return Records(doc, [record for record in records if record.name == name])
 
 
@@ -299,8 +337,9 @@ def _all_records(doc: Doc) -> Iterator[PlacedRecord]:
 
 
 def _is_of_record(key: Any) -> bool:
-    is_of_span = isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None
-    return is_of_span and key[1].startswith(PREFIX)
+    """Return whether a key of doc.user_data is that of a Span's extension, and of a record."""
+    is_of_extension = isinstance(key, tuple) and len(key) == 4 and key[0] == "._."
+    return is_of_extension and key[2] is not None and key[1].startswith(PREFIX)
 
 
 def _joined_doc(text: str, name: str) -> ValueError:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc
@@ -35,8 +35,10 @@ def classify(
 
     u, v (float (1, width)): the vectors of the pair.
     """
-    chosen = objective if objective in heads else next(iter(heads), "")
-    if chosen not in heads or (chosen != objective and (objective or len(heads) > 1)):
+    chosen = objective
+    if not objective and len(heads) == 1:
+        chosen = next(iter(heads))
+    if chosen not in heads:
         raise ValueError(
             f"Cannot classify with the 'sbert' pipe '{pipe}' for the objective {objective!r}: it "
             f"has {len(heads)} trained classification heads ({', '.join(map(repr, heads))}). Name "
@@ -71,24 +73,30 @@ def label_pairs(
     several heads, that of the pair's objective labels it; a pair without objective then gets no
     label.
     """
-    groups: dict[str, list[tuple[Doc, Floats2d]]] = {}
+    pairs: dict[str, list[tuple[Doc, Floats2d]]] = {}
     for doc, encoded in zip(docs, scores, strict=True):
         pair = members(doc, spans_key)
-        objective = attribute(doc, "objective", spans_key) or (
-            "" if len(heads) > 1 else next(iter(heads))
-        )
-        # A head without a name is for all
-        chosen = cast(str, objective) if objective in heads else ""
-        if chosen in heads and len(pair) == len(encoded.vectors) == 2:
-            groups.setdefault(chosen, []).append((doc, encoded.vectors[row_order(pair)]))
-    for objective, labelled in groups.items():
-        head = heads[objective]
-        stack = head.ops.xp.stack
-        u, v = (stack([vectors[member] for _, vectors in labelled]) for member in (0, 1))
-        for (doc, _), best in zip(
-            labelled, to_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True
-        ):
-            doc.spans[spans_key].attrs[f"{name}_label"] = head.attrs["labels"][int(best)]
+        head_name = _head_of(doc, heads, spans_key)
+        if head_name is not None and len(pair) == len(encoded.vectors) == 2:
+            pairs.setdefault(head_name, []).append((doc, encoded.vectors[row_order(pair)]))
+    for head_name, labelled in pairs.items():
+        head = heads[head_name]
+        u = head.ops.xp.stack([vectors[0] for _, vectors in labelled])
+        v = head.ops.xp.stack([vectors[1] for _, vectors in labelled])
+        best = to_numpy(probabilities_of(head, u, v)).argmax(axis=1)
+        for (doc, _), label in zip(labelled, best.tolist(), strict=True):
+            doc.spans[spans_key].attrs[f"{name}_label"] = head.attrs["labels"][label]
+
+
+def _head_of(doc: Doc, heads: Mapping[str, Model], spans_key: str) -> str | None:
+    """Return the name of the head that labels a pair; None if there is none."""
+    objective = cast(str, attribute(doc, "objective", spans_key) or "")
+    if not objective and len(heads) == 1:
+        return next(iter(heads))
+    if objective in heads:
+        return objective
+    # A head without a name is for all
+    return "" if "" in heads else None
 
 
 # Scores of pairs
@@ -121,16 +129,15 @@ def score_pairs(
     """
     examples = [eg for eg in examples if members(eg.predicted, spans_key)]
     scores = _measures(examples, name, spans_key)
-    objectives = sorted({kind_of(eg.reference, spans_key) or "" for eg in examples})
-    for objective in objectives if objectives != [""] else []:
-        own = _measures(
-            [eg for eg in examples if (kind_of(eg.reference, spans_key) or "") == objective],
-            name,
-            spans_key,
-        )
-        scores.update(
-            {f"{key}_{objective}": value for key, value in own.items() if value is not None}
-        )
+    by_objective: dict[str, list[Example]] = {}
+    for example in examples:
+        objective = kind_of(example.reference, spans_key) or ""
+        by_objective.setdefault(objective, []).append(example)
+    if by_objective.keys() <= {""}:
+        return scores
+    for objective, group in sorted(by_objective.items()):
+        own = _measures(group, name, spans_key)
+        scores |= {f"{key}_{objective}": own[key] for key in own if own[key] is not None}
     return scores
 
 
@@ -155,7 +162,7 @@ def _with_gold(
 
 def _graded_scores(pairs: Sequence[Example], name: str | None, spans_key: str) -> Scores:
     # Several scores of a reranker are those of labels
-    graded = [eg for eg in pairs if not isinstance(_noted(eg, name, spans_key), list)]
+    graded = [eg for eg in pairs if not isinstance(_reranker_score(eg, name, spans_key), list)]
     similarities = _similarities(graded, name, spans_key)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
     scores: Scores = {
@@ -227,7 +234,8 @@ def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
         numpy.nextafter(ranked[0], numpy.inf, dtype=ranked.dtype), thresholds
     )
 
-    precision, recall = found / accepted, found / n_relevant
+    precision = found / accepted
+    recall = found / n_relevant
     both = precision + recall
     f1 = numpy.divide(2 * precision * recall, both, out=numpy.zeros_like(both), where=both > 0)
     best = int(f1.argmax())
@@ -290,16 +298,14 @@ def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float 
         return None
     lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
     units = vectors / numpy.where(lengths > 0, lengths, 1)
-    right = 0
+    nearest: list[int] = []
     for start in range(0, len(scored), _BLOCK):
         rows = scored[start : start + _BLOCK]
         similarities = units[rows] @ units.T
         similarities[numpy.arange(len(rows)), rows] = -numpy.inf
-        nearest = similarities.argmax(axis=1)
-        right += sum(
-            labels[row] == labels[other] for row, other in zip(rows, nearest.tolist(), strict=True)
-        )
-    return right / len(scored)
+        nearest += similarities.argmax(axis=1).tolist()
+    n_right = sum(labels[i] == labels[j] for i, j in zip(scored, nearest, strict=True))
+    return n_right / len(scored)
 
 
 def score_sts(
@@ -339,18 +345,16 @@ def _similarities(examples: Sequence[Example], name: str | None, spans_key: str)
     """
     similarities = numpy.zeros(len(examples), dtype="float32")
     for row, example in enumerate(examples):
-        noted = _noted(example, name, spans_key)
-        if noted is None:
-            first, second = _vectors(example, name, spans_key)
-            similarities[row] = cosine(
-                first[None].astype("float64"), second[None].astype("float64")
-            )[0]
-        else:
-            similarities[row] = noted
+        score = _reranker_score(example, name, spans_key)
+        if score is None:
+            u, v = numpy.stack(_vectors(example, name, spans_key)).astype("float64")
+            score = cosine(u[None], v[None])[0]
+        similarities[row] = score
     return similarities
 
 
-def _noted(example: Example, name: str | None, spans_key: str) -> object:
+def _reranker_score(example: Example, name: str | None, spans_key: str) -> Any:
+    """Return what the reranker `name` gave a pair: a number, or a list; None without one."""
     return attribute(example.predicted, f"{name}_score", spans_key) if name else None
 
 
@@ -362,15 +366,16 @@ def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.n
         raise doc_vectors.no_vectors(doc, name)
     rows = []
     expected = [trimmed(span.text, span.start_char) for span in members(doc, spans_key)]
-    for place in expected:
-        found = [row for record in records if (row := record.row_at(*place)) is not None]
-        if not found:
+    for start, end in expected:
+        found = (record.row_at(start, end) for record in records)
+        row = next((row for row in found if row is not None), None)
+        if row is None:
             given = [tuple(row) for record in records for row in record.rows.tolist()]
             message = Errors.WRONG_ROWS.format(
                 text=doc.text[:50], given=given, expected=expected, key=spans_key
             )
             raise ValueError(message)
-        if not numpy.isfinite(found[0]).all():
+        if not numpy.isfinite(row).all():
             raise DivergedError(Errors.NOT_FINITE.format(text=doc.text[:50]))
-        rows.append(found[0])
+        rows.append(row)
     return rows

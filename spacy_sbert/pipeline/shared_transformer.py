@@ -16,20 +16,15 @@ from thinc.types import Floats2d
 
 from ..errors import WarnOnce
 from ..files.serialization import ChecksummedPipe
+from ..models.doc_states import split_by_doc, store_states
 from ..models.encoded_docs import TruncationCounter
-from ..models.listener import SentenceListener
+from ..models.listener import SentenceListener, TransformerListener
 from ..models.private_attributes import is_a, is_curated, upstream_name
 from ..models.resolve import check_default_prompt, warn_if_missing
-from ..models.shared_transformer import (
-    TransformerListener,
-    TransformerTok2Vec,
-    is_same_pooling,
-    pool_tokens,
-    split_states,
-    store_states,
-)
+from ..models.shared_transformer import TransformerTok2Vec
 from ..models.span_batch import Array, Backprop, EncodedSpans
 from ..models.surroundings import undisturbed
+from ..models.token_vectors import is_same_pooling, pool_tokens
 from ..models.transformer import is_transformer_tok2vec
 from ._common import InPipeline
 
@@ -53,8 +48,9 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     that listens. In training, the gradients of all that listen are added up, and go back through
     the transformer once.
 
-    vocab (Vocab): the pipeline's. model (Model): spacy-sbert.TransformerTok2Vec.v1. name (str): the
-        pipe's name.
+    vocab (Vocab): the pipeline's.
+    model (Model): spacy-sbert.TransformerTok2Vec.v1.
+    name (str): the pipe's name.
     nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
     RAISES (ValueError): if model is another.
     """
@@ -102,28 +98,32 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         between = self._between(component)
         sets_tensor = not any(isinstance(pipe, Tok2Vec) for pipe in between)
         is_nearest = not any(isinstance(pipe, SharedTransformer) for pipe in between)
+        own_names = {self.name, "*"} if is_nearest else {self.name}
         model = getattr(component, "model", None)
-        for node in model.walk() if isinstance(model, Model) else ():
+        nodes = model.walk() if isinstance(model, Model) else ()
+        for node in nodes:
             if isinstance(node, Tok2VecListener):
                 self._register_tok2vec(node, name, sets_tensor)
-            elif upstream_name(node) != self.name and not (
-                upstream_name(node) == "*" and is_nearest
-            ):
-                continue
-            elif isinstance(node, TransformerListener | SentenceListener):
-                node.upstream = self.model
-                if isinstance(node, TransformerListener):
-                    node.needs_states = not (
-                        sets_tensor and is_same_pooling(node.pooling, self.model.pooling)
-                    )
-                self.add_listener(node, name)
-            else:
-                self._check_other_package(node, name)
+            elif upstream_name(node) in own_names:
+                self._register_listener(node, name, sets_tensor)
+
+    def _register_listener(self, node: Model, name: str, sets_tensor: bool) -> None:
+        """Register a layer that listens to this component, unless it is of another package."""
+        if not isinstance(node, TransformerListener | SentenceListener):
+            self._check_other_package(node, name)
+            return
+        node.upstream = self.model
+        if isinstance(node, TransformerListener):
+            reads_tensor = sets_tensor and is_same_pooling(node.pooling, self.model.pooling)
+            node.needs_states = not reads_tensor
+        self.add_listener(node, name)
 
     def _between(self, component: Pipe) -> list[Any]:
         """Return the components between this one and another; none if the pipeline is not known."""
         nlp = self._in_pipeline.nlp
-        pipes: list[Any] = [] if nlp is None else [pipe for _, pipe in nlp.components]
+        if nlp is None:
+            return []
+        pipes: list[Any] = [pipe for _, pipe in nlp.components]
         if self not in pipes or component not in pipes:
             return []
         return pipes[pipes.index(self) + 1 : pipes.index(component)]
@@ -147,11 +147,11 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         Else the listener makes up vectors of zeros.
         """
         nlp = self._in_pipeline.nlp
-        pipes = [] if nlp is None else [pipe for _, pipe in nlp.components]
-        if nlp is None or any(
-            is_a(pipe, "Transformer") or is_curated(getattr(pipe, "model", None)) for pipe in pipes
-        ):
+        if nlp is None:
             return
+        for _, pipe in nlp.components:
+            if is_a(pipe, "Transformer") or is_curated(getattr(pipe, "model", None)):
+                return
         raise ValueError(
             f"The component '{component_name}' has the listener '{node.name}' of another package, "
             f"which cannot listen to '{self.name}', an 'sbert_transformer'. Use "
@@ -182,19 +182,19 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         spaCy leaves out those of components that are disabled while it links the pipeline.
         """
         nlp = self._in_pipeline.nlp
-        pipes = [] if nlp is None else [pipe for _, pipe in nlp.components]
-        if nlp is None or self not in pipes:
+        if nlp is None:
+            return self.listeners
+        pipes = [pipe for _, pipe in nlp.components]
+        if self not in pipes:
             return self.listeners
         self.listener_map = {}
         for name, pipe in nlp.components[pipes.index(self) + 1 :]:
             self._register(cast(Pipe, pipe), name)
-        disabled = nlp.disabled
-        return [
-            node
-            for name, nodes in self.listener_map.items()
-            if name not in disabled
-            for node in nodes
-        ]
+        enabled: list[Any] = []
+        for name, nodes in self.listener_map.items():
+            if name not in nlp.disabled:
+                enabled += nodes
+        return enabled
 
     # In use
 
@@ -227,7 +227,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         # Not of a Tok2VecListener
         need_states = [node for node in enabled if getattr(node, "needs_states", False)]
         warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
-        for doc, states in zip(docs, split_states(tokvecses.batch), strict=True):
+        for doc, states in zip(docs, split_by_doc(tokvecses.batch), strict=True):
             if need_states and len(doc):
                 store_states(doc, states, self.model.transformer, need_states)
             if not warns_itself:
@@ -278,26 +278,27 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def _begin_step(self, docs: list[Doc], losses: dict[str, float]) -> "_TrainingStep":
         """Encode a batch, and hand it to all that listen, with the callback for its gradient."""
         listeners = self._enabled_listeners()
-        of_tokens = [node for node in listeners if not isinstance(node, SentenceListener)]
-        batch = self.model.encode(docs, is_train=True, with_pieces=bool(of_tokens))
-        last = next(
-            (nodes for nodes in self.listener_map.values() if listeners and listeners[-1] in nodes),
-            [],
-        )
-        step = _TrainingStep(self.name, batch.backprop, last, losses)
+        needs_tokens = any(not isinstance(node, SentenceListener) for node in listeners)
+        batch = self.model.encode(docs, is_train=True, with_pieces=needs_tokens)
+        step = _TrainingStep(self.name, batch.backprop, self._last_component(listeners), losses)
         batch_id = Tok2VecListener.get_batch_id(docs)
         for listener in listeners:
             if isinstance(listener, SentenceListener):
                 listener.receive(batch_id, batch, partial(step.add, listener))
                 continue
-            pooling = (
-                listener.pooling
-                if isinstance(listener, TransformerListener)
-                else self.model.pooling
-            )
+            pooling = self.model.pooling
+            if isinstance(listener, TransformerListener):
+                pooling = listener.pooling
             vectors, backprop = pool_tokens(pooling, docs, batch, self.model.width, is_train=True)
             listener.receive(batch_id, vectors, partial(step.add_tokens, listener, backprop))
         return step
+
+    def _last_component(self, listeners: list[Any]) -> list[Any]:
+        """Return the layers of the last component that listens now."""
+        for nodes in self.listener_map.values():
+            if listeners and listeners[-1] in nodes:
+                return nodes
+        return []
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Update the weights, with the gradients of the components that gave one."""

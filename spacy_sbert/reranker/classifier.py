@@ -184,7 +184,7 @@ class ClassifierShim(TransformerShim):
         super()._update(optimizer)
         self.config.has_new_head = False
 
-    def _load_weights_of(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
+    def _read_weights(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
         has_head = _has_head(config)
         if not has_head:
             # Else Hugging Face makes it 2

@@ -1,7 +1,7 @@
 """Loss and gradients of a batch of examples."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, cast
@@ -61,7 +61,12 @@ def needs_labels(loss: Model) -> bool:
 
 def needs_width(loss: Model) -> bool:
     """Return whether an objective needs labels, or the width of vectors for its parameters."""
-    return needs_labels(loss) or any(node.param_names for node in loss.walk())
+    return needs_labels(loss) or _has_parameters(loss)
+
+
+def _has_parameters(loss: Model) -> bool:
+    """Return whether a loss learns itself, such as the projection to a teacher's width."""
+    return any(node.param_names for node in loss.walk())
 
 
 def batch_loss(
@@ -88,33 +93,39 @@ def batch_loss(
     for name, chosen in _by_objective(loss, batch.examples, spans_key).items():
         layer = layers[name]
         group = [batch.examples[i] for i in chosen]
-        n_members = _count_members(group, layer, spans_key)
-        places = [batch.places(chosen, member) for member in range(n_members)]
+        vectors = batch.members(chosen, _count_members(group, layer, spans_key))
         gold = _gold_values(group, layer, ops, spans_key)
         unlike = _low_scored_pair(group, layer, spans_key) or unlike
-        sizes = [attribute(example.reference, "batch_size", spans_key) for example in group]
-        if None in sizes:
-            knows_batch = False
-        share = len(chosen) / cast(int, sizes[0] or len(chosen))
+        share, is_known = _share_of_batch(group, spans_key)
+        knows_batch = knows_batch and is_known
         if share < 1 and layer.whole_batch:
             is_part.append(layer.name)
-            if len(chosen) == 1:
+            if len(group) == 1:
                 # A single example has no others to compare with
                 continue
         if layer.is_sum:
             # The parts of a sum add up
             share = 1.0
-        members_of_group = [batch.vectors[place] for place in places]
-        value, d_members = _loss_and_gradients(loss, name, (members_of_group, gold), factor * share)
-        layer.check_outputs(members_of_group, value, d_members)
+        value, d_vectors = _loss_and_gradients(loss, name, (vectors, gold), factor * share)
+        layer.check_outputs(vectors, value, d_vectors)
         values[name] = value * factor * share
         if not math.isfinite(values[name]):
             raise DivergedError(
                 LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50])
             )
-        for place, d_member in zip(places, d_members, strict=True):
-            batch.gradient[place] = d_member
+        batch.set_gradients(chosen, d_vectors)
     return BatchLoss(values, batch.doc_gradients(), is_part, knows_batch, unlike)
+
+
+def _share_of_batch(group: Sequence[Example], spans_key: str) -> tuple[float, bool]:
+    """Return which fraction of their batch the examples of an objective are.
+
+    1 if the size of the batch is not known: the batcher notes it on each example.
+    RETURNS (float, bool): the fraction, and whether each example has the size.
+    """
+    sizes = [attribute(example.reference, "batch_size", spans_key) for example in group]
+    size = cast(int, sizes[0] or len(group))
+    return len(group) / size, None not in sizes
 
 
 def _loss_and_gradients(
@@ -154,10 +165,21 @@ class _MemberVectors:
         self.examples: Sequence[Example] = examples if peers is None else peers.batch
         self._counts = [len(members(example.predicted, spans_key)) for example in self.examples]
         self._starts = [0, *accumulate(self._counts)]
-        self.vectors: Floats2d = own if peers is None else peers.gather(own, self._counts)
+        self.vectors: Floats2d = own
+        if peers is not None:
+            self.vectors = peers.gather(own, self._counts)
         self.gradient = ops.alloc2f(*self.vectors.shape)
 
-    def places(self, chosen: Sequence[int], member: int) -> Ints1d:
+    def members(self, chosen: Sequence[int], n_members: int) -> list[Floats2d]:
+        """Return the vectors of the chosen examples, float32 (examples, width) of each member."""
+        return [self.vectors[self._rows_of(chosen, member)] for member in range(n_members)]
+
+    def set_gradients(self, chosen: Sequence[int], d_members: Sequence[Floats2d]) -> None:
+        """Set the gradient of what `members` returned."""
+        for member, d_member in enumerate(d_members):
+            self.gradient[self._rows_of(chosen, member)] = d_member
+
+    def _rows_of(self, chosen: Sequence[int], member: int) -> Ints1d:
         return self._ops.asarray1i([self._starts[i] + member for i in chosen])
 
     def doc_gradients(self) -> list[Floats2d]:
@@ -183,17 +205,17 @@ def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[
     spans = members(doc, spans_key)
     if not spans:
         return []
-    if all(span.text.strip() for span in spans):
-        if rows.foreign:
-            given: str | list[tuple[int, int]] = "windows that overlap"
-        else:
+    has_text = [bool(span.text.strip()) for span in spans]
+    if all(has_text):
+        given: str | list[tuple[int, int]] = "windows that overlap"
+        if not rows.has_merged:
             given = [(start, end) for start, end in rows.spans.tolist()]
         check_rows(given, doc, spans_key)
     order = row_order(spans)
-    for number, (span, row) in enumerate(zip(spans, order, strict=True), start=1):
-        if not span.text.strip() or not rows.has_text[row]:
+    for i, row in enumerate(order):
+        if not has_text[i] or not rows.has_text[row]:
             raise ValueError(
-                f"The example '{doc.text[:50]}' has an empty member (number {number}) in "
+                f"The example '{doc.text[:50]}' has an empty member (number {i + 1}) in "
                 f"doc.spans['{spans_key}'], which has no vector to learn from. Remove the example."
             )
     return order
@@ -208,10 +230,8 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
     if layer.gold == "vector":
         return ops.asarray2f(cast(Floats2d, teacher_vectors(examples, spans_key)))
     if layer.gold == "text":
-        texts = [
-            [span.text for span in members(example.predicted, spans_key)] for example in examples
-        ]
-        return [list(of_member) for of_member in zip(*texts, strict=True)]
+        spans = [members(example.predicted, spans_key) for example in examples]
+        return [[span.text for span in of_member] for of_member in zip(*spans, strict=True)]
     return None
 
 
@@ -247,27 +267,53 @@ def initialize_objectives(
     labels: of the only objective, or of each by its name; None for those of the examples.
     """
     objectives = objectives_of(loss)
-    if isinstance(labels, dict) and not labels.keys() <= objectives.keys():
+    given = _labels_by_objective(labels, list(objectives))
+    chosen = _by_objective(loss, examples, spans_key)
+    for name, layer in objectives.items():
+        group = [examples[i] for i in chosen.get(name, ())]
+        inputs = [ops.alloc2f(1, width)] * layer.n_members[0]
+        if layer.gold == "label":
+            known = _known_labels(given.get(name), group, layer, spans_key)
+            # There are none in nlp.initialize() without a corpus
+            if known:
+                layer.initialize(X=(inputs, known))
+        elif group and (layer.gold == "vector" or _has_parameters(layer)):
+            layer.initialize(X=(inputs, _gold_values(group[:1], layer, ops, spans_key)))
+
+
+def _labels_by_objective(
+    labels: Labels | None, objectives: Sequence[str]
+) -> Mapping[str, list[str] | None]:
+    """Return the labels that were given, by objective; None for those of the examples.
+
+    RAISES (ValueError): if there is no objective of a name.
+    """
+    if labels is None:
+        return {}
+    if isinstance(labels, list):
+        return dict.fromkeys(objectives, labels)
+    if not set(labels) <= set(objectives):
         raise ValueError(
             f"[initialize.components.sbert] labels names the objectives {', '.join(labels)}, "
             f"expected some of: {', '.join(objectives) or 'none'}. Give each objective a list by "
             "its name, and a single one a list."
         )
-    chosen = _by_objective(loss, examples, spans_key)
-    for name, layer in objectives.items():
-        group = [examples[i] for i in chosen.get(name, ())]
-        inputs = [ops.alloc2f(1, width)] * layer.n_members[0]
-        has_parameters = any(node.param_names for node in layer.walk())
-        if layer.gold == "label":
-            given = labels.get(name) if isinstance(labels, dict) else labels
-            known = sorted(set(labels_of(group, spans_key) if given is None else given))
-            if len(known) == 1:
-                raise ValueError(SINGLE_CLASS.format(loss=layer.name, given=known[0]))
-            # None in nlp.initialize() without a corpus
-            if known:
-                layer.initialize(X=(inputs, known))
-        elif group and (layer.gold == "vector" or has_parameters):
-            layer.initialize(X=(inputs, _gold_values(group[:1], layer, ops, spans_key)))
+    return dict(labels)
+
+
+def _known_labels(
+    given: list[str] | None, examples: Sequence[Example], layer: LossLayer, spans_key: str
+) -> list[str]:
+    """Return the labels of a classifier: those that were given, or those of the examples.
+
+    RAISES (ValueError): if there is but one.
+    """
+    if given is None:
+        given = labels_of(examples, spans_key)
+    known = sorted(set(given))
+    if len(known) == 1:
+        raise ValueError(SINGLE_CLASS.format(loss=layer.name, given=known[0]))
+    return known
 
 
 def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> dict[str, list[int]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from ..models.spans import SPANS_KEY
@@ -56,10 +57,7 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 
     size, spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
-    make = partial(_filled, kind=lambda doc, spans_key: None)
-    return Batcher(
-        size, spans_key, make, lambda counts, size: _count_by_objective([sum(counts)], size)
-    )
+    return Batcher(size, spans_key, partial(_filled, kind=_no_kind), _count_mixed)
 
 
 @validated
@@ -111,6 +109,14 @@ def _count_by_objective(counts: Sequence[int], size: int) -> int:
         if n % size > 1 or n == 1:
             n_batches += 1
     return n_batches
+
+
+def _no_kind(doc: Doc, spans_key: str) -> None:
+    """Return the same for each example, so that all go into the same batches."""
+
+
+def _count_mixed(counts: Sequence[int], size: int) -> int:
+    return _count_by_objective([sum(counts)], size)
 
 
 def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> _Batches:

@@ -76,14 +76,13 @@ class GoldFacts:
     def undefined(self) -> dict[str, str]:
         """Return the measures that this gold does not allow, each with the reason."""
         reasons: dict[str, str] = {}
-        if len(self.scores) < 2:
-            constant = "there are no pairs with scores, or only one"
-            if self.scores.total() > 1:
-                constant = (
-                    f"all gold scores are {next(iter(self.scores)):g} (of 0 to 1, as they are "
-                    "scaled)"
-                )
-            reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), constant)
+        if self.scores.total() < 2:
+            reason = "there are no pairs with scores, or only one"
+            reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), reason)
+        elif len(self.scores) == 1:
+            score = next(iter(self.scores))
+            reason = f"all gold scores are {score:g} (of 0 to 1, as they are scaled)"
+            reasons = dict.fromkeys((*_OF_GRADED_PAIRS, *_OF_BINARY_PAIRS), reason)
         elif self.scores.keys() != {0.0, 1.0}:
             reasons = dict.fromkeys(_OF_BINARY_PAIRS, "the scores are not 0 and 1 alone")
         if not self.pair_labels:
@@ -122,9 +121,11 @@ def measure_of(score: str) -> str | None:
 
 def listed_labels(labels: Iterable[str]) -> str:
     """Return the first labels as messages list them."""
-    listed = [f"'{label}'" for label in labels]
-    more = f" and {len(listed) - _MAX_LABELS} more" if len(listed) > _MAX_LABELS else ""
-    return ", ".join(listed[:_MAX_LABELS]) + more
+    quoted = [f"'{label}'" for label in labels]
+    listed = ", ".join(quoted[:_MAX_LABELS])
+    if len(quoted) > _MAX_LABELS:
+        return f"{listed} and {len(quoted) - _MAX_LABELS} more"
+    return listed
 
 
 def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any]) -> None:

@@ -20,17 +20,17 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it
         ends in .csv, else JSON; an existing one is continued.
     """
+    path = None
     if output_file is not None:
-        check_output(Path(output_file))
+        path = Path(output_file)
+        check_output(path)
 
     def setup(
         nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
     ) -> tuple[Callable, Callable]:
         from .training_log import TrainingLog  # noqa: PLC0415 (spaCy imports all loggers with the first pipe)
 
-        log = TrainingLog(
-            nlp, stdout, stderr, progress_bar, None if output_file is None else Path(output_file)
-        )
+        log = TrainingLog(nlp, stdout, stderr, progress_bar, path)
         return log.step, log.close
 
     return setup

@@ -93,41 +93,29 @@ def quickstart_config(
     epochs (int): None for 4, or 1 of 20,000 examples or more.
     """
     for table in (train, dev):
-        _check_value(str(table["path"]))
-        for name in (*(table.get("members") or ()), table.get("score"), table.get("label")):
-            _check_value(name or "")
+        _check_table(table)
     _check_value(encoder or "")
-    objective = _OBJECTIVES[kind]
-    measure = _OBJECTIVES[scored or kind].measure
-    pipe: dict[str, Any] = {"loss": dict(objective.loss)}
-    model: dict[str, Any] = {}
-    if kind == "labelled":
-        # As configs/nli.cfg
-        model["normalize"] = False
-    if encoder is not None:
-        model["name"] = encoder
-    if model:
-        pipe["model"] = model
-    nlp = spacy.blank(lang)
-    nlp.add_pipe("sbert", config=pipe)
-    config = nlp.config
     if epochs is None:
         epochs = 1 if count >= _MANY else _EPOCHS
-    epoch_steps = ceil(count / objective.batch_size)
-    # Steps are counted from 0
-    frequency = max(1, (epochs * epoch_steps - 1) // _EVALUATIONS)
-    # Scores of other measures, which spaCy would add, are none
-    weights = dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {})
-    reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
+    objective = _OBJECTIVES[kind]
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sbert", config=_pipe_config(kind, encoder))
+    config = nlp.config
     config["system"]["seed"] = 1
     config["corpora"] = {}
     for part, settings in (("train", train), ("dev", dev)):
         config["paths"][part] = str(settings["path"])
+        reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
         config["corpora"][part] = {**reader, **settings, "path": f"${{paths.{part}}}"}
+    epoch_steps = ceil(count / objective.batch_size)
+    # Scores of other measures, which spaCy would add, are none
+    weights = dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {})
+    measure = _OBJECTIVES[scored or kind].measure
     config["training"] |= {
         "max_epochs": epochs,
         "max_steps": 0,
-        "eval_frequency": frequency,
+        # Steps are counted from 0
+        "eval_frequency": max(1, (epochs * epoch_steps - 1) // _EVALUATIONS),
         "patience": max(min(epochs, _PATIENCE), 2) * epoch_steps,
         "accumulate_gradient": 1,
         "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": objective.batch_size},
@@ -136,6 +124,36 @@ def quickstart_config(
         "score_weights": {**weights, measure: 1.0},
     }
     return config
+
+
+def _pipe_config(kind: str, encoder: str | None) -> dict[str, Any]:
+    """Return the settings of the `sbert` pipe that are not its defaults."""
+    pipe: dict[str, Any] = {"loss": dict(_OBJECTIVES[kind].loss)}
+    model: dict[str, Any] = {}
+    if kind == "labelled":
+        # As configs/nli.cfg
+        model["normalize"] = False
+    if encoder is not None:
+        model["name"] = encoder
+    if model:
+        pipe["model"] = model
+    return pipe
+
+
+def _check_table(settings: Mapping[str, Any]) -> None:
+    """Refuse a table whose path, or a column of which, a config cannot hold."""
+    _check_value(str(settings["path"]))
+    for name in (*(settings.get("members") or ()), settings.get("score"), settings.get("label")):
+        _check_value(name or "")
+
+
+def _check_value(value: str) -> None:
+    """Refuse a text that a config cannot hold: spaCy would read it as a variable."""
+    if "${" in value:
+        raise ValueError(
+            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, "
+            "folder or column."
+        )
 
 
 _SCHEMAS: dict[str, Any] = {
@@ -172,7 +190,8 @@ def _check_section(
 ) -> None:
     """Refuse a setting that is not known, unless the file refers to it."""
     for key in config.get(section, {}):
-        is_used = f"${{{section}.{key}}}" in str(file) or f"${{{section}.{key}." in str(file)
+        variable = f"${{{section}.{key}"
+        is_used = f"{variable}}}" in str(file) or f"{variable}." in str(file)
         if key not in known and not is_used:
             near = get_close_matches(key, known, n=1)
             expected = ", ".join(near or known) or "none"
@@ -193,13 +212,4 @@ def _check_component(name: str, block: Mapping[str, Any]) -> None:
             f"[components.{name}] has a source and also {', '.join(ignored)}, which spaCy would "
             f'ignore. Load {block["source"]} with config={{"components.{name}.{ignored[0]}": '
             "...}, and save it as source."
-        )
-
-
-def _check_value(value: str) -> None:
-    """Refuse a text that a config cannot hold: spaCy would read it as a variable."""
-    if "${" in value:
-        raise ValueError(
-            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, "
-            "folder or column."
         )

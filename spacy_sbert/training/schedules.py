@@ -23,9 +23,8 @@ def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
         few more or less in another order.
     """
     if isinstance(batcher, Batcher):
-        steps = batcher.count(
-            list(count_objectives(corpus, batcher.spans_key).values()), batcher.size
-        )
+        counts = count_objectives(corpus, batcher.spans_key)
+        steps = batcher.count(list(counts.values()), batcher.size)
     else:
         steps = sum(1 for _ in batcher(corpus(spacy.blank("xx"))))
     if not steps:
@@ -63,12 +62,14 @@ def linear_warmup(
         )
     rising = int(warmup * total_steps)
     # Thinc's warmup_linear counts from zero, which takes minutes for a step far away
-    return (
-        initial_rate * t / rising
-        if t < rising
-        else initial_rate * max(total_steps - t, 0) / (total_steps - rising)
-        for t in count(start_step)
-    )
+    return (_rate_at(t, initial_rate, rising, total_steps) for t in count(start_step))
+
+
+def _rate_at(t: int, initial_rate: float, rising: int, total_steps: int) -> float:
+    """Return the rate of step t of linear_warmup."""
+    if t < rising:
+        return initial_rate * t / rising
+    return initial_rate * max(total_steps - t, 0) / (total_steps - rising)
 
 
 @validated
@@ -115,5 +116,8 @@ def linear_warmup_of_epochs(
             f"{epochs} and max_steps = 0. Set training.max_epochs to 1 or more, or "
             "training.max_steps."
         )
-    total = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps
-    return linear_warmup(initial_rate, min(total, max_steps or total), warmup, start_step)
+    total = max_steps
+    if epochs > 0:
+        of_epochs = epochs * epoch_steps(corpus, batcher)
+        total = min(of_epochs, max_steps or of_epochs)
+    return linear_warmup(initial_rate, total, warmup, start_step)

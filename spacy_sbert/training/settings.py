@@ -98,16 +98,16 @@ def check_training(config: Mapping[str, Any]) -> None:
 
 def _numbers(block: object, path: str) -> Iterator[tuple[str, float]]:
     """Yield the numbers in a block of a config, and in those inside of it, by their names."""
-    items: Sequence[Any] = list(block.items()) if isinstance(block, Mapping) else []
-    if isinstance(block, list):
-        items = [(path, value) for value in block]
-    for key, value in items:
-        name = key if isinstance(block, list) else f"{path}.{key}"
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield name, value
-        elif key not in ("corpus", "batcher"):
-            # Of a schedule: blocks of their own
-            yield from _numbers(value, name)
+    if isinstance(block, Mapping):
+        for key, value in block.items():
+            # Those of a schedule are blocks of their own
+            if key not in ("corpus", "batcher"):
+                yield from _numbers(value, f"{path}.{key}")
+    elif isinstance(block, list):
+        for value in block:
+            yield from _numbers(value, path)
+    elif isinstance(block, (int, float)) and not isinstance(block, bool):
+        yield path, block
 
 
 def _check_number(name: str, value: float) -> None:
@@ -190,9 +190,7 @@ def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
     """Refuse scores that no component of the pipeline has, and those of which none has a weight."""
     weights: Mapping[str, float | None] = training.get("score_weights", {})
     weighted = [name for name, weight in weights.items() if weight]
-    chooses = bool(training.get("patience")) or any(
-        weight is not None for weight in weights.values()
-    )
+    chooses = bool(training.get("patience")) or set(weights.values()) != {None}
     if weights and not weighted and chooses:
         raise ValueError(
             "All of [training.score_weights] are 0 or null, so no score would be better than that "
@@ -204,10 +202,10 @@ def _check_scores(training: Mapping[str, Any], config: Mapping[str, Any]) -> Non
         return
     for name in weighted:
         if name not in known and measure_of(name) is None:
-            near = get_close_matches(name, known, n=1)
+            expected = get_close_matches(name, known, n=1) or sorted(known)
             raise ValueError(
                 f"No component has the score '{name}' of [training.score_weights]. Expected "
-                f"{near[0] if near else ', '.join(sorted(known))}."
+                f"{', '.join(expected)}."
             )
 
 

@@ -1,10 +1,14 @@
-"""The training step of an `sbert` pipe: loss, gradient, and update of encoder and heads."""
+"""The training of an `sbert` pipe: weights and heads, loss, gradient, and update."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from spacy.training import Example, validate_examples
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, PyTorchShim, set_dropout_rate
 from thinc.types import Floats2d
 
@@ -15,9 +19,13 @@ from ..models.fingerprint import Fingerprint
 from ..models.shim import TransformerShim
 from ..models.spans import members
 from ..models.surroundings import undisturbed
+from ..validation import Name, validated
 
 if TYPE_CHECKING:
     from .batch_loss import BatchLoss
+
+# Enough to see whether there are pairs, and a teacher
+_N_INITIAL_EXAMPLES = 100
 
 
 @contextmanager
@@ -30,12 +38,16 @@ def whole_update(model: Model) -> Iterator[None]:
         yield
     except BaseException:
         for node in model.walk():
-            for name in filter(node.has_grad, node.param_names):
-                node.get_grad(name).fill(0)
-            for shim in node.shims:
-                if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
-                    shim._model.zero_grad()  # noqa: SLF001
+            _clear_gradients(node)
         raise
+
+
+def _clear_gradients(node: Model) -> None:
+    for name in filter(node.has_grad, node.param_names):
+        node.get_grad(name).fill(0)
+    for shim in node.shims:
+        if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
+            shim._model.zero_grad()  # noqa: SLF001
 
 
 def members_on_reference(examples: Iterable[Example], spans_key: str) -> str:
@@ -53,6 +65,7 @@ class TrainingStep:
 
     # Settings of the pipe, whose model is a SentenceModel
     model: Any
+    vocab: Vocab
     name: str
     spans_key: str
     loss_weight: float
@@ -71,6 +84,65 @@ class TrainingStep:
     _learned: set[int]
     _notices: WarnOnce
     _fingerprint: Fingerprint
+
+    @validated
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: list[Name] | dict[str, list[Name]] | None = None,
+    ) -> None:
+        """Load the weights of an own encoder, check a shared one, and make the heads.
+
+        labels: of the classification objective, or of each by its name; by default those of the
+            examples.
+        RAISES (OSError, ValueError): if the encoder is not found, cannot be shared, or there is but
+            one label.
+        """
+        from .batch_loss import initialize_objectives, needs_width  # noqa: PLC0415 (training)
+
+        examples = self._initial_examples(get_examples)
+        self._expects_pairs = any(map(self.learns_from, examples))
+        if nlp is not None:
+            self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
+            self.model.validate_upstream(nlp, self.name, examples, self.spans_key)
+            self._save_loss_by_name(nlp)
+        docs = [example.predicted for example in examples[:_N_INITIAL_EXAMPLES]]
+        not_empty = [doc for doc in docs if len(doc)]
+        self.model.initialize(X=not_empty or [Doc(self.vocab, words=["text"])])
+        loss = self.model.loss
+        if loss is not None and needs_width(loss):
+            width = self.model.vector_width(nlp, self.name)
+            initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
+
+    def _initial_examples(self, get_examples: Callable[[], Iterable[Example]]) -> list[Example]:
+        """Return all examples if an objective needs their labels, else the first ones.
+
+        spaCy would read them all, and a teacher encode them.
+        """
+        from .batch_loss import needs_labels  # noqa: PLC0415 (training)
+
+        needs_all = self.model.loss is not None and needs_labels(self.model.loss)
+        sample = get_examples
+        # What is no function is refused by its name
+        if callable(get_examples) and not needs_all:
+
+            def sample() -> Iterable[Example]:
+                return islice(get_examples(), _N_INITIAL_EXAMPLES)
+
+        validate_get_examples(sample, "SentenceBert.initialize")
+        return list(sample())
+
+    def _save_loss_by_name(self, nlp: Language) -> None:
+        """Let the config name the loss, so that a loss of the user's own is not needed to load."""
+        from ..losses.wrappers import saved_by_name  # noqa: PLC0415 (training)
+
+        for name, pipe in nlp.components:
+            if pipe is self:
+                config = nlp.get_pipe_config(name)
+                block = nlp.config.interpolate()["components"][name]
+                config["loss"] = saved_by_name(config["loss"], block["loss"])
 
     def learns_from(self, example: Example) -> bool:
         """Return whether an example has members."""
@@ -105,21 +177,15 @@ class TrainingStep:
             # A shared transformer hands out nothing either
             return losses
         learning = list(filter(self.learns_from, examples))
-        self._expects_pairs = self._expects_pairs or bool(learning)
-        if not self._expects_pairs and self.model.loss is not None:
-            where = members_on_reference(examples, self.spans_key)
-            self._notices.once(
-                Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
-            )
-        if not self.model.is_shared:
-            # A shared component has encoded the others, too, and waits for their gradient
-            examples = learning
-        if not examples:
+        self._warn_of_no_members(examples, learning)
+        # A shared component has encoded the others, too, and waits for their gradient
+        encodes = examples if self.model.is_shared else learning
+        if not encodes:
             return losses
         set_dropout_rate(self.model, drop)
-        encoded, backprop = self.model.begin_update([example.predicted for example in examples])
-        self._warn_of_cuts(examples, encoded)
-        result = self._batch_loss(examples, encoded)
+        encoded, backprop = self.model.begin_update([example.predicted for example in encodes])
+        self._warn_of_cuts(encodes, encoded)
+        result = self._batch_loss(encodes, encoded)
         with whole_update(self.model):
             # In every case: the last listener's call trains the shared transformer.
             backprop(cast(Any, result.gradients))
@@ -127,6 +193,15 @@ class TrainingStep:
             self.finish_update(cast(Optimizer, sgd))
         self._add_losses(result, losses)
         return losses
+
+    def _warn_of_no_members(self, examples: list[Example], learning: list[Example]) -> None:
+        """Warn if no example had members so far, in `initialize` or in training."""
+        self._expects_pairs = self._expects_pairs or bool(learning)
+        if not self._expects_pairs and self.model.loss is not None:
+            where = members_on_reference(examples, self.spans_key)
+            self._notices.once(
+                Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
+            )
 
     def _warn_of_cuts(self, examples: Sequence[Example], encoded: Sequence[EncodedDoc]) -> None:
         cuts = TruncationCounter()
@@ -194,25 +269,41 @@ class TrainingStep:
         with whole_update(self.model):
             # Another thread encodes before or after, with all layers or none updated
             with ExitStack() as locks:
-                for shim in (shim for node in self.model.encoder.walk() for shim in node.shims):
-                    # It may be a stock one, after replace_listeners
-                    if isinstance(shim, TransformerShim):
-                        locks.enter_context(shim.use.changing())
+                for shim in self._own_shims():
+                    locks.enter_context(shim.use.changing())
                 self.model.encoder.finish_update(sgd)
             self._update_heads(sgd)
         self._learned.clear()
         self._fingerprint.forget()
 
+    def _own_shims(self) -> list[TransformerShim]:
+        """Return the shims of the transformers in the pipe's own encoder.
+
+        Not those of another package, which are there after `nlp.replace_listeners`.
+        """
+        shims = [shim for node in self.model.encoder.walk() for shim in node.shims]
+        return [shim for shim in shims if isinstance(shim, TransformerShim)]
+
     def _update_heads(self, sgd: Optimizer) -> None:
         loss = self.model.loss
-        for node in [] if loss is None else loss.walk():
+        if loss is None:
+            return
+        for node in loss.walk():
             factor = getattr(node, "learn_rate_factor", 1.0)
             for name in filter(node.has_grad, node.param_names):
-                # Thinc keeps a gradient of zeros, with which Adam's momentum would still move a
-                # head without examples. It is only looked at among several processes, which may
-                # have given it: that waits for a GPU.
                 gradient = node.get_grad(name)
-                if node.id in self._learned if self.peers is None else gradient.any():
+                if self._has_learned(node, gradient):
                     weights = node.get_param(name)
                     updated, _ = sgd((node.id, name), weights, gradient, lr_scale=factor)
                     node.set_param(name, updated)
+
+    def _has_learned(self, node: Model, gradient: Any) -> bool:
+        """Return whether a layer of the loss got a gradient in this step.
+
+        Thinc keeps a gradient of zeros, with which Adam's momentum would still move a head without
+        examples.
+        """
+        if self.peers is None:
+            return node.id in self._learned
+        # Another process may have given it. That waits for a GPU.
+        return bool(gradient.any())

@@ -34,14 +34,13 @@ class TrainingLog:
         config = nlp.config.interpolate()
         check_training(config)
         check_dev_corpus(nlp)
-        trained = [
-            (name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)
-        ]
+        components = dict(nlp.pipeline)
+        trained = [name for name in components if getattr(components[name], "is_trainable", False)]
         # The loss that a shared encoder reports is the size of the gradient that it received
-        self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
-        self.pipes = [name for name, _ in trained if name not in self.sources]
+        self.sources = {name for name in trained if hasattr(components[name], "listener_map")}
+        self.pipes = [name for name in trained if name not in self.sources]
         self.counters: list[Any] = [
-            pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")
+            pipe for pipe in components.values() if hasattr(pipe, "examples_seen")
         ]
         self.score_weights = config["training"]["score_weights"]
         self.stdout = stdout
@@ -117,7 +116,7 @@ class TrainingLog:
         scores = self._scores(info)
         score = 100 * float(info["score"])
         rate = self._rate()
-        self._write_row(info, losses, scores, score, rate)
+        self._write_row(self._row(info, losses, scores, score, rate))
         self._reset_line()
         if self.output_file is not None:
             line = {
@@ -146,49 +145,53 @@ class TrainingLog:
                 scores[name] = 100 * float(info["other_scores"].get(name, 0.0))
         return scores
 
-    def _write_row(
+    def _row(
         self,
         info: dict[str, Any],
         losses: dict[str, float],
         scores: dict[str, float],
         score: float,
         rate: float,
-    ) -> None:
-        """Write the row of an evaluation, below a header if the columns are new."""
+    ) -> dict[str, float | str]:
+        """Return the cells of an evaluation by the names of their columns."""
         # Most of the time of a single step was the evaluation
         has_speed = self.taken > 1
-        row: dict[str, Any] = {
-            "E": info["epoch"],
-            "#": info["step"],
-            "ex/s": rate if has_speed else "-",
-        }
+        row: dict[str, Any] = {"E": info["epoch"], "#": info["step"], "ex/s": "-"}
         if self.total is not None:
-            row["left"] = self._left(self.total - info["step"]) if has_speed else "-"
+            row["left"] = "-"
+        if has_speed:
+            row["ex/s"] = rate
+        if has_speed and self.total is not None:
+            row["left"] = self._left(self.total - info["step"])
         row |= {f"loss {name}": loss for name, loss in losses.items()}
         row |= scores
         row["score"] = score
+        return row
+
+    def _write_row(self, row: dict[str, float | str]) -> None:
+        """Write a row, below a header if the columns are new: a new objective has a column."""
         printer = Printer(no_print=True)
         # Names of two words are those of losses
         widths = [max(len(name), 12 if " " in name else 6) for name in row]
         lines = []
-        # A new objective has a new column
         if list(row) != self.columns:
             self.columns = list(row)
             lines.append(printer.row(self.columns, widths=widths))
             lines.append(printer.row(["-" * width for width in widths]))
-        cells = [
-            f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()
-        ]
+        cells = [_cell(value) for value in row.values()]
         lines.append(printer.row(cells, widths=widths, aligns=["r"] * len(cells)))
         with self.bar.external_write_mode(file=self.stdout):
             print(*lines, sep="\n", file=self.stdout, flush=True)
 
     def _write_line(self) -> None:
         """Write the steps, the mean loss since the last line, the speed and the time left."""
-        parts = [f"Step {self.done}" if self.total is None else f"Step {self.done} of {self.total}"]
-        for pipe in (pipe for pipe in self.counters if pipe.name in self.pipes):
-            loss = (pipe.loss_seen - self.line_losses[pipe.name]) / (self.taken - self.line_step)
-            parts.append(f"loss {pipe.name} {loss:.4g}")
+        parts = [f"Step {self.done}"]
+        if self.total is not None:
+            parts = [f"Step {self.done} of {self.total}"]
+        for pipe in self.counters:
+            if pipe.name in self.pipes:
+                loss = pipe.loss_seen - self.line_losses[pipe.name]
+                parts.append(f"loss {pipe.name} {loss / (self.taken - self.line_step):.4g}")
         parts.append(f"{self._rate():.1f} examples/s")
         if self.total is not None:
             parts.append(f"{self._left(self.total - self.done)} left")
@@ -213,7 +216,12 @@ class TrainingLog:
         return tqdm.format_interval(max(0, steps) * (perf_counter() - self.started) / self.taken)
 
 
+def _cell(value: float | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _total_steps(nlp: Language) -> int | None:
+    """Return the steps of a training, None if it has neither epochs nor max_steps."""
     config = nlp.config.interpolate()
     training = config["training"]
     if training["max_epochs"] < 1:

@@ -5,7 +5,7 @@ from helpers.pipelines import OTHERS, WHOLE_DOCS, slow
 
 from spacy_sbert import export_folder
 from spacy_sbert.hub.cards import describe
-from spacy_sbert.pipeline.listeners import find_transformer
+from spacy_sbert.pipeline.sentence_model import find_transformer
 
 ENCODERS = ["tokens", *slow(*(one for one in OTHERS if one != "tokens"))]
 

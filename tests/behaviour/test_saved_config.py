@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.util import load_config
 
 from spacy_sbert.models.tokenization import Prompts
-from spacy_sbert.pipeline.listeners import find_transformer
+from spacy_sbert.pipeline.sentence_model import find_transformer
 
 PROMPTS = [
     " leading and trailing ",

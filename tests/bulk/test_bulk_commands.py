@@ -16,7 +16,7 @@ from spacy_sbert.bulk import file_encoding as module
 from spacy_sbert.bulk import load_pipe
 from spacy_sbert.bulk.loading import find_pipe
 from spacy_sbert.models.engine.torch_backend import resolve_precision
-from spacy_sbert.pipeline.listeners import find_transformer
+from spacy_sbert.pipeline.sentence_model import find_transformer
 from spacy_sbert.search import ivfpq
 
 encode = partial(run, "encode")

@@ -17,7 +17,7 @@ from helpers.pipelines import reloaded
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.bulk import file_encoding as module
 from spacy_sbert.bulk.partial_run import PartialRun
-from spacy_sbert.pipeline.listeners import find_transformer
+from spacy_sbert.pipeline.sentence_model import find_transformer
 
 N_TEXTS = 40
 WINDOW = 4

@@ -10,19 +10,19 @@ import pytest
 import spacy
 from helpers.made_tables import write_texts
 
-from spacy_sbert.cli.visualize import read_texts
 from spacy_sbert.files.delimited import by_name, read_delimited
 from spacy_sbert.files.tables import (
     TextColumns,
     read_columns,
     read_table,
     read_text_rows,
+    read_texts,
     write_table,
 )
 from spacy_sbert.files.text_lines import read_lines
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.formats import Columns
-from spacy_sbert.search.corpus_search import read_corpus
+from spacy_sbert.search.texts import read_corpus
 
 # characters: csv by itself reads 131,072
 LONG = "x" * 200_000

@@ -14,7 +14,7 @@ from spacy.lookups import Lookups
 
 from spacy_sbert.hub import cards
 from spacy_sbert.hub.cards import describe, package_card, sentence_transformers_card, write_readme
-from spacy_sbert.pipeline.listeners import find_transformer
+from spacy_sbert.pipeline.sentence_model import find_transformer
 
 ASSETS = ROOT / "assets"
 NASTY = "a\"b|c\n---\n```\n# <b>[x](y)': *d* \u202e"

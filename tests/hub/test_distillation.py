@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, BertModel, BertTokenizerFast
 
 from spacy_sbert.hub.distillation import _frequent_words, _least_squares, distill_static
 from spacy_sbert.models.static_embedding import without_special_tokens
-from spacy_sbert.pipeline.listeners import find_static_embedding
+from spacy_sbert.pipeline.sentence_model import find_static_embedding
 from spacy_sbert.readers import read_sts
 from spacy_sbert.readers.examples import example_doc
 from spacy_sbert.similarity import spearman

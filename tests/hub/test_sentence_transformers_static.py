@@ -19,7 +19,7 @@ from thinc.api import fix_random_seed
 from tokenizers import Tokenizer
 
 from spacy_sbert.hub import export_folder, import_folder
-from spacy_sbert.pipeline.listeners import find_static_embedding
+from spacy_sbert.pipeline.sentence_model import find_static_embedding
 
 ASSETS = ROOT / "assets"
 SHARED = "config_sentence_transformers.json"

@@ -35,7 +35,6 @@ from spacy_sbert.models.fingerprint import encoder_digest
 from spacy_sbert.pipeline import doc_vectors as encoders
 from spacy_sbert.pipeline.digest import pipeline_digest
 from spacy_sbert.pipeline.doc_vectors import find
-from spacy_sbert.pipeline.listeners import find_heads
 from spacy_sbert.search import SpanSearch, collect_spans, identify
 from spacy_sbert.similarity import cosine
 from spacy_sbert.visual import render
@@ -354,7 +353,7 @@ def test_training_a_head_changes_no_vector(make_nlp, examples):
         example.reference.spans["sbert"].attrs["label"] = label
     nlp.initialize(lambda: pairs)
     before = pipeline_digest(nlp)
-    (head,) = find_heads(nlp.get_pipe("sbert").model).values()
+    (head,) = nlp.get_pipe("sbert").model.heads.values()
     head.set_param("W", head.get_param("W") + 1)
     assert pipeline_digest(nlp) == before
 

@@ -1,4 +1,4 @@
-"""The model tree of an `sbert` pipe: its encoder, and the component that it listens to."""
+"""The model tree of an `sbert` pipe: its encoder, and its loss with the heads."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
@@ -6,38 +6,34 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model
 
-from ..errors import Errors, Warnings
+from ..errors import Errors
 from ..files.serialization import ChecksummedModel
 from ..losses._common import LossLayer, objectives_of
 from ..models.encoded_docs import EncodedDoc, EncodeSettings
 from ..models.encoder import STATES, TOKENS, Encoder, InPipe, listens_for
 from ..models.pooling import SentencePooling
-from ..models.private_attributes import ALL_LAYERS, is_a, is_curated, upstream_name
+from ..models.private_attributes import is_curated
 from ..models.resolve import find_local
 from ..models.sbert_config import INT8, read_settings
 from ..models.sentence_encoder import GET_SPANS, SentenceEncoder
-from ..models.spans import getter_settings, members
+from ..models.spans import SpanGetter, getter_settings, members
 from ..models.surroundings import check_gradients, is_autocast
 from ..models.transformer import (
     SpanTransformer,
     encoder_of,
     is_transformer,
-    is_transformer_tok2vec,
 )
+from .upstream import find_upstream, nearest_upstream
 
 # These load what only their own architectures need
 if TYPE_CHECKING:
     from ..models.listener import SentenceListener
     from ..models.static_embedding import StaticEmbedding
     from ..models.text_encoders import TextEncoder
-
-# Which components declare to assign
-_BOUNDARIES = {"doc.sents", "token.is_sent_start"}
 
 
 class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
@@ -94,6 +90,21 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return self.maybe_get_ref("loss")
 
     @property
+    def heads(self) -> dict[str, Model]:
+        """The trained heads by the names of their objectives, "" of a single one.
+
+        Of the heads of a Matryoshka loss it is the one for the widest vectors.
+        """
+        if self.loss is None:
+            return {}
+        heads = {}
+        for name, layer in objectives_of(self.loss).items():
+            trained = [node for node in layer.walk() if node.attrs.get("labels")]
+            if trained:
+                heads[name] = max(trained, key=lambda node: node.get_dim("nI"))
+        return heads
+
+    @property
     def source(self) -> Encoder:
         """The encoder whose states are pooled."""
         return cast(SentenceEncoder, self.encoder).source
@@ -120,6 +131,11 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
     def shared_encoders(self) -> list[str]:
         """The names or folders of the transformers that the model listens to, once it is linked."""
         return [str(model.attrs["name"]) for model in self.shared_models if "name" in model.attrs]
+
+    @property
+    def encoder_names(self) -> list[str]:
+        """The names or folders of all encoders whose states are pooled, own and shared."""
+        return [*self.own_encoders, *self.shared_encoders]
 
     @property
     def sentence_listeners(self) -> "list[SentenceListener]":
@@ -151,24 +167,31 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         width = self.pooling.width(shim.config.hidden_size, shim.settings)
         return f"{text}, {width} numbers, {shim.precision} on {shim.device}"
 
+    @property
+    def transformer_name(self) -> str:
+        """The name or folder of the transformer, own or shared, of whatever package."""
+        nodes = [*self.shared_models, *self.walk()]
+        return next(str(node.attrs["name"]) for node in nodes if is_transformer(node))
+
     def validate_upstream(
         self, nlp: Language, name: str, examples: Iterable[Example], spans_key: str
     ) -> None:
         """Check that there is a component upstream, and that its rows will be the members."""
+        from ..training.examples import check_rows  # noqa: PLC0415 (training)
+
         for layer in self.source.listeners:
             if listens_for(layer) == TOKENS:
                 find_upstream(nlp, name, layer)
+        docs = (example.predicted for example in examples)
+        pair = next((doc for doc in docs if members(doc, spans_key)), None)
         for listener in self.sentence_listeners:
-            upstream = find_upstream(nlp, name, listener)
-            self._connect(nlp, listener, upstream)
+            self._connect(nlp, listener, find_upstream(nlp, name, listener))
             self.check_spans_key(name, spans_key)
-            pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
             if pair is not None:
-                from ..training.examples import check_rows  # noqa: PLC0415 (training)
-
                 given = cast(Model, listener.transformer).attrs.get("get_spans")
-                getter = cast(Callable, given or self.encoder.attrs[GET_SPANS])
-                check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
+                get_spans = cast(SpanGetter, given or self.encoder.attrs[GET_SPANS])
+                rows = get_spans([pair])[0]
+                check_rows([(row.start, row.end) for row in rows], pair, spans_key)
 
     def link_upstream(self, nlp: Language, name: str) -> None:
         """Connect the listeners to the transformer that is in the pipeline now.
@@ -176,7 +199,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         It may have been replaced.
         """
         for listener in self.sentence_listeners:
-            pipe = _nearest_upstream(nlp, name, listener)
+            pipe = nearest_upstream(nlp, name, listener)
             if pipe is not None and pipe.model is not listener.upstream:
                 self._connect(nlp, listener, pipe)
 
@@ -187,37 +210,34 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
         RAISES (RuntimeError): within autocast, and in training without gradients.
         """
-        if not is_autocast() and (torch.is_grad_enabled() or not is_train):
+        is_usual = not is_autocast() and (torch.is_grad_enabled() or not is_train)
+        if is_usual or all(isinstance(model, SpanTransformer) for model in self.shared_models):
             return
-        if any(not isinstance(model, SpanTransformer) for model in self.shared_models):
-            if is_train:
-                check_gradients(f"the transformer upstream of '{name}'")
-            if is_autocast():
-                raise RuntimeError(Errors.AUTOCAST.format(name=name))
+        if is_train:
+            check_gradients(f"the transformer upstream of '{name}'")
+        if is_autocast():
+            raise RuntimeError(Errors.AUTOCAST.format(name=name))
 
     def _connect(
         self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe
     ) -> None:
         """Connect a listener to a transformer.
 
-        Of a foreign one, note whether its folder normalizes.
+        If that is of another package, note whether its folder normalizes: ours says so with its
+        output.
         """
         listener.upstream = upstream.model
         _cache_transformers(upstream.model, self.loss)
-        source = str(upstream.model.attrs.get("name", ""))
         if is_curated(upstream.model):
             listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
-            block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
-            source = str((block.get("encoder_loader") or {}).get("name", ""))
-        if isinstance(listener.transformer, SpanTransformer) or not source:
-            # Ours says so with its output
+        name = _encoder_name(nlp, upstream)
+        if isinstance(listener.transformer, SpanTransformer) or not name:
             return
-        folder = find_local(source)
-        # Else what was found out before, maybe on another machine, stays
+        folder = find_local(name)
+        # If it is not here, what was found out before, maybe on another machine, stays
         if folder is not None:
-            self.pooling.attrs["upstream_normalize"] = self.pooling.normalizes(
-                read_settings(folder, source)
-            )
+            normalizes = self.pooling.normalizes(read_settings(folder, name))
+            self.pooling.attrs["upstream_normalize"] = normalizes
 
     def check_spans_key(self, name: str, spans_key: str) -> None:
         """Check that the pipe and its span getters take members from the same spans_key."""
@@ -251,11 +271,11 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         settings: those that the states came with.
         """
 
-        def nearest_upstream(listener: Model) -> Model | None:
-            pipe = None if nlp is None else _nearest_upstream(nlp, name, listener)
+        def upstream_encoder(listener: Model) -> Model | None:
+            pipe = None if nlp is None else nearest_upstream(nlp, name, listener)
             return None if pipe is None else encoder_of(pipe.model)
 
-        return self.source.models(nearest_upstream, settings)
+        return self.source.models(upstream_encoder, settings)
 
     def vector_width(self, nlp: Language | None, name: str) -> int:
         """Return the width of the vectors of an initialized encoder, own or shared."""
@@ -268,6 +288,12 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return self.pooling.width(cast(int, self.source.width), self.source.folder)
 
     @property
+    def encodes_sentences(self) -> bool:
+        """Whether a span getter of this package gives sentences of the Docs."""
+        units = {getter_settings(getter).get("unit", "doc") for getter in self._span_getters}
+        return any(unit != "doc" for unit in units)
+
+    @property
     def _span_getters(self) -> list[object]:
         """The span getters of the encoder, and of a known shared one; None for other layers."""
         nodes = [*self.shared_models, *self.walk()]
@@ -276,49 +302,14 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
             getters.append(self.encoder.attrs[GET_SPANS])
         return getters
 
-    def boundaries_warning(
-        self, nlp: Language, name: str, docs: Iterable[Doc], spans_key: str
-    ) -> str | None:
-        """Return a warning if boundaries of sentences are set too late, or by a disabled pipe."""
-        units = {getter_settings(getter).get("unit", "doc") for getter in self._span_getters}
-        if name not in nlp.pipe_names or units <= {"doc"}:
-            return None
-        order = nlp.component_names
-        encoder = self._encoding_component(nlp, name)
-        setters = [pipe for pipe in order if _BOUNDARIES & set(nlp.get_pipe_meta(pipe).assigns)]
-        before = [pipe for pipe in setters if order.index(pipe) < order.index(encoder)]
-        enabled = [pipe for pipe in setters if pipe in nlp.pipe_names]
-        if not setters or set(before) & set(enabled):
-            return None
-        if enabled:
-            setter = enabled[0]
-            message = Warnings.LATE_SENTENCES.format(name=name, encoder=encoder, setter=setter)
-            # Then the boundaries on a Doc were set after it was encoded, and before this pipe
-            comes_between = order.index(setter) < order.index(name)
-        elif before:
-            message = Warnings.NO_SENTENCES.format(name=name, encoder=encoder, setter=before[0])
-            comes_between = False
-        else:
-            return None
-        for doc in docs:
-            has_boundaries = doc.has_annotation("SENT_START") and not comes_between
-            if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
-                return message
-        return None
 
-    def _encoding_component(self, nlp: Language, name: str) -> str:
-        """Return the enabled component that encodes for a pipe: itself, or its upstream."""
-        upstream = [
-            listener.upstream
-            for listener in self.sentence_listeners
-            if isinstance(listener.transformer, SpanTransformer)
-        ]
-        listened_to = (
-            pipe_name
-            for pipe_name, pipe in nlp.pipeline
-            if getattr(pipe, "model", None) in upstream
-        )
-        return next(listened_to, name)
+def _encoder_name(nlp: Language, upstream: TrainablePipe) -> str:
+    """Return the name or folder of the encoder of a transformer; "" if it is not known."""
+    if not is_curated(upstream.model):
+        return str(upstream.model.attrs.get("name", ""))
+    block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
+    loader = block.get("encoder_loader") or {}
+    return str(loader.get("name", ""))
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
@@ -333,28 +324,30 @@ def _init(model: Model, X: object = None, Y: object = None) -> None:
 def _cache_transformers(model: Model, loss: object) -> None:
     """Let the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
     size = getattr(loss, "mini_batch_size", None)
+    if not size:
+        return
     for node in model.walk():
-        if size and isinstance(node, SpanTransformer):
+        if isinstance(node, SpanTransformer):
             node.shim.mini_batch_size = min(size, node.shim.mini_batch_size or size)
 
 
 # The encoder in the tree
 
 
-def find_static_embedding(model: Model) -> "StaticEmbedding | None":
+def find_static_embedding(model: SentenceModel) -> "StaticEmbedding | None":
     """Return the table of wordpieces of a pipe; None if its encoder is of another kind."""
     from ..models.static_embedding import StaticEmbedding  # noqa: PLC0415 (seldom needed)
 
-    source = cast(SentenceModel, model).source
+    source = model.source
     return source if isinstance(source, StaticEmbedding) else None
 
 
-def find_transformer(name: str, model: Model) -> SpanTransformer:
-    """Return the transformer of a pipe, its own or the one it shares.
+def find_transformer(name: str, model: SentenceModel) -> SpanTransformer:
+    """Return the transformer of the pipe `name`, its own or the one it shares.
 
-    RAISES (ValueError): if it is of another kind.
+    RAISES (ValueError): if its encoder is of another kind.
     """
-    source = cast(SentenceModel, model).source
+    source = model.source
     if source.span_transformer is not None:
         return source.span_transformer
     if not source.kind:
@@ -374,13 +367,6 @@ def _no_text_encoder(name: str) -> ValueError:
     )
 
 
-def transformer_name(model: Model) -> str:
-    """Return the name of the transformer of a pipe, own or shared, of whatever package."""
-    own = cast(SentenceModel, model)
-    transformers = (node for node in [*own.shared_models, *own.walk()] if is_transformer(node))
-    return str(next(transformers).attrs["name"])
-
-
 def describe_int8(transformer: SpanTransformer) -> str:
     """Return what `precision = "int8"` rounds by, of a loaded encoder.
 
@@ -388,15 +374,15 @@ def describe_int8(transformer: SpanTransformer) -> str:
     """
     if transformer.options.precision != INT8:
         return ""
-    if transformer.options.backend != "torch":
-        return (
-            f"int8 by backend = '{transformer.options.backend}', which rounds each text by itself"
-        )
+    backend = transformer.options.backend
+    if backend != "torch":
+        return f"int8 by backend = '{backend}', which rounds each text by itself"
     calibration = transformer.shim.calibration
     text = "int8 where a CPU is quicker with it, calibrated on"
     if calibration is None:
         return f"{text} the first texts encoded"
-    n_rounded, n_products = int(calibration.is_rounded.sum()), calibration.is_rounded.numel()
+    n_rounded = int(calibration.is_rounded.sum())
+    n_products = calibration.is_rounded.numel()
     return (
         f"{text} {calibration.n_wordpieces:,} wordpieces: {n_rounded} of {n_products} products in "
         f"8 bits, lowest cosine of a text {calibration.lowest_cosine:.3f}"
@@ -411,96 +397,7 @@ def are_loaded(models: Iterable[Model]) -> bool:
 def _is_loaded(layer: Model) -> bool:
     if isinstance(layer, Encoder):
         return layer.is_loaded
+    if not is_transformer(layer):
+        return True
     # Of spacy-transformers
-    return not is_transformer(layer) or layer.layers[0].shims[0]._model is not None  # noqa: SLF001 (it has no public name)
-
-
-def find_heads(model: Model) -> dict[str, Model]:
-    """Return the trained heads of a pipe by the names of their objectives, "" of a single one.
-
-    Of the heads of a Matryoshka loss it is the one for the widest vectors.
-    """
-    loss = model.maybe_get_ref("loss")
-    heads = {}
-    for name, layer in {} if loss is None else objectives_of(loss).items():
-        trained = [node for node in layer.walk() if node.attrs.get("labels")]
-        if trained:
-            heads[name] = max(trained, key=lambda node: node.get_dim("nI"))
-    return heads
-
-
-# The component upstream
-
-
-def _accepts(listener: Model, pipe: object) -> bool:
-    """Return whether a component is of the kind that a listener listens to."""
-    if isinstance(listener, Tok2VecListener):
-        return isinstance(pipe, Tok2Vec)
-    model = getattr(pipe, "model", None)
-    if is_transformer_tok2vec(model):
-        return hasattr(listener, "listens_for")
-    is_stock_transformer = is_a(pipe, "Transformer") and listens_for(listener) == STATES
-    return is_curated(model) or is_stock_transformer
-
-
-def _nearest_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe | None:
-    """Return the last component before a pipe that its listener may listen to.
-
-    It may be disabled.
-    """
-    names = nlp.component_names
-    for pipe_name in reversed(names[: names.index(name)] if name in names else names):
-        pipe = nlp.get_pipe(pipe_name)
-        if _accepts(listener, pipe) and upstream_name(listener) in ("*", pipe_name):
-            return cast(TrainablePipe, pipe)
-    return None
-
-
-def find_upstream(nlp: Language, name: str, listener: Model) -> TrainablePipe:
-    """Return the component that a listener listens to.
-
-    RAISES (ValueError): if there is none, or it does not fit.
-    """
-    pipe = _nearest_upstream(nlp, name, listener)
-    if pipe is None:
-        upstream = f'(upstream = "{upstream_name(listener)}")'
-        kind = "tok2vec" if isinstance(listener, Tok2VecListener) else "curated_transformer"
-        missing = f"a '{kind}' component {upstream}, and none"
-        if listens_for(listener) == STATES:
-            missing = (
-                f"a transformer {upstream}, and no 'sbert_transformer', 'transformer' or '{kind}'"
-            )
-        raise ValueError(
-            f"The 'sbert' pipe '{name}' listens to {missing} stands before it; the pipeline is "
-            f"{nlp.component_names}. Add one before it, correct upstream, or use an encoder of its "
-            "own: spacy-sbert.SentenceEncoder.v1."
-        )
-    if listens_for(listener) != STATES:
-        _check_tokens(name, listener, pipe)
-    return pipe
-
-
-def _check_tokens(name: str, listener: Model, pipe: TrainablePipe) -> None:
-    """Check that a component makes the vectors of tokens that a listener to it expects."""
-    width, expected = listener.get_dim("nO"), pipe.model.maybe_get_dim("nO")
-    if expected not in (None, width):
-        raise ValueError(
-            f"The 'sbert' pipe '{name}' listens for vectors of {width} numbers, and the component "
-            f"'{pipe.name}' makes {expected}: set width = {expected} in its "
-            f"[components.{name}.model.tok2vec]."
-        )
-    if listener.attrs.get(ALL_LAYERS) and not getattr(pipe, "all_layer_outputs", True):
-        raise ValueError(
-            f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}', "
-            "which gives the last one alone: set all_layer_outputs = true in "
-            f"[components.{pipe.name}]."
-        )
-
-
-def is_encoder(name: str) -> bool:
-    """Return whether there is an encoder of this name, or in this folder, on this machine."""
-    try:
-        return find_local(name) is not None
-    except OSError:
-        # A folder of something else
-        return False
+    return layer.layers[0].shims[0]._model is not None  # noqa: SLF001 (it has no public name)

@@ -1,0 +1,70 @@
+"""The warning about boundaries of sentences that an encoder of sentences does not see."""
+
+from collections.abc import Iterable
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..errors import Warnings
+from ..models.spans import members
+from ..models.transformer import SpanTransformer
+from .sentence_model import SentenceModel
+
+# What the components that set boundaries declare to assign
+_BOUNDARIES = {"doc.sents", "token.is_sent_start"}
+
+
+def boundaries_warning(
+    model: SentenceModel, nlp: Language, name: str, docs: Iterable[Doc], spans_key: str
+) -> str | None:
+    """Return a warning if boundaries of sentences are set too late, or by a disabled pipe.
+
+    model (SentenceModel): of the pipe `name`, which has encoded the Docs.
+    RETURNS (str): None if the pipe encodes no sentences, or each Doc had its boundaries in time.
+    """
+    if name not in nlp.pipe_names or not model.encodes_sentences:
+        return None
+    encoder = _encoding_component(model, nlp, name)
+    order = nlp.component_names
+    setters = [pipe for pipe in order if _BOUNDARIES & set(nlp.get_pipe_meta(pipe).assigns)]
+    before_encoder = order[: order.index(encoder)]
+    in_time = [pipe for pipe in setters if pipe in before_encoder]
+    enabled = [pipe for pipe in setters if pipe in nlp.pipe_names]
+    if set(in_time) & set(enabled):
+        return None
+    if enabled:
+        late = enabled[0]
+        message = Warnings.LATE_SENTENCES.format(name=name, encoder=encoder, setter=late)
+        # Between the encoder and this pipe: what a Doc has now, it did not have when it was encoded
+        runs_between = order.index(late) < order.index(name)
+        is_affected = _is_any_whole(docs, spans_key, ignore_boundaries=runs_between)
+        return message if is_affected else None
+    if in_time and _is_any_whole(docs, spans_key):
+        disabled = in_time[0]
+        return Warnings.NO_SENTENCES.format(name=name, encoder=encoder, setter=disabled)
+    return None
+
+
+def _is_any_whole(docs: Iterable[Doc], spans_key: str, *, ignore_boundaries: bool = False) -> bool:
+    """Return whether a Doc was encoded as a whole, for lack of boundaries.
+
+    Members of a pair are encoded as they are.
+    """
+    for doc in docs:
+        has_boundaries = doc.has_annotation("SENT_START") and not ignore_boundaries
+        if len(doc) > 1 and not has_boundaries and not members(doc, spans_key):
+            return True
+    return False
+
+
+def _encoding_component(model: SentenceModel, nlp: Language, name: str) -> str:
+    """Return the enabled component that encodes for a pipe: itself, or its upstream."""
+    upstream = [
+        listener.upstream
+        for listener in model.sentence_listeners
+        if isinstance(listener.transformer, SpanTransformer)
+    ]
+    for pipe_name, pipe in nlp.pipeline:
+        if getattr(pipe, "model", None) in upstream:
+            return pipe_name
+    return name
