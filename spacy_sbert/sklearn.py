@@ -65,8 +65,9 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
 
         RAISES (ValueError): if it has changed since fit.
         """
-        name, pipe = self.__dict__.get("_loaded", (None, None))
-        if name != self.pipeline:
+        # Beside the parameters of scikit-learn: the name of the encoder, and its pipe
+        loaded = self.__dict__.get("_loaded")
+        if loaded is None or loaded[0] != self.pipeline:
             pipe = load_pipe(self.pipeline)
             fitted = getattr(self, "encoder_", None)
             if fitted is not None and pipe.fingerprint() != fitted:
@@ -74,8 +75,9 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
                     f"The encoder '{self.pipeline}' has changed since fit: it gives other vectors. "
                     "Fit this and what learned from the vectors again, or restore the encoder."
                 )
-            self._loaded = self.pipeline, pipe
-        return pipe
+            loaded = (self.pipeline, pipe)
+            self._loaded = loaded
+        return loaded[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_loaded"}
@@ -83,7 +85,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         clone = type(self)(**self.get_params(deep=False))
         if "_loaded" in self.__dict__:
-            # So cross-validation loads the encoder once
+            # Cross-validation, which clones, loads the encoder once
             clone.__dict__["_loaded"] = self._loaded
         return clone
 
