@@ -100,9 +100,9 @@ def compare(expected: dict[str, Annotations], found: dict[str, Annotations]) -> 
 
 def _token_vectors(doc: Doc) -> numpy.ndarray:
     """Return the mean of each token's wordpieces, of a transformer of either package."""
-    data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
-    if data is None:
+    if not doc.has_extension("trf_data") or doc._.get("trf_data") is None:
         return cast(numpy.ndarray, to_numpy(doc.tensor))
     from spacy_transformers.layers import trfs2arrays  # noqa: PLC0415 (need not be installed)
 
-    return cast(numpy.ndarray, to_numpy(trfs2arrays(reduce_mean(), 1.0).predict([data])[0]))
+    means = trfs2arrays(reduce_mean(), 1.0).predict([doc._.trf_data])
+    return cast(numpy.ndarray, to_numpy(means[0]))

@@ -88,7 +88,7 @@ def _eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
         if found is None:
             continue
         measure, part = found
-        dataset = clean(f"{scored_on}, {part}" if part else scored_on)
+        dataset = clean(_joined(scored_on, part))
         yield EvalResult(
             task_type=_slug(measure.task, "-"),
             task_name=measure.task,
@@ -156,7 +156,7 @@ def _render(library: str, facts: PipelineFacts, **values: str) -> str:
         "either": _either,
     }
     meta = facts.meta
-    author = [str(meta[key]) for key in ("author", "email", "url") if meta.get(key)]
+    author = _joined(*(str(meta.get(key) or "") for key in ("author", "email", "url")))
     installed = versions()
     packages = [f"{name} {installed[name]}" for name in _PACKAGES if name in installed]
     text = environment.get_template("card.md.jinja").render(
@@ -165,7 +165,7 @@ def _render(library: str, facts: PipelineFacts, **values: str) -> str:
         meta=meta,
         scores=list(_score_rows(facts)),
         licence=meta.get("license") or "not stated",
-        author=", ".join(author) or "not stated",
+        author=author or "not stated",
         sources=list(_sources(facts)),
         versions=", ".join(packages),
         **values,
@@ -197,5 +197,9 @@ def _score_rows(facts: PipelineFacts) -> Iterator[tuple[str, str, str]]:
             yield key, key, shown_score(key, value)
             continue
         measure, part = found
-        label = f"{measure.label}, {part}" if part else measure.label
-        yield label, key, shown_score(measure.key, value)
+        yield _joined(measure.label, part), key, shown_score(measure.key, value)
+
+
+def _joined(*names: str) -> str:
+    """Return names with commas between them; empty ones are left out."""
+    return ", ".join(filter(None, names))

@@ -81,7 +81,9 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
 def _nodes(pipe: object) -> list[Model]:
     """Return the layers of a component; none of one without a model."""
     model = getattr(pipe, "model", None)
-    return list(model.walk()) if isinstance(model, Model) else []
+    if not isinstance(model, Model):
+        return []
+    return list(model.walk())
 
 
 def _check_initialized(nlp: Language) -> None:

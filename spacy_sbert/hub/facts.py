@@ -101,7 +101,9 @@ class PipelineFacts:
     @property
     def languages(self) -> str:
         """The language, or "multilingual"."""
-        return "multilingual" if self.meta["lang"] == "xx" else self.meta["lang"]
+        if self.meta["lang"] == "xx":
+            return "multilingual"
+        return self.meta["lang"]
 
     @property
     def scored_on(self) -> str:
@@ -175,7 +177,7 @@ def _package_name(nlp: Language, name: str | None) -> str:
     """Return the name of a package, which begins with the language."""
     name = name or str(nlp.meta["name"])
     prefix = f"{nlp.lang}_"
-    return name if name.startswith(prefix) else f"{prefix}{name}"
+    return prefix + name.removeprefix(prefix)
 
 
 def _size_of(folder: Path | None) -> int | None:
@@ -295,8 +297,9 @@ def _corpora(nlp: Language) -> Iterator[_Corpus]:
 
 def _read_corpora(block: Mapping[str, Any], role: tuple[str, ...]) -> Iterator[_Corpus]:
     """Yield the data of a reader and of the readers inside it."""
-    given = block.get("path")
-    entries = given if isinstance(given, list) else [given]
+    entries = block.get("path")
+    if not isinstance(entries, list):
+        entries = [entries]
     paths = [Path(entry) for entry in entries if isinstance(entry, str) and entry]
     if paths:
         files = ", ".join(path.name for path in paths)
@@ -324,8 +327,9 @@ def _count_parameters(nlp: Language) -> int:
     sizes: dict[int, int] = {}
     for _, pipe in nlp.pipeline:
         model = getattr(pipe, "model", None)
-        for node in model.walk() if model else ():
-            sizes |= _parameter_sizes(node)
+        if model:
+            for node in model.walk():
+                sizes |= _parameter_sizes(node)
     return sum(sizes.values())
 
 

@@ -105,9 +105,10 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
 
 def objectives_of(loss: Model) -> dict[str, LossLayer]:
     """Return the objectives of a loss layer by name; the name of a single one is empty."""
-    names = loss.attrs.get("objectives", [""])
-    layers = loss.layers if "objectives" in loss.attrs else [loss]
-    return cast(dict[str, LossLayer], dict(zip(names, layers, strict=True)))
+    objectives = {"": loss}
+    if "objectives" in loss.attrs:
+        objectives = dict(zip(loss.attrs["objectives"], loss.layers, strict=True))
+    return cast(dict[str, LossLayer], objectives)
 
 
 def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:

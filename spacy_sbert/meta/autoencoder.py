@@ -156,8 +156,10 @@ class CrossViewAutoencoder(MetaEmbedding):
         self.losses_ = losses
 
     def check_size(self, widths: Sequence[int], n: int) -> None:
-        size = self.size or max(widths)
-        widest = max(*widths, size) if self.hidden_layers else max(widths)
+        widest = max(widths)
+        size = self.size or widest
+        if self.hidden_layers:
+            widest = max(widest, size)
         check_weights("size", size, size, widest)
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:

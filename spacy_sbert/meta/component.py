@@ -149,18 +149,18 @@ class SentenceMeta(Pipe):
                 yield from docs
 
     def _set_vectors(self, docs: list[Doc]) -> None:
-        spans_of_docs = [self._spans_of(doc) for doc in docs]
-        pieces: list[Doc | Span] = []
-        for doc, found in zip(docs, spans_of_docs, strict=True):
-            pieces += _cut(doc, found.places)
-        vectors = self._combine(pieces) if pieces else self._no_vectors(docs)
+        spans_by_doc = [self._spans_of(doc) for doc in docs]
+        texts: list[Doc | Span] = []
+        for doc, doc_spans in zip(docs, spans_by_doc, strict=True):
+            texts += _cut(doc, doc_spans.places)
+        vectors = self._combine(texts) if texts else self._no_vectors(docs)
         # The pipe may have got another name since it was made
         self._extensions.install(self.name)
         self._look_at_static_vectors(docs)
         start = 0
-        for doc, found in zip(docs, spans_of_docs, strict=True):
-            end = start + len(found.places)
-            self._store(doc, found, vectors[start:end])
+        for doc, doc_spans in zip(docs, spans_by_doc, strict=True):
+            end = start + len(doc_spans.places)
+            self._store(doc, doc_spans, vectors[start:end])
             start = end
 
     def _spans_of(self, doc: Doc) -> _DocSpans:
@@ -180,28 +180,27 @@ class SentenceMeta(Pipe):
             width = self._combine(docs[:1]).shape[1]
         return numpy.zeros((0, width), dtype="float32")
 
-    def _combine(self, pieces: Sequence[Doc | Span]) -> numpy.ndarray:
+    def _combine(self, texts: Sequence[Doc | Span]) -> numpy.ndarray:
         """Return the meta-embeddings of Docs and Spans, float32 (n, width)."""
         self._check_names(self.estimator)
-        views = [member.vectors(pieces) for member in self.members]
+        views = [member.vectors(texts) for member in self.members]
         if not self.estimator.needs_fit and not self.estimator.widths_:
             # Now their widths are known
             self.estimator.fit(views, [member.name for member in self.members])
         return self.estimator.transform(views).astype("float32")
 
-    def _store(self, doc: Doc, found: _DocSpans, vectors: numpy.ndarray) -> None:
+    def _store(self, doc: Doc, doc_spans: _DocSpans, vectors: numpy.ndarray) -> None:
         """Store the vectors of a Doc's spans on it, float32 (spans, width)."""
         record: doc_vectors.Record = {
-            "rows": found.places,
+            "rows": doc_spans.places,
             "vectors": vectors,
-            "has_text": found.has_text,
+            "has_text": doc_spans.has_text,
             "width": vectors.shape[1],
             "combined_by": self.name,
             "set_hooks": self.set_hooks,
-            "truncated": found.truncated,
+            "truncated": doc_spans.truncated,
         }
-        fingerprint = self._fingerprint_of(doc) if len(vectors) else ""
-        if fingerprint:
+        if len(vectors) and (fingerprint := self._fingerprint_of(doc)):
             record["fingerprint"] = fingerprint
             self._check_members(fingerprint, doc)
         doc_vectors.store(doc, self.name, record, self)
@@ -344,8 +343,9 @@ class SentenceMeta(Pipe):
 
     def _member_pipes(self) -> dict[str, Any]:
         """Return the members that are pipes of the pipeline and know their encoder, by name."""
-        nlp = self._in_pipeline.nlp
-        pipes = {} if nlp is None else dict(nlp.components)
+        if self._in_pipeline.nlp is None:
+            return {}
+        pipes = dict(self._in_pipeline.nlp.components)
         names = [member.name for member in self._pipes]
         return {name: pipes[name] for name in names if hasattr(pipes.get(name), "fingerprint")}
 
@@ -427,10 +427,12 @@ class SentenceMeta(Pipe):
     def _dump(self, exclude: Iterable[str]) -> dict[str, bytes]:
         saved = {}
         for name, part in self._parts().items():
-            if name not in exclude:
-                data = part.to_bytes()
+            if name in exclude:
+                continue
+            saved[name] = part.to_bytes()
+            if name != "estimator":
                 # An estimator adds its own
-                saved[name] = data if name == "estimator" else add_checksum(data)
+                saved[name] = add_checksum(saved[name])
         return saved
 
     def _load(self, name: str, data: bytes) -> None:

@@ -208,13 +208,16 @@ class _SmoothInverseFrequency:
         else:
             counted = Counter(token.lower_ for doc in docs() for token in doc if not token.is_space)
         self.weights = sif_weights(counted, self.a) if counted else {}
+        self.component = numpy.zeros(0)
         squares: numpy.ndarray | None = None
         stream = iter(docs())
         while block := list(islice(stream, BLOCK)):
             rows = _weighted_means(block, self.weights).astype("float64")
-            product = rows.T @ rows
-            squares = product if squares is None else squares + product
-        self.component = numpy.zeros(0) if squares is None else first_component(squares)
+            if squares is None:
+                squares = numpy.zeros((rows.shape[1], rows.shape[1]))
+            squares += rows.T @ rows
+        if squares is not None:
+            self.component = first_component(squares)
 
     def __call__(self, spans: Sequence[Doc | Span]) -> numpy.ndarray:
         """Return the vectors, float32 (n, width).
