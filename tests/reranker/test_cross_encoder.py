@@ -492,7 +492,7 @@ def test_scores_hardly_depend_on_batches_and_precision(both, reranker, make_rera
     assert near.dtype == "float32"
     assert numpy.allclose(exact, near, atol=0.05)
     assert not numpy.array_equal(exact, near)
-    monkeypatch.setattr("spacy_sbert.reranker.component.WINDOW", 7)
+    monkeypatch.setattr("spacy_sbert.reranker.pair_scoring.WINDOW", 7)
     parts = find_reranker(make_reranker(model={"max_batch_items": 30})).score_pairs(
         pair for pair in PAIRS[:12]
     )
