@@ -254,7 +254,8 @@ def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     _check_finite(y, "gold")
     if len(x) < 2 or not varies(x) or not varies(y):
         return None
-    return float(getattr(stats, name)(x, y)[0])
+    correlate = getattr(stats, name)
+    return float(correlate(x, y)[0])
 
 
 def _check_finite(numbers: numpy.ndarray, side: str) -> None:

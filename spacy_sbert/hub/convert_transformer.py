@@ -17,7 +17,6 @@ from thinc.api import Model
 from ..errors import missing_packages
 from ..files.atomic import atomic_folder
 from ..models.listener import TransformerListener
-from ..models.pooling import SentencePooling
 from ..models.private_attributes import is_a, is_installed
 from ..models.sbert_config import TransformerConfig
 from ..models.shared_transformer import TransformerTok2Vec
@@ -168,7 +167,7 @@ def _normalizes(nlp: Language) -> bool:
     """Return whether an `sbert` pipe with normalize = "auto" has vectors of unit length."""
     for _, pipe in nlp.components:
         if isinstance(pipe, SentenceBert):
-            pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
+            pooling = pipe.model.pooling
             if pooling.normalize is None and pooling.attrs["upstream_normalize"]:
                 return True
     return False
@@ -333,7 +332,8 @@ def _state_of(name: str, model: Model, block: dict[str, Any], *, normalize: bool
         raise _refused(name, f"the precision of the weights ({network.dtype})")
     if stock.tokenizer.padding_side == "left":
         raise _refused(name, 'padding_side = "left", by which vectors depend on the batch,')
-    files = srsly.msgpack_loads(stock.layers[0].shims[0].to_bytes())["tokenizer"]
+    shim_state = srsly.msgpack_loads(stock.layers[0].shims[0].to_bytes())
+    files = shim_state["tokenizer"]
     del files["kwargs"]
     names = {field.name for field in fields(TransformerConfig)}
     options = {key: value for key, value in block.items() if key in names}

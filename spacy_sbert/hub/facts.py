@@ -11,7 +11,6 @@ from spacy.language import Language
 from spacy.util import registry
 from thinc.api import Model
 
-from ..models.pooling import SentencePooling
 from ..pipeline import doc_vectors, sentence_model
 from ..pipeline.sbert import SentenceBert
 from ..pipeline.upstream import find_upstream
@@ -239,7 +238,7 @@ def _describe_sbert(
     objectives: Iterator[str] = iter(())
     if config.get("loss") and f"{pipe.name}_loss" in _performance(nlp):
         objectives = _objectives(config["loss"])
-    pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
+    pooling = pipe.model.pooling
     return _EncoderFacts(
         pipe=pipe.name,
         base_model=base_model if is_hub_name else Path(base_model).name,
@@ -318,7 +317,8 @@ def _count_examples(block: Mapping[str, Any], paths: Sequence[Path]) -> int | No
         return None
     # The file may be another one by now, or have another layout
     with suppress(OSError, TypeError, ValueError):
-        return int(registry.resolve({"corpus": dict(block)})["corpus"].count())
+        corpus = registry.resolve({"corpus": dict(block)})["corpus"]
+        return int(corpus.count())
     return None
 
 

@@ -15,7 +15,6 @@ from ..models import sbert_config
 from ..models.encoder_checks import takes_token_types
 from ..models.folder_keys import POOLING_FLAGS
 from ..models.overflow import OVERFLOW
-from ..models.pooling import SentencePooling
 from ..models.poolings import POOLING
 from ..models.resolve import resolve
 from ..models.sbert_config import REFERENCE, Precision, SentenceTransformersConfig
@@ -59,7 +58,7 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
 
     """
     pipe = find_sbert(nlp, name)
-    pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
+    pooling = pipe.model.pooling
     table = find_static_embedding(pipe.model)
     with atomic_folder(path) as folder:
         if table is not None:
@@ -229,8 +228,7 @@ def import_folder(
     nlp.add_pipe("sbert", name=name, config={"model": config})
     model = find_sbert(nlp, name).model
     width = _load_encoder(name, model, table)
-    pooling = cast(SentencePooling, model.get_ref("pooling"))
-    load_dense(model, dense, pooling.pooled_width(width))
+    load_dense(model, dense, model.pooling.pooled_width(width))
     return nlp
 
 
@@ -239,7 +237,9 @@ def _transformer_block(
 ) -> dict[str, object]:
     """Return the settings of an encoder for the modules Transformer and Pooling."""
     if precision is None:
-        precision = "float32" if settings.normalize and not has_dense else REFERENCE
+        precision = REFERENCE
+        if settings.normalize and not has_dense:
+            precision = "float32"
     return {
         "pooling": settings.pooling or "mean",
         "prompts": settings.prompts,
@@ -268,7 +268,10 @@ def _read_modules(folder: Path) -> list[sbert_config.Module]:
     modules = sbert_config.read_modules(folder)
     for module in modules:
         if module.kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
-            raise sbert_config.foreign_module(folder, module) or ValueError(
+            refusal = sbert_config.foreign_module(folder, module)
+            if refusal is not None:
+                raise refusal
+            raise ValueError(
                 f"The folder {folder} has the module {module.type}, which is unknown here: "
                 f"{sbert_config.EXPECTED_MODULES}, all of sentence_transformers. Code in a folder "
                 "is never run."

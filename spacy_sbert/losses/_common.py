@@ -41,8 +41,12 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     score_range (tuple): the lowest and highest gold score that the loss can learn from, None for
         any.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
-    mini_batch_size (int): how many rows the encoder runs at once, None for all.
+    mini_batch_size (int): how many spans the encoder runs at once, None for all.
     model: other arguments (params, init, layers, dims, attrs), as in Model.
+
+    Example:
+        LossLayer("my_loss", forward, n_members=[2], gold="score")
+
     """
 
     def __init__(

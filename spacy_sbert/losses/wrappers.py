@@ -240,7 +240,8 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:
     is_own = name is not None and layers.get_entry_point(name) is None
     if not is_own or "*" in block:
         return replaced
-    nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())
+    loss = registry.resolve({"loss": interpolated})["loss"]
+    nodes = list(loss.walk())
     if len(nodes) > _MAX_LAYERS or any(map(_has_state, nodes)):
         return replaced
     settings = {key: value for key, value in replaced.items() if key != "@layers"}

@@ -99,8 +99,8 @@ class PairTokenizer(BatchTokenizer):
         is_kept = owners == -1
         room = limit - int(is_kept.sum())
         n_first, n_second = _truncated_lengths(len(first), len(second), room)
-        is_kept[first[self._kept_slice(len(first), n_first)]] = True
-        is_kept[second[self._kept_slice(len(second), n_second)]] = True
+        is_kept[self._truncated(first, n_first)] = True
+        is_kept[self._truncated(second, n_second)] = True
         ids = numpy.array(encoding.ids)[is_kept].tolist()
         type_ids = numpy.array(encoding.type_ids)[is_kept].tolist()
         return _PairIds(ids, type_ids, len(encoding) - len(ids))
@@ -113,21 +113,18 @@ class PairTokenizer(BatchTokenizer):
         if limit is not None:
             room = limit - self._slow.num_special_tokens_to_add(pair=True)
             n_first, n_second = _truncated_lengths(n_first, n_second, room, odd_to_first=True)
-        kept_first = first[self._kept_slice(len(first), n_first)]
-        kept_second = second[self._kept_slice(len(second), n_second)]
-        window = self._slow.prepare_for_model(kept_first, kept_second)
+        window = self._slow.prepare_for_model(
+            self._truncated(first, n_first), self._truncated(second, n_second)
+        )
         ids = window["input_ids"]
         type_ids = window.get("token_type_ids", [0] * len(ids))
         return _PairIds(ids, type_ids, len(first) + len(second) - n_first - n_second)
 
-    def _kept_slice(self, n_wordpieces: int, n_kept: int) -> slice:
-        """Return which wordpieces of a text are kept, its beginning or its end.
-
-        The end, if the tokenizer cuts on the left.
-        """
+    def _truncated(self, wordpieces: Any, n: int) -> Any:
+        """Return the first n wordpieces of a text; the last, if the tokenizer cuts on the left."""
         if self.cuts_left:
-            return slice(n_wordpieces - n_kept, n_wordpieces)
-        return slice(n_kept)
+            return wordpieces[len(wordpieces) - n :]
+        return wordpieces[:n]
 
 
 def _truncated_lengths(
