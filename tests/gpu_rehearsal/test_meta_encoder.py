@@ -13,13 +13,14 @@ from helpers.small_models import TRAINED, batch_of
 from thinc.api import Adam
 from transformers import BertConfig
 
-from spacy_sbert.models.engine import backend, training
+from spacy_sbert.models.engine import backend, packed_training, training
 from spacy_sbert.models.engine.bert_families import is_packable
+from spacy_sbert.models.engine.fused_adam import can_fuse
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings
-from spacy_sbert.reranker import cross_encoder
+from spacy_sbert.reranker import classifier
 
 if is_installed():
     from spacy_sbert.models import spacy_transformers
@@ -115,7 +116,7 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
     """With dropout, forwards and backwards; gradients are float32, as the weights are."""
     for name in ("_Linear", "_kept"):
         # Would be noticed
-        monkeypatch.setattr(training, name, None)
+        monkeypatch.setattr(packed_training, name, None)
     model = make_model(kind)
     wordpieces = make_wordpieces()
     encode = plain_forward
@@ -149,7 +150,7 @@ def test_optimizer(kind):
     optimizer = Adam(0.01, use_averages=False)
     with strict_gpu() as gpu:
         named = {(1, name): p for name, p in learning(model).items()}
-        assert not training.can_fuse(optimizer, named)
+        assert not can_fuse(optimizer, named)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
 
@@ -185,7 +186,7 @@ class MetaHead(torch.nn.Linear):
         return SimpleNamespace(logits=super().forward(torch.ones(len(input_ids), 1, device=META)))
 
 
-class MetaClassifier(cross_encoder._ClassifierShim):
+class MetaClassifier(classifier.ClassifierShim):
     """A cross-encoder without a folder; its network is one layer."""
 
     def __init__(self):
@@ -196,9 +197,9 @@ class MetaClassifier(cross_encoder._ClassifierShim):
 
 def test_scores_of_pairs(monkeypatch):
     """In the order of the pairs, and back, in parts of one each."""
-    monkeypatch.setattr(cross_encoder, "GPU_BUDGET", 1)
+    monkeypatch.setattr(classifier, "GPU_BUDGET", 1)
     monkeypatch.setattr(
-        cross_encoder, "autocast", lambda device, precision: strict_autocast("float32")
+        classifier, "autocast", lambda device, precision: strict_autocast("float32")
     )
     shim = MetaClassifier()
     wordpieces = make_wordpieces()
