@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from thinc.api import Model
 
 from ..errors import Errors
-from ..models import sbert_config
+from ..models import folder_files
 from ..models.folder_keys import MODULE_KEYS
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import forward_settings
@@ -79,8 +79,8 @@ def read_dense(folder: Path) -> Dense:
     file = folder / "config.json"
     if not file.is_file():
         raise _refused(folder, "it has no config.json")
-    config = sbert_config.read_object(file)
-    sbert_config.read_keys(file, MODULE_KEYS["Dense"])
+    config = folder_files.read_object(file)
+    folder_files.read_keys(file, MODULE_KEYS["Dense"])
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation not in _ACTIVATIONS:
         expected = ", ".join(_ACTIVATIONS)

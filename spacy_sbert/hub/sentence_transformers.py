@@ -11,11 +11,12 @@ from spacy.language import Language
 
 from ..errors import Warnings, warn
 from ..files.atomic import atomic_folder
-from ..models import sbert_config
+from ..models import folder_files, folder_modules, sbert_config
 from ..models.encoder_checks import takes_token_types
 from ..models.folder_keys import POOLING_FLAGS
 from ..models.overflow import OVERFLOW
 from ..models.poolings import POOLING
+from ..models.prompts import Prompts
 from ..models.resolve import resolve
 from ..models.sbert_config import REFERENCE, Precision, SentenceTransformersConfig
 from ..models.static_embedding import (
@@ -25,7 +26,6 @@ from ..models.static_embedding import (
     StaticEmbedding,
     read_static,
 )
-from ..models.tokenization import Prompts
 from ..models.transformer import SpanTransformer, load
 from ..pipeline.sbert import find_sbert
 from ..pipeline.sentence_model import SentenceModel, find_static_embedding, find_transformer
@@ -112,11 +112,11 @@ def _write_modules(folder: Path, modules: _Modules) -> None:
             "idx": number,
             "name": str(number),
             "path": part,
-            "type": f"{sbert_config.PACKAGE}.models.{kind}",
+            "type": f"{folder_modules.PACKAGE}.models.{kind}",
         }
         for number, (kind, part) in enumerate(modules)
     ]
-    write_json(folder / sbert_config.MODULES_FILE, listed)
+    write_json(folder / folder_modules.MODULES_FILE, listed)
 
 
 def _write_common_config(
@@ -144,7 +144,7 @@ def _write_inputs(folder: Path, encoder: SpanTransformer) -> None:
     if "token_type_ids" in names and not takes_token_types(shim.network):
         names.remove("token_type_ids")
         file = folder / "tokenizer_config.json"
-        write_json(file, {**sbert_config.read_object(file), "model_input_names": names})
+        write_json(file, {**folder_files.read_object(file), "model_input_names": names})
 
 
 def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
@@ -207,7 +207,7 @@ def import_folder(
     folder = resolve(source)
     modules = _read_modules(folder)
     settings = sbert_config.read_settings(folder, source)
-    static = sbert_config.static_module(folder)
+    static = folder_modules.static_module(folder)
     dense = [read_dense(module.folder) for module in modules if module.kind == "Dense"]
     config: dict[str, object] = {
         "name": source,
@@ -263,18 +263,18 @@ def _load_encoder(name: str, model: SentenceModel, table: tuple[str, numpy.ndarr
     return static.get_dim("nO")
 
 
-def _read_modules(folder: Path) -> list[sbert_config.Module]:
+def _read_modules(folder: Path) -> list[folder_modules.Module]:
     """Return the modules of a folder. RAISES (ValueError): if one is unknown."""
-    modules = sbert_config.read_modules(folder)
+    modules = folder_modules.read_modules(folder)
     for module in modules:
-        if module.kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
-            refusal = sbert_config.foreign_module(folder, module)
+        if module.kind not in (*folder_modules.KNOWN_MODULES, "Dense"):
+            refusal = folder_modules.foreign_module(folder, module)
             if refusal is not None:
                 raise refusal
             raise ValueError(
                 f"The folder {folder} has the module {module.type}, which is unknown here: "
-                f"{sbert_config.EXPECTED_MODULES}, all of sentence_transformers. Code in a folder "
-                "is never run."
+                f"{folder_modules.EXPECTED_MODULES}, all of sentence_transformers. Code in a "
+                "folder is never run."
             )
     return modules
 

@@ -17,19 +17,13 @@ from ..models.engine.backend import GPU_BUDGET
 from ..models.engine.huggingface import call
 from ..models.engine.packing import CPU_BUDGET, padded_batches
 from ..models.engine.training import autocast
+from ..models.folder_files import check_keys, read_keys, read_object, unexpected
 from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
+from ..models.folder_modules import MODULES_FILE
 from ..models.heads import sigmoid
 from ..models.load_weights import load_weights, prepare_training
 from ..models.loading import Network, Source
-from ..models.sbert_config import (
-    MODEL_FILE,
-    MODULES_FILE,
-    TransformerConfig,
-    check_keys,
-    read_keys,
-    read_object,
-    unexpected,
-)
+from ..models.sbert_config import MODEL_FILE, TransformerConfig
 from ..models.shim import TransformerShim
 from ..models.surroundings import check_data, check_draws
 from ..models.tokenization import TokenizedBatch

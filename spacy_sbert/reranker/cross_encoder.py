@@ -11,8 +11,8 @@ from thinc.types import Floats2d
 from ..files.serialization import ChecksummedModel
 from ..models.encoder_checks import embedding_rows, position_limit
 from ..models.engine.concurrency import LOADING, prepare_forks
+from ..models.prompts import Prompts
 from ..models.surroundings import undisturbed
-from ..models.tokenization import Prompts
 from ..validation import (
     MAX_OUTPUTS,
     ConfiguredModel,

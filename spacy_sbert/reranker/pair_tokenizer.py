@@ -8,7 +8,8 @@ import numpy
 from transformers import PreTrainedTokenizerBase
 
 from ..models.sbert_config import SentenceTransformersConfig
-from ..models.tokenization import PROBED_LENGTH, PROBES, BatchTokenizer, TokenizedBatch, flat
+from ..models.tokenization import PROBED_LENGTH, BatchTokenizer, TokenizedBatch, flat
+from ..models.tokenizer_kinds import SlowTokenizer
 
 Pair = tuple[str, str]
 
@@ -43,17 +44,16 @@ class PairTokenizer(BatchTokenizer):
             tokenizer, replace(settings, max_length=None), "truncate", n_embeddings=n_embeddings
         )
         self.limit = limit
+        self._made_of = tokenizer
 
     def is_made_of(self, tokenizer: PreTrainedTokenizerBase) -> bool:
         """Return whether it was made of this tokenizer of Hugging Face."""
-        return self._given is tokenizer
+        return self._made_of is tokenizer
 
     def check(self) -> None:
         super().check()
-        called = self._given if self._slow is None else self._slow
-        texts = list(PROBES)
-        if self.settings.lowercase:
-            texts = [text.lower() for text in texts]
+        called = self._tokenizer.huggingface
+        texts = self._probes()
         others = texts[::-1]
         pairs = list(zip(texts, others, strict=True))
         short = called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH
@@ -71,11 +71,11 @@ class PairTokenizer(BatchTokenizer):
         return wordpieces
 
     def _pairs(self, pairs: Sequence[Pair], limit: int | None) -> TokenizedBatch:
-        if self._slow is None:
-            encodings = self._fast.encode_batch_fast(list(pairs))
-            tokenized = [self._fast_ids(encoding, limit) for encoding in encodings]
+        if isinstance(self._tokenizer, SlowTokenizer):
+            tokenized = [self._slow_ids(self._tokenizer, pair, limit) for pair in pairs]
         else:
-            tokenized = [self._slow_ids(pair, limit) for pair in pairs]
+            encodings = self._tokenizer.library.encode_batch_fast(list(pairs))
+            tokenized = [self._fast_ids(encoding, limit) for encoding in encodings]
         lengths = numpy.array([len(pair.ids) for pair in tokenized])
         return TokenizedBatch(
             text_of=numpy.arange(len(tokenized)),
@@ -105,15 +105,15 @@ class PairTokenizer(BatchTokenizer):
         type_ids = numpy.array(encoding.type_ids)[is_kept].tolist()
         return _PairIds(ids, type_ids, len(encoding) - len(ids))
 
-    def _slow_ids(self, pair: Pair, limit: int | None) -> _PairIds:
-        first = self._slow_pieces(pair[0])
-        second = self._slow_pieces(pair[1])
+    def _slow_ids(self, tokenizer: SlowTokenizer, pair: Pair, limit: int | None) -> _PairIds:
+        first = tokenizer.encode_text(pair[0])
+        second = tokenizer.encode_text(pair[1])
         n_first = len(first)
         n_second = len(second)
         if limit is not None:
-            room = limit - self._slow.num_special_tokens_to_add(pair=True)
+            room = limit - tokenizer.huggingface.num_special_tokens_to_add(pair=True)
             n_first, n_second = _truncated_lengths(n_first, n_second, room, odd_to_first=True)
-        window = self._slow.prepare_for_model(
+        window = tokenizer.huggingface.prepare_for_model(
             self._truncated(first, n_first), self._truncated(second, n_second)
         )
         ids = window["input_ids"]

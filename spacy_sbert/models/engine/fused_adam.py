@@ -8,6 +8,7 @@ import numpy
 import torch
 from thinc.api import NumpyOps, Optimizer
 from thinc.optimizers import KeyT
+from torch.nn import Embedding
 from torch.optim.adam import adam
 
 _Parameters = Mapping[KeyT, torch.nn.Parameter]
@@ -98,3 +99,17 @@ def _moment(moments: dict[KeyT, Any], key: KeyT, weights: torch.Tensor) -> torch
     if key not in moments:
         moments[key] = numpy.zeros(weights.numel(), dtype="float32")
     return torch.from_numpy(moments[key]).view_as(weights)
+
+
+def clear_gradients(model: torch.nn.Module) -> None:
+    """Drop the gradients of a model, and set those of its tables to zero.
+
+    The next gradient is then stored, instead of being added to zeros. To that of a table only the
+    rows of a batch are added.
+    """
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, Embedding)}
+    for parameter in model.parameters():
+        if id(parameter) in tables and parameter.grad is not None:
+            parameter.grad.zero_()
+        else:
+            parameter.grad = None
