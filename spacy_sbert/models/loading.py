@@ -23,6 +23,7 @@ from .transformers_versions import (
     CAUSAL,
     INSTALLED,
     ROPE,
+    config_overrides,
     ignored_settings,
     takes_texts_for_flags,
 )
@@ -68,9 +69,6 @@ _METADATA = {
     "initializer_range",
     "has_new_head",
 }
-# Whatever the folder says: states by name, and feed-forward layers in one, since those in chunks
-# give the same states, and fail where a length is no multiple of the chunk
-_WHOLE = {"return_dict": True, "chunk_size_feed_forward": 0}
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,9 @@ def load_config(source: Source) -> PretrainedConfig:
     _check_file(file, raw, plain)
     _check_settings(settings, plain)
     try:
-        return AutoConfig.from_pretrained(**source.options, **{**settings, **_WHOLE})
+        return AutoConfig.from_pretrained(
+            **source.options, **{**settings, **config_overrides(settings)}
+        )
     except Exception as error:
         # Whatever the values lead to
         if is_from_around(error):

@@ -17,6 +17,9 @@ from .sbert_config import SentenceTransformersConfig
 # Encoding of the tokenizers library, or has the same attributes.
 _Windows = tuple[list[Any], int]
 
+# Keys of the models BPE and Unigram in tokenizer.json by which wordpieces are drawn
+_AT_RANDOM = ("dropout", "alpha", "nbest_size")
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -58,6 +61,7 @@ class FastTokenizer:
         self.huggingface = tokenizer
         self.name = settings.name
         self.library = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        self._check_is_deterministic()
         self.library.no_padding()
         self.library.encode_special_tokens = tokenizer.split_special_tokens
         if settings.lowercase:
@@ -67,6 +71,16 @@ class FastTokenizer:
                 steps.append(self.library.normalizer)
             self.library.normalizer = normalizers.Sequence(steps)
         self.set_limit(limit)
+
+    def _check_is_deterministic(self) -> None:
+        """Check that a text has the same wordpieces each time. RAISES (ValueError): if not."""
+        for key in _AT_RANDOM:
+            value = getattr(self.library.model, key, None)
+            if value:
+                raise ValueError(
+                    f"The tokenizer of '{self.name}' splits words at random: its tokenizer.json "
+                    f"has {key} = {value:g}, for training. Write null there."
+                )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -150,6 +164,12 @@ class SlowTokenizer:
     ):
         self.huggingface = tokenizer
         self.limit = limit
+        options = getattr(tokenizer, "sp_model_kwargs", None) or {}
+        if options.get("enable_sampling"):
+            raise ValueError(
+                f"The tokenizer of '{settings.name}' splits words at random: its sp_model_kwargs "
+                "have enable_sampling, for training. Leave it out."
+            )
         if settings.lowercase:
             self.huggingface = deepcopy(tokenizer)
             try:
