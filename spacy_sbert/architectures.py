@@ -63,10 +63,10 @@ def sentence_encoder(
         joined with "+", are concatenated: "cls+mean".
     normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's
         modules.json says.
-    overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of
+    overflow (str): "truncate" cuts spans at the encoder's limit, "windows" averages over windows of
         them, weighted by the wordpieces in each; "cut" drops the end with the last special token,
         as spacy-transformers does.
-    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
+    get_spans (Callable): which spans of a Doc are encoded: spacy-sbert.sentence_spans.v1.
     max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for
         what suits the device.
     dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1,
@@ -124,8 +124,8 @@ def shared_sentence_encoder(
     """
     from .models.listener import with_own_listener
 
-    # A copy, in place of the listener to it
     if is_a(tok2vec, "TransformerModel"):
+        # nlp.replace_listeners put a copy in place of the listener
         from spacy_transformers.layers import split_trf_batch
 
         source: Model = chain(tok2vec, split_trf_batch())
@@ -146,14 +146,15 @@ def tok2vec_sentence_encoder(
 ) -> SentenceEncoder:
     """Return a sentence encoder over a token-to-vector model of spaCy.
 
-    Its units are tokens, white space left out.
+    It pools the vectors of tokens, white space left out.
 
     tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2,
         spacy.HashEmbedCNN.v2 and the like, of its own, or a listener: spacy.Tok2VecListener.v1, or
         to a `curated_transformer` the LastTransformerLayerListener or ScalarWeightingListener of
-        spacy-curated-transformers. With a model of its own each row is read by itself; a listener
+        spacy-curated-transformers. With a model of its own each span is read by itself; a listener
         reads whole Docs, so that sentences, and the members of a pair, are read in context.
-    The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
+    The other arguments, and what is returned: see spacy-sbert.SentenceEncoder.v1; "cls" is the
+        first token.
     """
     from .models.token_encoder import Tok2VecEncoder
 
@@ -182,8 +183,8 @@ def static_sentence_encoder(
         nlp.initialize() draws the table that is missing then; `python -m spacy sbert
         distill-static` makes one of a teacher.
     width (int): of the vectors in the table.
-    The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; there are no special
-        tokens, "cls" is the first wordpiece.
+    The other arguments, and what is returned: see spacy-sbert.SentenceEncoder.v1; there are no
+        special tokens, "cls" is the first wordpiece.
     """
     from .models.static_embedding import StaticEmbedding
 
@@ -196,15 +197,15 @@ def static_sentence_encoder(
 def sentence_listener(
     grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*"
 ) -> Model[list[Doc], list[Any]]:
-    """Listen to the transformer of a component that comes earlier in the pipeline.
+    """Build a listener to the transformer of a component that comes earlier in the pipeline.
 
     That is an `sbert_transformer`, a `transformer` or a `curated_transformer`.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.
     """
-    # Then it can be a curated transformer alone
     if not is_installed():
+        # It can listen to all but a component of spacy-transformers
         from .models.listener import SentenceListener
 
         return SentenceListener(upstream, grad_factor)
@@ -229,13 +230,13 @@ def transformer_tok2vec(
 ) -> Model[list[Doc], list[Floats2d]]:
     """Return a transformer as a token-to-vector model, for several components or for one.
 
-    pooling (Model): from the wordpieces of each token to its vector; of those in all rows that the
+    pooling (Model): from the wordpieces of each token to its vector; of those in all spans that the
         token is in.
     grad_factor (float): factor on the gradient that goes to the transformer, in a single component.
-    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1 or
+    get_spans (Callable): which spans of a Doc are read: spacy-sbert.sentence_spans.v1 or
         strided_spans.v1.
-    The others: see spacy-sbert.SentenceEncoder.v1.
-    RETURNS (Model): from Docs to float32 (tokens, width) each, zeros for tokens that no row has.
+    The other arguments: see spacy-sbert.SentenceEncoder.v1.
+    RETURNS (Model): from Docs to float32 (tokens, width) each, zeros for tokens in no span.
     """
     from .models.shared_transformer import TransformerTok2Vec
 
@@ -252,7 +253,7 @@ def transformer_listener(
     grad_factor: NonNegativeFloat = 1.0,
     upstream: Name = "*",
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Listen for the vectors of tokens of an `sbert_transformer` earlier in the pipeline.
+    """Build a listener to the vectors of tokens of an `sbert_transformer` earlier in the pipeline.
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
@@ -269,9 +270,8 @@ def _shared_transformer(
     if not is_installed():
         raise ImportError(
             f"spacy-sbert.{needed_by}.v1 needs the package spacy-transformers, which is not "
-            "installed. Install it: pip "
-            'install "spacy-sbert[transformers]", or use spacy-sbert.TransformerTok2Vec.v1 in an '
-            '"sbert_transformer".'
+            'installed. Install it: pip install "spacy-sbert[transformers]", or use '
+            'spacy-sbert.TransformerTok2Vec.v1 in an "sbert_transformer".'
         )
     from .models.spacy_transformers import SharedTransformer
 
@@ -292,8 +292,8 @@ def transformer_model(
 
     name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen,
         max_grad_norm: see spacy-sbert.SentenceEncoder.v1.
-    get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for
-        sentence vectors.
+    get_spans (Callable): which spans of a Doc are read; spacy-sbert.sentence_spans.v1 for sentence
+        vectors.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in
         spacy-transformers.
     RETURNS (Model): from Docs to a FullTransformerBatch.
@@ -319,7 +319,7 @@ def tok2vec_transformer(
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer.
-    The others, and errors: see spacy-sbert.TransformerModel.v1.
+    The other arguments, and errors: see spacy-sbert.TransformerModel.v1.
     """
     transformer = _shared_transformer("Tok2VecTransformer", name, get_spans, options)
     from spacy_transformers.layers import split_trf_batch, trfs2arrays

@@ -7,7 +7,7 @@ from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
 
-# Between two lines in a log file
+# The least time between two lines in a log file
 _LINE_SECONDS = 30.0
 ItemT = TypeVar("ItemT")
 
@@ -31,28 +31,34 @@ def progress_bar(
         bar_format of tqdm.
     total, unit, desc, initial, leave: as of tqdm.
     YIELDS (tqdm): whose update(n) moves it on.
+
+    Example:
+        with progress_bar(len(texts), shown=True, unit="texts") as bar:
+            bar.update(10)
+
     """
-    # Of a program without a console, or a daemon
-    if sys.stderr is None or getattr(
-        sys.stderr,
-        "closed",
-        False,
-    ):
+    # A program without a console has none, and a daemon a closed one
+    if sys.stderr is None or getattr(sys.stderr, "closed", False):
         shown = False
-    # Of the process; a notebook has another one, and shows bars
+    in_log: dict[str, Any] = {}
+    # That of the process; a notebook has another one, and shows bars
     own = sys.__stderr__
-    settings: dict[str, Any] = {
-        "disable": None if shown is None else not shown,
-        "leave": leave,
-        "bar_format": layout,
-    }
     if shown and own is not None and sys.stderr is own and not own.isatty():
-        settings |= {
+        in_log = {
             "file": _Lines(own),
             "mininterval": _LINE_SECONDS,
             "maxinterval": _LINE_SECONDS,
         }
-    with tqdm(total=total, initial=initial, desc=desc, unit=f" {unit}", **settings) as bar:
+    with tqdm(
+        total=total,
+        initial=initial,
+        desc=desc,
+        unit=f" {unit}",
+        disable=None if shown is None else not shown,
+        leave=leave,
+        bar_format=layout,
+        **in_log,
+    ) as bar:
         yield bar
 
 
@@ -87,8 +93,9 @@ def progress_of(
 
     See progress_bar.
     """
-    count = len(items) if total is None and isinstance(items, Sized) else total
-    with progress_bar(count, shown=shown, unit=unit, desc=desc, leave=leave) as bar:
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    with progress_bar(total, shown=shown, unit=unit, desc=desc, leave=leave) as bar:
         for item in items:
             yield item
             bar.update()

@@ -1,4 +1,4 @@
-"""Encode on the machines of a Ray cluster: folders of files, and batches of a Ray dataset."""
+"""Encoding on the machines of a Ray cluster: folders of files, and batches of a Ray dataset."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -69,17 +69,24 @@ class Cluster:
         try:
             yield
         except ray.exceptions.RayError as error:
-            cause: BaseException | None = error
-            while cause is not None:
-                # Ray's own errors may be ValueErrors, too
-                is_rays = isinstance(cause, ray.exceptions.RayError)
-                if isinstance(cause, ValueError) and not is_rays:
-                    raise ValueError(str(cause)) from error
-                cause = getattr(cause, "cause", None) or cause.__cause__
-            raise
+            refusal = _refusal_of_worker(ray, error)
+            if refusal is None:
+                raise
+            raise ValueError(str(refusal)) from error
         finally:
             if not was_connected:
                 ray.shutdown()
+
+
+def _refusal_of_worker(ray: ModuleType, error: BaseException) -> ValueError | None:
+    """Return the ValueError of a worker among the causes of Ray's error, None if there is none."""
+    cause: BaseException | None = error
+    while cause is not None:
+        # Ray's own errors may be ValueErrors, too
+        if isinstance(cause, ValueError) and not isinstance(cause, ray.exceptions.RayError):
+            return cause
+        cause = getattr(cause, "cause", None) or cause.__cause__
+    return None
 
 
 class _Worker:
@@ -159,6 +166,10 @@ def encode_dataset(
         ends with the job.
     workers (tuple): the fewest and the most; each has a pipeline of its own.
     num_cpus, num_gpus (float): what a worker takes of a machine.
+
+    Example:
+        encode_dataset("texts", "vectors", address="auto", pipeline="all-MiniLM-L6-v2")
+
     """
     engine = Cluster(address, workers, num_cpus, num_gpus)
     return dataset_encoding.encode_dataset(source, target, engine=engine, **options)

@@ -1,58 +1,20 @@
 """Similarity, correlation and principal components: one definition for all of the package."""
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from numbers import Real
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy
 from numpy.typing import ArrayLike
 from thinc.types import Floats2d, Ints2d
-from thinc.util import get_array_module, is_cupy_array, is_torch_array, to_numpy
+from thinc.util import get_array_module, is_cupy_array
 
+from .arrays import as_array, as_rows, checked, numpy_defaults, numpy_state
 from .errors import Errors
-from .validation import short_repr
 
 # Float (n, width), NumPy or CuPy
 RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)
-_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 # Float (n,), of the kind of the rows
 PerRow = Any
-NUMPY_DEFAULTS: dict[str, Any] = {
-    "divide": "warn",
-    "over": "warn",
-    "under": "ignore",
-    "invalid": "warn",
-}
-# Items of a list that NumPy reads without loss, or refuses
-_PLAIN = (
-    int,
-    float,
-    str,
-    list,
-    tuple,
-    numpy.generic,
-)
-
-
-def numpy_state(**state: Any) -> Callable[[_FunctionT], _FunctionT]:
-    """Compute with this state of `numpy.errstate`, whatever `numpy.seterr` says; a decorator."""
-    # NumPy's own decorator is the quickest. That of NumPy 1 mixes up the states of threads.
-    if int(numpy.__version__.partition(".")[0]) >= 2:
-        return numpy.errstate(**state)
-
-    def decorate(function: _FunctionT) -> _FunctionT:
-        @wraps(function)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            with numpy.errstate(**state):
-                return function(*args, **kwargs)
-
-        return cast(_FunctionT, run)
-
-    return decorate
-
-
-numpy_defaults = numpy_state(**NUMPY_DEFAULTS)
 
 
 @numpy_defaults
@@ -72,9 +34,9 @@ def cosine(u: RowsT, v: RowsT) -> PerRow:
 
 @numpy_defaults
 def euclidean(u: RowsT, v: RowsT) -> PerRow:
-    """Euclidean distance of paired rows, see cosine for the shapes.
+    """Euclidean distance of paired rows: ||u - v|| = sqrt(sum_k (u_k - v_k)^2).
 
-    ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
+    u, v, and what is returned: see cosine.
     """
     u, v = _paired(u, v)
     return lengths(u - v)
@@ -82,9 +44,9 @@ def euclidean(u: RowsT, v: RowsT) -> PerRow:
 
 @numpy_defaults
 def manhattan(u: RowsT, v: RowsT) -> PerRow:
-    """Manhattan distance of paired rows, see cosine for the shapes.
+    """Manhattan distance of paired rows: sum_k |u_k - v_k|.
 
-    sum_k |u_k - v_k|
+    u, v, and what is returned: see cosine.
     """
     u, v = _paired(u, v)
     return abs(u - v).sum(axis=1)
@@ -97,9 +59,10 @@ def _paired(u: RowsT, v: RowsT) -> tuple[Any, Any]:
     """
     left = _floats(u, "u")
     right = _floats(v, "v")
-    are_rows = left.ndim == right.ndim == 2 and left.shape[1] == right.shape[1]
-    # One is compared with all
-    if not are_rows or (len(left) != len(right) and 1 not in (len(left), len(right))):
+    are_rows = left.ndim == 2 and right.ndim == 2 and left.shape[1] == right.shape[1]
+    # A single row is compared with all
+    are_paired = are_rows and (len(left) == len(right) or 1 in (len(left), len(right)))
+    if not are_paired:
         raise ValueError(
             f"Cannot compare rows of shapes {left.shape} and {right.shape}: expected two (n, "
             "width)."
@@ -115,7 +78,9 @@ def _floats(vectors: Any, name: str) -> Any:
     if (type(vectors) is numpy.ndarray and vectors.dtype.kind == "f") or is_cupy_array(vectors):
         return vectors
     rows = as_rows(vectors, name)
-    return rows if rows.dtype.kind == "f" else rows.astype("float64")
+    if rows.dtype.kind != "f":
+        return rows.astype("float64")
+    return rows
 
 
 @numpy_defaults
@@ -160,148 +125,21 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     number = numpy.finfo(scaled.dtype)
     odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))
     if scaled.size and (xp is not numpy or odd.any()):
-        # On GPU, all rows: no synchronization
+        # On a GPU all rows are chosen: which are odd is not waited for
         chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))
-        exponents[chosen] = (
-            xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
-        )
+        largest = abs(scaled[chosen]).max(axis=1, keepdims=True)
+        exponents[chosen] = xp.frexp(largest)[1] * odd[chosen]
+        shrunk = xp.ldexp(scaled[chosen], -exponents[chosen])
         scaled = scaled.copy()
-        scaled[chosen] = xp.ldexp(scaled[chosen], -exponents[chosen])
-        squares[chosen] = (scaled[chosen] * scaled[chosen]).sum(axis=1, keepdims=True)
+        scaled[chosen] = shrunk
+        squares[chosen] = (shrunk * shrunk).sum(axis=1, keepdims=True)
     return scaled, xp.sqrt(squares), exponents
-
-
-def checked(
-    vectors: ArrayLike, name: str, dtype: str = "float32", *, start: int = 0
-) -> numpy.ndarray:
-    """Return vectors as a contiguous array on the CPU.
-
-    vectors (float array of shape (n, width), see as_array): a vector a row. name (str): what
-        messages call them.
-    dtype (str): of the result. start (int): the number of the first row, in messages.
-    RETURNS (float array of shape (n, width)).
-    RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
-    """
-    given = as_rows(vectors, name)
-    rows, fits = _converted(given, dtype)
-    if not fits.all():
-        first = int(fits.all(axis=1).argmin())
-        raise ValueError(
-            f"Row {start + first} of the {name} is not finite in {dtype}: it has NaN, infinity, or "
-            "numbers too large or too small for it. Leave it out, or look for why the pipeline "
-            "gives such a vector."
-        )
-    return rows
-
-
-# Numbers out of range are found
-@numpy_state(all="ignore")
-def _converted(given: numpy.ndarray, dtype: str) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Return contiguous rows of a dtype, and which numbers are finite in it, bool.
-
-    Numbers of a row that loses digits are not.
-    """
-    rows = numpy.ascontiguousarray(given, dtype=dtype)
-    fits = numpy.isfinite(rows)
-    if given.dtype.kind == "f" and given.dtype.itemsize > rows.dtype.itemsize:
-        number = numpy.finfo(dtype)
-        largest = abs(given).max(axis=1, keepdims=True)
-        # Smaller ones lose digits, or become 0
-        fits &= (largest == 0) | (largest >= number.tiny / number.eps)
-    return rows, fits
-
-
-def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
-    """Return vectors, (n, width), see as_array.
-
-    RAISES (TypeError, ValueError): for other things, other shapes.
-    """
-    rows = as_array(vectors, name, "vectors, a float array of shape (n, width)")
-    if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(Errors.NOT_ROWS.format(name=name, given=rows.shape))
-    return rows
-
-
-def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:
-    """Return real numbers as an array on the CPU.
-
-    Dtype, layout and memory map stay if NumPy has them.
-
-    values: an array of NumPy or CuPy, a tensor, a table or a column, lists of numbers, or of such
-        arrays.
-    name (str): what messages call them. expected (str): what is wanted, for messages.
-    RAISES (TypeError): for anything else, for example texts, complex numbers, sparse, masked or
-        meta tensors.
-    """
-    if type(values) is numpy.ndarray and values.dtype.kind in "biuf":
-        return values
-    try:
-        array = numpy.asarray(_on_cpu(values))
-        if (
-            array.dtype == object
-            and array.size
-            and all(isinstance(item, Real) for item in array.flat)
-        ):
-            # Of a nullable column
-            array = array.astype("float64")
-        reason = f"its dtype is {array.dtype}"
-    except (TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
-        array = None
-        reason = str(error).partition("\n")[0].rstrip(".")
-    if array is None or array.dtype.kind not in "biuf":
-        are_texts = array is None or array.dtype.kind in "OSU"
-        docs = (
-            " Vectors of texts are encode(texts); Docs and Spans compare themselves: "
-            "doc.similarity(other)."
-        )
-        value = " ".join(short_repr(values).split())
-        raise TypeError(
-            f"Cannot compare {name} = {value} ({reason}): expected "
-            f"{expected}.{docs if are_texts else ''}"
-        )
-    return array
-
-
-def _on_cpu(values: Any) -> Any:
-    """Return what NumPy can read without loss.
-
-    RAISES (TypeError): if it would leave something out.
-    """
-    if isinstance(values, list | tuple):
-        are_plain = all(issubclass(kind, _PLAIN) for kind in set(map(type, values)))
-        return (
-            values
-            if are_plain
-            else [item if isinstance(item, _PLAIN) else _on_cpu(item) for item in values]
-        )
-    if is_cupy_array(values):
-        return to_numpy(values)
-    if is_torch_array(values):
-        return _numbers_of_tensor(values)
-    if hasattr(values, "toarray") or hasattr(values, "todense"):
-        raise TypeError("it is sparse: make it dense, x.toarray()")
-    if isinstance(values, numpy.ma.MaskedArray) and numpy.ma.is_masked(values):
-        raise TypeError("it has masked numbers: fill them, x.filled(0), or leave their rows out")
-    return values
-
-
-def _numbers_of_tensor(tensor: Any) -> numpy.ndarray:
-    if tensor.is_meta:
-        raise TypeError("it has no numbers: it is on the device 'meta'")
-    if tensor.is_nested or tensor.is_quantized or str(tensor.layout) != "torch.strided":
-        raise TypeError("it is sparse, nested or quantized: make it dense, x.to_dense()")
-    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-    if tensor.is_floating_point() and tensor.element_size() < 4:
-        # NumPy has no bfloat16
-        tensor = tensor.float()
-    return tensor.numpy()
 
 
 def check_count(given: int, most: int, what: str, name: str = "k") -> None:
     """Raise ValueError if `given` is not a whole number from 1 to `most`."""
-    if isinstance(given, bool) or not (
-        isinstance(given, int | numpy.integer) and 1 <= given <= most
-    ):
+    is_whole = isinstance(given, int | numpy.integer) and not isinstance(given, bool)
+    if not is_whole or not 1 <= given <= most:
         raise ValueError(
             f"Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, "
             f"as {name}. Ask for fewer, or give more vectors."
@@ -381,6 +219,10 @@ def spearman(predicted: Numbers, gold: Numbers) -> float | None:
     RAISES (ValueError): if a number is not finite, or the sides differ in length.
     SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity,
         argue for it.
+
+    Example:
+        spearman([0.1, 0.5, 0.9], [1, 3, 5])  # 1.0
+
     """
     return _correlation("spearmanr", predicted, gold)
 
@@ -401,23 +243,29 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
-    sides = {"predicted": predicted, "gold": gold}
-    arrays = {name: _float64(side, name) for name, side in sides.items()}
-    shapes = [array.shape for array in arrays.values()]
-    if shapes[0] != shapes[1] or len(shapes[0]) != 1:
+    x = _float64(predicted, "predicted")
+    y = _float64(gold, "gold")
+    if x.shape != y.shape or x.ndim != 1:
         raise ValueError(
-            f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape "
+            f"Cannot correlate arrays of shapes {x.shape} and {y.shape}: expected two of shape "
             "(n,)."
         )
-    for side, array in arrays.items():
-        if not numpy.isfinite(array).all():
-            place = int(numpy.isfinite(array).argmin())
-            raise ValueError(
-                f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite "
-                "numbers: look for texts whose vectors are not finite."
-            )
-    is_defined = shapes[0][0] > 1 and all(varies(array) for array in arrays.values())
-    return float(getattr(stats, name)(*arrays.values())[0]) if is_defined else None
+    _check_finite(x, "predicted")
+    _check_finite(y, "gold")
+    if len(x) < 2 or not varies(x) or not varies(y):
+        return None
+    correlate = getattr(stats, name)
+    return float(correlate(x, y)[0])
+
+
+def _check_finite(numbers: numpy.ndarray, side: str) -> None:
+    finite = numpy.isfinite(numbers)
+    if not finite.all():
+        place = int(finite.argmin())
+        raise ValueError(
+            f"Cannot correlate: {side} value {place} is {numbers[place]}. Expected finite "
+            "numbers: look for texts whose vectors are not finite."
+        )
 
 
 def varies(values: Numbers) -> bool:
@@ -462,6 +310,10 @@ def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     u, v (float arrays or CPU tensors of shape (n, width) and (m, width)): a single vector is one
         row.
     RETURNS (float32 (n, m)). RAISES (ValueError): for other shapes, or numbers that are not finite.
+
+    Example:
+        cos_sim([[3.0, 4.0]], [[4.0, 3.0], [0.0, 0.0]])  # [[0.96, 0.0]]
+
     """
     rows, others = _checked_rows(u, v)
     return unit_length(rows) @ unit_length(others).T
@@ -481,15 +333,16 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     return cosine(rows, others)
 
 
-def _checked_rows(u: ArrayLike, v: ArrayLike) -> list[numpy.ndarray]:
-    sides: dict[str, ArrayLike] = {"u": u, "v": v}
-    arrays = {
-        name: as_array(side, name, "vectors, a float array of shape (n, width)")
-        for name, side in sides.items()
-    }
-    both = [checked(side[None] if side.ndim == 1 else side, name) for name, side in arrays.items()]
-    if both[0].shape[1] != both[1].shape[1]:
-        raise ValueError(
-            Errors.UNEQUAL_WIDTHS.format(ours=both[0].shape[1], theirs=both[1].shape[1])
-        )
-    return both
+def _checked_rows(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
+    rows = _rows_of(u, "u")
+    others = _rows_of(v, "v")
+    if rows.shape[1] != others.shape[1]:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=others.shape[1]))
+    return rows, others
+
+
+def _rows_of(side: ArrayLike, name: str) -> numpy.ndarray:
+    array = as_array(side, name, "vectors, a float array of shape (n, width)")
+    if array.ndim == 1:
+        array = array[None]
+    return checked(array, name)

@@ -68,8 +68,9 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
 
         RAISES (ValueError): if it has changed since fit.
         """
-        name, pipe = self.__dict__.get("_loaded", (None, None))
-        if name != self.pipeline:
+        # The name of the encoder and its pipe, no parameter of scikit-learn
+        loaded = self.__dict__.get("_loaded")
+        if loaded is None or loaded[0] != self.pipeline:
             pipe = self._load()
             fitted = getattr(self, "encoder_", None)
             if fitted is not None and pipe.fingerprint() != fitted:
@@ -77,8 +78,9 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
                     f"The encoder '{self.pipeline}' has changed since fit: it gives other vectors. "
                     "Fit this and what learned from the vectors again, or restore the encoder."
                 )
-            self._loaded = self.pipeline, pipe
-        return pipe
+            loaded = (self.pipeline, pipe)
+            self._loaded = loaded
+        return loaded[1]
 
     def _load(self) -> SentenceBert:
         """Load the encoder, unless this one or a clone has loaded the same files."""
@@ -86,7 +88,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
         written = _last_written(name)
         loaded = self._loaded_by_clones
         if name not in loaded or loaded[name][0] != written:
-            loaded[name] = written, load_pipe(self.pipeline)
+            loaded[name] = (written, load_pipe(self.pipeline))
         return loaded[name][1]
 
     @property
@@ -100,7 +102,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
 
     def __sklearn_clone__(self) -> Self:
         clone = type(self)(**self.get_params(deep=False))
-        # So cross-validation loads each encoder once, also if this one has loaded none yet
+        # Cross-validation, which clones, loads each encoder once, also if this one has loaded none
         clone.__dict__["_shared"] = self._loaded_by_clones
         return clone
 

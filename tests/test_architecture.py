@@ -25,6 +25,7 @@ CORE = [
     "losses",
     "models",
     "similarity",
+    "arrays",
     "files",
     "validation",
     "errors",

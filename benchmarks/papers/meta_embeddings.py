@@ -32,9 +32,10 @@ from spacy.util import import_file
 
 from spacy_sbert.files.checksum import digest_of_parts
 from spacy_sbert.files.serialization import versions
+from spacy_sbert.meta.autoencoder import LAYERS, LOSSES
 from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.meta.fit import MANIFEST, ShortSentences, Texts, read_sentences
-from spacy_sbert.meta.methods import LAYERS, LOSSES, METHODS, make_estimator
+from spacy_sbert.meta.methods import METHODS, make_estimator
 
 TAUS = (1e-2, 1e-1, 1.0, 1e1, 1e2)
 # header, lines, notes

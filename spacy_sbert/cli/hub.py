@@ -29,7 +29,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..hub.cards import PipelineFacts
+    from ..hub.facts import PipelineFacts
 
 _Output = Annotated[
     Path, Argument(help="The folder to write, which must not be there yet.", parser=named_output)
@@ -61,7 +61,7 @@ class _Packaged(Loading):
             check("version", self.version, str | None)
         nlp = self.load(str(pipeline))
         with exit_on_error(f"Cannot describe {pipeline}"):
-            from ..hub.cards import describe
+            from ..hub.facts import describe
 
             return describe(
                 nlp, folder=pipeline, name=self.name, version=self.version, pipe=self.pipe

@@ -1,34 +1,29 @@
 """Convert pipelines with the `transformer` of spacy-transformers to an `sbert_transformer`."""
 
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-import numpy
 import spacy
 import srsly
 import torch
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
-from spacy.tokens import Doc
 from spacy.util import registry, replace_model_node
-from thinc.api import Model, reduce_mean
-from thinc.util import to_numpy
+from thinc.api import Model
 
 from ..errors import missing_packages
 from ..files.atomic import atomic_folder
 from ..models.listener import TransformerListener
-from ..models.pooling import SentencePooling
 from ..models.private_attributes import is_a, is_installed
 from ..models.sbert_config import TransformerConfig
 from ..models.shared_transformer import TransformerTok2Vec
 from ..models.shim import TransformerShim
-from ..models.tokenization import PROBES
 from ..models.transformer import SpanTransformer, is_transformer
 from ..pipeline.sbert import SentenceBert
+from .annotations import annotate, compare
 
 _STOCK = "spacy-transformers."
 _LISTENER = f"{_STOCK}TransformerListener.v1"
@@ -46,16 +41,6 @@ _GETTERS = {
 }
 _NO_ANNOTATIONS = f"{_STOCK}null_annotation_setter.v1"
 _ONLY_IN_TRF_DATA = ("return_dict", "output_attentions", "output_hidden_states")
-_TEXTS = (
-    *PROBES,
-    "Angela Merkel met Tim Cook in Berlin on Monday.",
-    # Ends with a space
-    "He left. She stayed, and bought 3 apples for $5. ",
-    # Longer than most encoders' limit
-    "one two three. " * 250 + "four",
-)
-# Share of the largest number by which others may differ: other kernels add up in another order
-_TOLERANCE = 1e-5
 
 
 def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
@@ -86,16 +71,18 @@ def convert_transformer(pipeline: str | Path, path: str | Path) -> None:
         nlp = spacy.load(pipeline)
     with atomic_folder(path) as folder:
         _check_initialized(nlp)
-        expected = _annotate(nlp)
+        expected = annotate(nlp)
         _convert(nlp)
         nlp.to_disk(folder)
-        _compare(expected, _annotate(spacy.load(folder)))
+        compare(expected, annotate(spacy.load(folder)))
 
 
 def _nodes(pipe: object) -> list[Model]:
     """Return the layers of a component; none of one without a model."""
     model = getattr(pipe, "model", None)
-    return list(model.walk()) if isinstance(model, Model) else []
+    if not isinstance(model, Model):
+        return []
+    return list(model.walk())
 
 
 def _check_initialized(nlp: Language) -> None:
@@ -115,35 +102,40 @@ def _check_initialized(nlp: Language) -> None:
 
 def _convert(nlp: Language) -> None:
     """Convert a pipeline in place. RAISES (ValueError): naming what cannot be converted."""
-    names = [name for name, pipe in nlp.components if is_a(pipe, "Transformer")]
-    for name in names:
+    transformers = [name for name, pipe in nlp.components if is_a(pipe, "Transformer")]
+    for name in transformers:
         _check_doc_tensor(nlp, name)
-    blocks = nlp.config.interpolate()["components"]
     normalize = _normalizes(nlp)
-    n_converted = 0
+    blocks = nlp.config.interpolate()["components"]
+    is_converted = False
     for name, pipe in nlp.components:
         layers: list[dict[str, Any]] = []
-        block = _convert_block(blocks[name], layers)
-        blocks[name] = block
-        n_converted += len(layers)
-        if name in names:
-            setter = block.pop("set_extra_annotations")["@annotation_setters"]
-            if setter != _NO_ANNOTATIONS:
-                raise _refused(name, f"set_extra_annotations = '{setter}'")
+        blocks[name] = _convert_block(blocks[name], layers)
+        is_converted = is_converted or bool(layers)
+        if name in transformers:
+            _drop_annotation_setter(name, blocks[name])
         elif isinstance(model := getattr(pipe, "model", None), Model):
             _convert_layers(name, model, layers, normalize=normalize)
-            settings = {key: value for key, value in block.items() if key != "factory"}
-            nlp.get_pipe_config(name).update(settings)
-        for function in _functions(block):
-            if function.startswith(_STOCK):
-                raise _refused(name, function)
-    if not n_converted:
+            _set_config(nlp, name, blocks[name])
+        _check_functions(name, blocks[name])
+    if not is_converted:
         raise ValueError(
             "The pipeline has no transformer of spacy-transformers: its components are "
             f"{', '.join(nlp.component_names) or 'none'}. Give one that has."
         )
-    for name in names:
+    for name in transformers:
         _replace_transformer(nlp, name, blocks[name]["model"], normalize=normalize)
+    _drop_requirement(nlp)
+
+
+def _set_config(nlp: Language, name: str, block: dict[str, Any]) -> None:
+    """Set the settings of a component to those of a block."""
+    settings = {key: value for key, value in block.items() if key != "factory"}
+    nlp.get_pipe_config(name).update(settings)
+
+
+def _drop_requirement(nlp: Language) -> None:
+    """Leave spacy-transformers out of what an installed package of the pipeline needs."""
     requirements = nlp.meta.get("requirements", [])
     nlp.meta["requirements"] = [
         one for one in requirements if not one.startswith("spacy-transformers")
@@ -175,7 +167,7 @@ def _normalizes(nlp: Language) -> bool:
     """Return whether an `sbert` pipe with normalize = "auto" has vectors of unit length."""
     for _, pipe in nlp.components:
         if isinstance(pipe, SentenceBert):
-            pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
+            pooling = pipe.model.pooling
             if pooling.normalize is None and pooling.attrs["upstream_normalize"]:
                 return True
     return False
@@ -208,9 +200,28 @@ def _convert_block(block: Any, layers: list[dict[str, Any]]) -> Any:
     return block | _GETTERS.get(block.get("@span_getters", ""), {})
 
 
+def _drop_annotation_setter(name: str, block: dict[str, Any]) -> None:
+    """Remove a setting that an `sbert_transformer` does not have.
+
+    RAISES (ValueError): if it annotates Docs.
+    """
+    setter = block.pop("set_extra_annotations")["@annotation_setters"]
+    if setter != _NO_ANNOTATIONS:
+        raise _refused(name, f"set_extra_annotations = '{setter}'")
+
+
+def _check_functions(name: str, block: dict[str, Any]) -> None:
+    """Raise ValueError if functions of spacy-transformers are left in a component's config."""
+    for function in _functions(block):
+        if function.startswith(_STOCK):
+            raise _refused(name, function)
+
+
 def _functions(block: Any) -> Iterator[str]:
     """Yield the names of the registered functions in a block of a config."""
-    for key, value in block.items() if isinstance(block, Mapping) else ():
+    if not isinstance(block, Mapping):
+        return
+    for key, value in block.items():
         if key.startswith("@"):
             yield str(value)
         yield from _functions(value)
@@ -245,11 +256,13 @@ def _convert_layers(
     blocks (list[dict]): the configs of the new layers. RAISES (ValueError): if the model has other
         layers than these.
     """
-    chains = []
-    while (chain := _find_chain(model)) is not None and chain is not model:
+    n_chains = 0
+    chain = _find_chain(model)
+    while chain is not None and chain is not model:
         replace_model_node(model, chain, _convert_chain(name, chain, blocks, normalize=normalize))
-        chains.append(chain)
-    if chain is not None or len(chains) != len(blocks):
+        n_chains += 1
+        chain = _find_chain(model)
+    if chain is not None or n_chains != len(blocks):
         raise _refused(name, "layers that read the transformer, and are not in the config,")
 
 
@@ -282,13 +295,18 @@ def _convert_chain(
     """
     source: Any = _source_of(chain)
     end = chain.layers[-1]
-    if not is_transformer(source):
-        listener = TransformerListener(
-            source.upstream_name, end.layers[0], end.attrs["grad_factor"]
-        )
-        if source.has_dim("nO"):
-            listener.set_dim("nO", source.get_dim("nO"))
-        return listener
+    if is_transformer(source):
+        return _convert_copy(name, source, end, blocks, normalize=normalize)
+    listener = TransformerListener(source.upstream_name, end.layers[0], end.attrs["grad_factor"])
+    if source.has_dim("nO"):
+        listener.set_dim("nO", source.get_dim("nO"))
+    return listener
+
+
+def _convert_copy(
+    name: str, source: Model, end: Model, blocks: list[dict[str, Any]], *, normalize: bool
+) -> TransformerTok2Vec:
+    """Return the layer that takes the place of a transformer and of the end of its chain."""
     copies = [block for block in blocks if "name" in block]
     if len(copies) != 1:
         raise _refused(name, f"{len(copies)} copies of a transformer (expected one)")
@@ -314,11 +332,11 @@ def _state_of(name: str, model: Model, block: dict[str, Any], *, normalize: bool
         raise _refused(name, f"the precision of the weights ({network.dtype})")
     if stock.tokenizer.padding_side == "left":
         raise _refused(name, 'padding_side = "left", by which vectors depend on the batch,')
-    files = srsly.msgpack_loads(stock.layers[0].shims[0].to_bytes())["tokenizer"]
+    shim_state = srsly.msgpack_loads(stock.layers[0].shims[0].to_bytes())
+    files = shim_state["tokenizer"]
     del files["kwargs"]
-    options = {
-        field.name: block[field.name] for field in fields(TransformerConfig) if field.name in block
-    }
+    names = {field.name for field in fields(TransformerConfig)}
+    options = {key: value for key, value in block.items() if key in names}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         network.save_pretrained(folder, safe_serialization=True)
         for file, content in files.items():
@@ -326,90 +344,3 @@ def _state_of(name: str, model: Model, block: dict[str, Any], *, normalize: bool
         shim = TransformerShim(folder, TransformerConfig(**options))
         shim.settings = replace(shim.load(), name=block["name"], normalize=normalize)
         return shim.to_bytes()
-
-
-# Comparing
-
-
-def _annotate(nlp: Language) -> "dict[str, _Annotations]":
-    """Return what a pipeline annotates texts with, by text.
-
-    Texts that make it fail are left out: some layers take no white space.
-    """
-    found = {}
-    for text in _TEXTS:
-        try:
-            # The texts are not the user's
-            with warnings.catch_warnings(action="ignore"):
-                doc = nlp(text)
-        except Exception as error:
-            # Components may raise anything
-            failure = error
-        else:
-            found[text] = _Annotations.of(nlp, doc)
-    if not found:
-        raise ValueError(
-            f"The pipeline annotates no text ({type(failure).__name__}: {failure})."
-        ) from failure
-    return found
-
-
-def _compare(expected: "dict[str, _Annotations]", found: "dict[str, _Annotations]") -> None:
-    """Raise ValueError if a text has other annotations than expected."""
-    for text, annotations in expected.items():
-        difference: str | None = "annotations"
-        if text in found:
-            difference = annotations.difference(found[text])
-        if difference is not None:
-            raise ValueError(
-                f"The converted pipeline gives other {difference} for the text {text[:50]!r}. "
-                "Nothing was saved; keep the pipeline as it is, with spacy-transformers."
-            )
-
-
-class _Annotations(NamedTuple):
-    """What a pipeline annotated a Doc with: labels must be equal, numbers up to rounding."""
-
-    labels: dict[str, Any]
-    numbers: dict[str, numpy.ndarray]
-
-    @classmethod
-    def of(cls, nlp: Language, doc: Doc) -> "_Annotations":
-        """Return the annotations of a Doc that a pipeline processed."""
-        labels = doc.to_json()
-        cats = labels.pop("cats", {})
-        labels["names of categories"] = list(cats)
-        numbers = {
-            "vectors of tokens": _token_vectors(doc),
-            "categories": numpy.array(list(cats.values())),
-        }
-        for key, group in doc.spans.items():
-            numbers[f"scores in doc.spans['{key}']"] = numpy.asarray(group.attrs.get("scores", ()))
-        for name, pipe in nlp.pipeline:
-            if isinstance(pipe, SentenceBert):
-                numbers[f"vectors of '{name}'"] = pipe.vector(doc)
-        return cls(labels, numbers)
-
-    def difference(self, other: "_Annotations") -> str | None:
-        """Return the name of what is different in others; None if nothing is."""
-        for name, numbers in self.numbers.items():
-            others = other.numbers.get(name)
-            if others is None or others.shape != numbers.shape:
-                return name
-            tolerance = _TOLERANCE * numpy.abs(numbers).max(initial=0)
-            if not numpy.allclose(others, numbers, rtol=0, atol=tolerance):
-                return name
-        for name, value in self.labels.items():
-            if other.labels.get(name) != value:
-                return name
-        return None
-
-
-def _token_vectors(doc: Doc) -> numpy.ndarray:
-    """Return the mean of each token's wordpieces, of a transformer of either package."""
-    data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
-    if data is None:
-        return cast(numpy.ndarray, to_numpy(doc.tensor))
-    from spacy_transformers.layers import trfs2arrays  # noqa: PLC0415 (need not be installed)
-
-    return cast(numpy.ndarray, to_numpy(trfs2arrays(reduce_mean(), 1.0).predict([data])[0]))

@@ -16,7 +16,6 @@ from tokenizers import Tokenizer
 
 from ..errors import Errors, Warnings, warn
 from ..models.encoded_docs import TruncationCounter
-from ..models.pooling import SentencePooling
 from ..models.static_embedding import StaticEmbedding, without_special_tokens
 from ..models.text_encoders import TransformerTextEncoder, encode_all
 from ..models.tokenization import TokenizedBatch
@@ -187,12 +186,14 @@ def distill_static(
         find_sbert and find_transformer raise.
     SOURCE: after model2vec (Tulkens and van Dongen 2024), whose principal components are those of
         the vocabulary; Arora et al. 2017 for the weights.
+
+    Example:
+        distill_static(spacy.load("teacher"), sentences).to_disk("static")
+
     """
     pipe = find_sbert(teacher, name)
     transformer = find_transformer(pipe.name, pipe.model)
-    encoder = TransformerTextEncoder(
-        transformer, cast(SentencePooling, pipe.model.get_ref("pooling"))
-    )
+    encoder = TransformerTextEncoder(transformer, pipe.model.pooling)
     if size > encoder.width:
         raise ValueError(
             f"Cannot take {size} numbers from the teacher, whose vectors have {encoder.width}: set "
@@ -215,14 +216,26 @@ def distill_static(
     with ticking("Fitting", shown=progress):
         axes = numpy.eye(size)
         if size < encoder.width:
-            axes = principal_components(targets)[1].axes[:size].T
-        frequencies = counts.sum(axis=0)
-        weights = _SMOOTHING / (_SMOOTHING + frequencies / frequencies.sum())
-        weighted = vectors * weights[:, None]
-        table = weighted @ _least_squares(weighted, counts[fitted], targets @ axes)
-    return _pipeline(
-        str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes
-    )
+            _, components = principal_components(targets)
+            axes = components.axes[:size].T
+        table = _fit_table(vectors, counts, fitted, targets @ axes)
+    name_of_teacher = str(transformer.attrs["name"])
+    return _pipeline(str(teacher.lang), name_of_teacher, tokenizer, table, axes)
+
+
+def _fit_table(
+    vectors: numpy.ndarray, counts: sparse.csr_array, fitted: numpy.ndarray, targets: numpy.ndarray
+) -> numpy.ndarray:
+    """Return the table E of distill_static, float32 (wordpieces, size).
+
+    vectors (float32 (wordpieces, width)): v(w). counts (int64 (texts, wordpieces)).
+    fitted (int64 (n,)): the texts of the targets (float (n, size)), t(s) A.
+    """
+    frequencies = counts.sum(axis=0)
+    weights = _SMOOTHING / (_SMOOTHING + frequencies / frequencies.sum())
+    weighted = vectors * weights[:, None]
+    table = weighted @ _least_squares(weighted, counts[fitted], targets)
+    return table.astype("float32")
 
 
 def _tokenizer(

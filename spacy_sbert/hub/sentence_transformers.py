@@ -1,29 +1,23 @@
 """Folders of sentence-transformers, read and written without that library."""
 
-import json
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy
 import spacy
-import torch
 from safetensors.numpy import save_file
-from safetensors.torch import load_file
 from spacy.language import Language
-from thinc.api import Model
 
-from ..errors import Errors, Warnings, warn
+from ..errors import Warnings, warn
 from ..files.atomic import atomic_folder
 from ..models import folder_files, folder_modules, sbert_config
 from ..models.encoder_checks import takes_token_types
-from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
+from ..models.folder_keys import POOLING_FLAGS
 from ..models.overflow import OVERFLOW
-from ..models.pooling import SentencePooling
 from ..models.poolings import POOLING
-from ..models.private_attributes import forward_settings
 from ..models.prompts import Prompts
-from ..models.resolve import check_safetensors, resolve
+from ..models.resolve import resolve
 from ..models.sbert_config import REFERENCE, Precision, SentenceTransformersConfig
 from ..models.static_embedding import (
     TABLE_NAMES,
@@ -37,19 +31,10 @@ from ..pipeline.sbert import find_sbert
 from ..pipeline.sentence_model import SentenceModel, find_static_embedding, find_transformer
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
+from .dense import dense_block, dense_layers, load_dense, read_dense, write_dense, write_json
 
 # Modules of a folder: the kind of each, and its path
 _Modules = list[tuple[str, str]]
-# Activations of Dense, in its config.json, and here
-_ACTIVATIONS = {
-    "torch.nn.modules.activation.Tanh": "tanh",
-    "torch.nn.modules.linear.Identity": "identity",
-    "torch.nn.modules.activation.ReLU": "relu",
-    "torch.nn.modules.activation.Sigmoid": "sigmoid",
-}
-_TORCH_NAMES = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
-# Parameters of Dense, here and there
-_DENSE_WEIGHTS = {"W": "linear.weight", "b": "linear.bias"}
 
 
 @validated
@@ -58,8 +43,7 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
 
     `SentenceTransformer(path)` gives the same vectors. The folder holds safetensors, the tokenizer
     and a model card with scores, in the classic layout that every version and every server reads.
-    The vectors are those of single rows: of a text as a
-    whole, not the mean over its sentences.
+    The vectors are those of whole texts, not means over their sentences.
 
     nlp (Language): the pipeline.
     path (Path): of the folder, which must not exist yet; it is written whole or not at all.
@@ -74,12 +58,11 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
 
     """
     pipe = find_sbert(nlp, name)
-    pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
+    pooling = pipe.model.pooling
     table = find_static_embedding(pipe.model)
-    settings: SentenceTransformersConfig
     with atomic_folder(path) as folder:
         if table is not None:
-            settings = table.settings
+            settings: SentenceTransformersConfig = table.settings
             prompts = Prompts()
             modules = _write_table(folder, table, pooling=pooling.pooling_name, name=pipe.name)
         else:
@@ -88,9 +71,10 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             prompts = encoder.prompts
             _warn_of_losses(encoder, pipe.name, settings.max_length)
             modules = _write_transformer(folder, encoder, pooling.pooling_name)
-        for layer in _dense_layers(pooling, pipe.name):
-            modules.append(("Dense", f"{len(modules)}_Dense"))
-            _write_dense(folder / modules[-1][1], layer)
+        for layer in dense_layers(pooling, pipe.name):
+            part = f"{len(modules)}_Dense"
+            write_dense(folder / part, layer)
+            modules.append(("Dense", part))
         if pooling.normalizes(settings):
             modules.append(("Normalize", f"{len(modules)}_Normalize"))
         _write_modules(folder, modules)
@@ -116,8 +100,8 @@ def _write_transformer(folder: Path, encoder: SpanTransformer, pooling: str) -> 
     encoder.shim.save_pretrained(folder)
     _write_inputs(folder, encoder)
     limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
-    _write_json(folder / "sentence_bert_config.json", limits)
-    _write_json(folder / "1_Pooling" / "config.json", _pooling_config(pooling, encoder))
+    write_json(folder / "sentence_bert_config.json", limits)
+    write_json(folder / "1_Pooling" / "config.json", _pooling_config(pooling, encoder))
     return [("Transformer", ""), ("Pooling", "1_Pooling")]
 
 
@@ -132,7 +116,7 @@ def _write_modules(folder: Path, modules: _Modules) -> None:
         }
         for number, (kind, part) in enumerate(modules)
     ]
-    _write_json(folder / folder_modules.MODULES_FILE, listed)
+    write_json(folder / folder_modules.MODULES_FILE, listed)
 
 
 def _write_common_config(
@@ -150,7 +134,7 @@ def _write_common_config(
     }
     if width:
         content["truncate_dim"] = width
-    _write_json(folder / "config_sentence_transformers.json", content)
+    write_json(folder / "config_sentence_transformers.json", content)
 
 
 def _write_inputs(folder: Path, encoder: SpanTransformer) -> None:
@@ -160,7 +144,7 @@ def _write_inputs(folder: Path, encoder: SpanTransformer) -> None:
     if "token_type_ids" in names and not takes_token_types(shim.network):
         names.remove("token_type_ids")
         file = folder / "tokenizer_config.json"
-        _write_json(file, {**folder_files.read_object(file), "model_input_names": names})
+        write_json(file, {**folder_files.read_object(file), "model_input_names": names})
 
 
 def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
@@ -197,44 +181,6 @@ def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: st
     return [("StaticEmbedding", "")]
 
 
-def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
-    """Return the dense layers of a pipe. RAISES (ValueError): if one is of another kind."""
-    if pooling.dense is None:
-        return []
-    layers = [node for node in pooling.dense.walk() if not node.layers]
-    for layer in layers:
-        if layer.name != "dense":
-            raise ValueError(
-                f"The dense layer of '{name}' has the layer '{layer.name}': expected "
-                "spacy-sbert.Dense.v1 or a chain."
-            )
-        if not layer.has_param("W"):
-            raise ValueError(Errors.DENSE_NOT_INITIALIZED)
-    return layers
-
-
-def _write_dense(folder: Path, layer: Model) -> None:
-    """Write a Dense module: config.json and model.safetensors."""
-    config = {
-        "in_features": layer.get_dim("nI"),
-        "out_features": layer.get_dim("nO"),
-        "bias": layer.has_param("b"),
-        "activation_function": _TORCH_NAMES[str(forward_settings(layer)["activation"])],
-    }
-    _write_json(folder / "config.json", config)
-    arrays = {
-        theirs: numpy.ascontiguousarray(layer.ops.to_numpy(layer.get_param(ours)))
-        for ours, theirs in _DENSE_WEIGHTS.items()
-        if layer.has_param(ours)
-    }
-    save_file(arrays, folder / "model.safetensors")
-
-
-def _write_json(file: Path, content: object) -> None:
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(content, indent=2), encoding="utf8")
-
-
 @validated
 def import_folder(
     source: str, *, lang: Name = "en", name: Name = "sbert", precision: Precision | None = None
@@ -262,7 +208,7 @@ def import_folder(
     modules = _read_modules(folder)
     settings = sbert_config.read_settings(folder, source)
     static = folder_modules.static_module(folder)
-    dense = [_read_dense(module.folder) for module in modules if module.kind == "Dense"]
+    dense = [read_dense(module.folder) for module in modules if module.kind == "Dense"]
     config: dict[str, object] = {
         "name": source,
         "normalize": settings.normalize,
@@ -273,16 +219,16 @@ def import_folder(
         config |= _transformer_block(settings, precision, has_dense=bool(dense))
     else:
         table = _read_table(static, settings, precision)
+        _, vectors = table
         config["@architectures"] = "spacy-sbert.StaticSentenceEncoder.v1"
-        config["width"] = table[1].shape[1]
+        config["width"] = vectors.shape[1]
     if dense:
-        config["dense"] = _dense_block(dense)
+        config["dense"] = dense_block(dense)
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", name=name, config={"model": config})
     model = find_sbert(nlp, name).model
     width = _load_encoder(name, model, table)
-    pooling = cast(SentencePooling, model.get_ref("pooling"))
-    _load_dense(model, dense, pooling.pooled_width(width))
+    load_dense(model, dense, model.pooling.pooled_width(width))
     return nlp
 
 
@@ -291,7 +237,9 @@ def _transformer_block(
 ) -> dict[str, object]:
     """Return the settings of an encoder for the modules Transformer and Pooling."""
     if precision is None:
-        precision = "float32" if settings.normalize and not has_dense else REFERENCE
+        precision = REFERENCE
+        if settings.normalize and not has_dense:
+            precision = "float32"
     return {
         "pooling": settings.pooling or "mean",
         "prompts": settings.prompts,
@@ -299,14 +247,6 @@ def _transformer_block(
         "include_prompt": settings.include_prompt,
         "precision": precision,
     }
-
-
-def _dense_block(dense: "list[_Dense]") -> dict[str, object]:
-    """Return the setting `dense`: a layer, or a chain of several."""
-    if len(dense) == 1:
-        return dense[0].config
-    layers = {f"dense{number}": layer.config for number, layer in enumerate(dense, start=1)}
-    return {"@layers": "chain.v1", "*": layers}
 
 
 def _load_encoder(name: str, model: SentenceModel, table: tuple[str, numpy.ndarray] | None) -> int:
@@ -328,7 +268,10 @@ def _read_modules(folder: Path) -> list[folder_modules.Module]:
     modules = folder_modules.read_modules(folder)
     for module in modules:
         if module.kind not in (*folder_modules.KNOWN_MODULES, "Dense"):
-            raise folder_modules.foreign_module(folder, module) or ValueError(
+            refusal = folder_modules.foreign_module(folder, module)
+            if refusal is not None:
+                raise refusal
+            raise ValueError(
                 f"The folder {folder} has the module {module.type}, which is unknown here: "
                 f"{folder_modules.EXPECTED_MODULES}, all of sentence_transformers. Code in a "
                 "folder is never run."
@@ -349,95 +292,3 @@ def _read_table(
             "encoder. Leave it out."
         )
     return read_static(module, settings)
-
-
-class _Dense(NamedTuple):
-    """Module Dense of a folder.
-
-    config: the settings of spacy-sbert.Dense.v1. weights: W, float32 (nO, nI), and b, float32
-        (nO,), if there is one.
-    """
-
-    folder: Path
-    config: dict[str, object]
-    weights: dict[str, numpy.ndarray]
-
-
-def _read_dense(folder: Path) -> _Dense:
-    """Read a Dense module. RAISES (ValueError): if spacy-sbert.Dense.v1 cannot be such a layer."""
-    file = folder / "config.json"
-    if not file.is_file():
-        raise _refused(folder, "it has no config.json")
-    config = folder_files.read_object(file)
-    folder_files.read_keys(file, MODULE_KEYS["Dense"])
-    activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
-    if activation not in _ACTIVATIONS:
-        raise _refused(
-            folder, f"its activation_function {activation} is none of {', '.join(_ACTIVATIONS)}"
-        )
-    n_out = config.get("out_features")
-    n_in = config.get("in_features")
-    has_bias = config.get("bias", True)
-    arrays = _read_weights(folder)
-    shapes = {key: array.shape for key, array in arrays.items()}
-    if shapes.get("linear.weight") != (n_out, n_in):
-        raise _other_shapes(folder, shapes, n_out, n_in)
-    if "linear.bias" in shapes and shapes["linear.bias"] != (n_out,):
-        raise _other_shapes(folder, shapes, n_out, n_in)
-    if has_bias != ("linear.bias" in arrays):
-        raise _refused(folder, f"its config says bias = {has_bias}, its weights are {shapes}")
-    layer = {
-        "@layers": "spacy-sbert.Dense.v1",
-        "nO": n_out,
-        "nI": n_in,
-        "activation": _ACTIVATIONS[activation],
-        "bias": has_bias,
-    }
-    weights = {ours: arrays[theirs] for ours, theirs in _DENSE_WEIGHTS.items() if theirs in arrays}
-    return _Dense(folder, layer, weights)
-
-
-def _other_shapes(folder: Path, shapes: object, n_out: object, n_in: object) -> ValueError:
-    return _refused(
-        folder, f"its weights are {shapes}, its config says linear.weight of {(n_out, n_in)}"
-    )
-
-
-def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
-    file = folder / "model.safetensors"
-    older = folder / "pytorch_model.bin"
-    if file.is_file():
-        check_safetensors(file)
-        # NumPy has no bfloat16
-        return {key: tensor.float().numpy() for key, tensor in load_file(file).items()}
-    if not older.is_file():
-        raise _refused(folder, "it has neither model.safetensors nor pytorch_model.bin")
-    try:
-        # Reads tensors, and runs no pickled code
-        tensors = torch.load(older, map_location="cpu", weights_only=True)
-        return {key: tensor.float().numpy() for key, tensor in tensors.items()}
-    except Exception as error:
-        # Its type depends on the bytes
-        raise ValueError(Errors.BAD_WEIGHTS.format(file=older, reason=error)) from error
-
-
-def _load_dense(model: Model, dense: list[_Dense], width: int) -> None:
-    """Set the weights of the dense layers.
-
-    RAISES (ValueError): if one takes vectors of another width.
-    """
-    layers = [node for node in model.walk() if node.name == "dense"]
-    for layer, read in zip(layers, dense, strict=True):
-        n_in = layer.get_dim("nI")
-        if n_in != width:
-            raise _refused(
-                read.folder,
-                f"it takes vectors of {n_in} numbers, and those before it have {width}",
-            )
-        width = layer.get_dim("nO")
-        for key, value in read.weights.items():
-            layer.set_param(key, layer.ops.asarray(value))  # type: ignore[arg-type]
-
-
-def _refused(folder: Path, reason: str) -> ValueError:
-    return ValueError(f"The Dense module {folder} cannot be imported: {reason}.")

@@ -3,6 +3,7 @@
 The entry points of setup.cfg register the objectives under the names that configs use.
 """
 
-from ._common import LossLayer, check_gradient
+from ._common import LossLayer
+from .gradients import check_gradient
 
 __all__ = ["LossLayer", "check_gradient"]

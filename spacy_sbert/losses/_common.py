@@ -1,4 +1,4 @@
-"""Shared parts of losses: base layer, checks, cross-entropy, distances, finite differences."""
+"""Shared parts of losses: the base layer, checks, cross-entropy and distances."""
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
@@ -41,8 +41,12 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
     score_range (tuple): the lowest and highest gold score that the loss can learn from, None for
         any.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
-    mini_batch_size (int): how many rows the encoder runs at once, None for all.
+    mini_batch_size (int): how many spans the encoder runs at once, None for all.
     model: other arguments (params, init, layers, dims, attrs), as in Model.
+
+    Example:
+        LossLayer("my_loss", forward, n_members=[2], gold="score")
+
     """
 
     def __init__(
@@ -105,9 +109,10 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
 
 def objectives_of(loss: Model) -> dict[str, LossLayer]:
     """Return the objectives of a loss layer by name; the name of a single one is empty."""
-    names = loss.attrs.get("objectives", [""])
-    layers = loss.layers if "objectives" in loss.attrs else [loss]
-    return cast(dict[str, LossLayer], dict(zip(names, layers, strict=True)))
+    objectives = {"": loss}
+    if "objectives" in loss.attrs:
+        objectives = dict(zip(loss.attrs["objectives"], loss.layers, strict=True))
+    return cast(dict[str, LossLayer], objectives)
 
 
 def pair_loss(name: str, measure: PairedFunction, loss: Callable, **settings: Any) -> LossLayer:
@@ -131,7 +136,11 @@ def _forward_pairs(
     model.check_inputs(members, len(gold))
     measured, back_to_members = measure(*members)
     value, derivative = loss(model, measured, gold)
-    return value, lambda d_loss=1.0: back_to_members(derivative(d_loss))
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        return back_to_members(derivative(d_loss))
+
+    return value, backprop
 
 
 def log_sum_exp(scores: Floats2d) -> Floats2d:
@@ -180,12 +189,16 @@ def mean_square(errors: Floats1d | Floats2d, reduce: Literal["mean", "sum"] = "m
 
     It is computed in the dtype of the errors, or in float64 if that overflows.
     """
-    square = get_array_module(errors).square
     with numpy.errstate(over="ignore"):
-        value = float(getattr(square(errors), reduce)())
+        value = _reduced_square(errors, reduce)
     if not numpy.isfinite(value):
-        value = float(getattr(square(errors.astype("float64")), reduce)())
+        value = _reduced_square(errors.astype("float64"), reduce)
     return value
+
+
+def _reduced_square(errors: Any, reduce: Literal["mean", "sum"]) -> float:
+    squares = get_array_module(errors).square(errors)
+    return float(getattr(squares, reduce)())
 
 
 # Has neither parameters nor state
@@ -243,92 +256,3 @@ DISTANCES: Mapping[str, PairedFunction] = {
     "cosine": _cosine_distance,
     "manhattan": _manhattan_distance,
 }
-
-
-def check_gradient(
-    loss: LossLayer,
-    members: Sequence[Any] | numpy.ndarray,
-    gold: object = None,
-    *,
-    step: float = 1e-6,
-    tolerance: float = 1e-4,
-) -> None:
-    """Compare the gradients of a loss with central finite differences, in float64.
-
-    (L(x + h) - L(x - h)) / 2h for each number x of the members, and of the parameters of the loss.
-
-    loss (LossLayer): initialized, if it has parameters. members (Sequence[float (n, width)]): a few
-        random vectors.
-    gold: n scores, labels, vectors or texts, as the loss takes them. step (float): h.
-    tolerance (float): the largest difference that passes, as a fraction of the largest number of
-        the gradient.
-    RAISES (ValueError): if a gradient differs, has another shape, or does not grow with the factor
-        that backprop takes.
-    """
-    if not isinstance(loss, LossLayer):
-        raise ValueError(f"Expected a loss layer (spacy_sbert.losses.LossLayer), got {loss!r}.")
-    loss = loss.copy()
-    members = [numpy.array(member, dtype="float64") for member in members]
-    if loss.gold in ("score", "vector"):
-        gold = numpy.array(gold, dtype="float64")
-    parameters = [
-        (node, name) for node in loss.walk() for name in node.param_names if node.has_param(name)
-    ]
-    for node, name in parameters:
-        node.set_param(name, cast(Any, node.get_param(name)).astype("float64"))
-        node.set_grad(name, 0 * node.get_param(name))
-    value, backprop = loss((members, gold), True)
-    gradients = backprop(1.0)
-    loss.check_outputs(members, value, gradients)
-    checked: list[Any] = [
-        (f"member {i}", *pair) for i, pair in enumerate(zip(members, gradients, strict=True))
-    ]
-    for node, name in parameters:
-        checked.append(
-            (f"the parameter '{name}'", node.get_param(name), node.get_grad(name).copy())
-        )
-    for what, array, gradient in checked:
-        expected = _finite_differences(lambda: loss((members, gold), True)[0], array, step)
-        _compare(loss, what, numpy.asarray(gradient), expected, tolerance)
-    for number, gradient in enumerate(loss((members, gold), True)[1](2.0)):
-        expected = 2 * numpy.asarray(gradients[number])
-        _compare(
-            loss,
-            f"member {number}, with the factor 2",
-            numpy.asarray(gradient),
-            expected,
-            tolerance,
-        )
-
-
-def _compare(
-    loss: LossLayer, what: str, gradient: numpy.ndarray, expected: numpy.ndarray, tolerance: float
-) -> None:
-    """Raise ValueError if a gradient is not the expected one, or not finite."""
-    error = numpy.nan_to_num(numpy.abs(gradient - expected), nan=numpy.inf)
-    # Of small ones the difference
-    bound = tolerance * max(float(numpy.abs(expected).max(initial=0)), 1e-4)
-    if (error <= bound).all():
-        return
-    place = numpy.unravel_index(error.argmax(), error.shape)
-    raise ValueError(
-        f"The gradient of the loss '{loss.name}' is wrong for {what} at "
-        f"{[int(index) for index in place]}: backprop returns {gradient[place]:.6g}, finite "
-        f"differences give {expected[place]:.6g}. Correct the backprop. If the loss has a kink "
-        "near this point, try other members."
-    )
-
-
-def _finite_differences(
-    value: Callable[[], float], array: numpy.ndarray, step: float
-) -> numpy.ndarray:
-    """Return the gradient of a value by an array that it is computed from, number by number."""
-    gradient = numpy.zeros_like(array)
-    for place in numpy.ndindex(*array.shape):
-        original = array[place]
-        array[place] = original + step
-        above = value()
-        array[place] = original - step
-        gradient[place] = (above - value()) / (2 * step)
-        array[place] = original
-    return gradient

@@ -1,5 +1,6 @@
 """In-batch ranking: an anchor should find its positive among those of the whole batch."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -82,34 +83,42 @@ def _rank(
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
     ids = xp.asarray(label_encode(texts))
-    # The similarity matrix is a product: the rows that are multiplied, and their backprop
-    compared: list[Any] = [(member, lambda d: d) for member in members]
-    if similarity == "cosine":
-        compared = [normalize(member, True) for member in members]
-    # The numbers of the query and of its answers
-    searches = [[*range(len(members))]]
+    rows, back_to_members = _compared(members, similarity)
+    # The numbers of the query and of its answers among the members
+    searches = [list(range(len(members)))]
     if symmetric:
         searches.append([1, 0])
     gradients = [xp.zeros_like(member) for member in members]
     value = xp.zeros((), dtype=members[0].dtype)
-    for query, *answers in searches:
+    for search in searches:
+        query, *answers = (rows[number] for number in search)
         loss, derivatives = _in_batch_cross_entropy(
-            compared[query][0],
-            [compared[answer][0] for answer in answers],
-            ids[[query, *answers]],
+            query,
+            answers,
+            ids[search],
             scale=scale,
             block_size=model.mini_batch_size or len(members[0]),
         )
         value += loss / len(searches)
-        for member, derivative in zip([query, *answers], derivatives, strict=True):
-            gradients[member] += derivative / len(searches)
+        for number, derivative in zip(search, derivatives, strict=True):
+            gradients[number] += derivative / len(searches)
 
     def backprop(d_loss: float = 1.0) -> Members:
-        return [
-            back(d_loss * gradient) for (_, back), gradient in zip(compared, gradients, strict=True)
-        ]
+        return back_to_members([d_loss * gradient for gradient in gradients])
 
     return float(value), backprop
+
+
+def _compared(members: Members, similarity: str) -> tuple[Members, Callable[[Members], Members]]:
+    """Return rows whose products are the similarities, and their backprop to the members."""
+    if similarity == "dot":
+        return members, list
+    normalized = [normalize(member, True) for member in members]
+
+    def backprop(gradients: Members) -> Members:
+        return [back(d) for (_, back), d in zip(normalized, gradients, strict=True)]
+
+    return [unit for unit, _ in normalized], backprop
 
 
 def _check_pairs(model: LossLayer, members: Members, texts: list[list[str]]) -> None:

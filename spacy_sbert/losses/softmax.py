@@ -87,11 +87,13 @@ def _init(
     nI = len(parts) * members[0].shape[1]
     if model.has_dim("nI"):
         _check_width(model, nI)
-    model.attrs["labels"], model.attrs["concatenation"] = labels, parts
+    model.attrs["labels"] = labels
+    model.attrs["concatenation"] = parts
     model.set_dim("nO", nO)
     model.set_dim("nI", nI)
-    for name, shape in (("W", (nO, nI)), ("b", (nO,))):
-        model.set_param(name, uniform_init(model.ops, shape, lo=-(nI**-0.5), hi=nI**-0.5))
+    bound = nI**-0.5
+    model.set_param("W", uniform_init(model.ops, (nO, nI), lo=-bound, hi=bound))
+    model.set_param("b", uniform_init(model.ops, (nO,), lo=-bound, hi=bound))
 
 
 def _forward(
@@ -106,17 +108,17 @@ def _forward(
             f"{', '.join(saved)}, but the config has {', '.join(parts)}. Restore it in the config, "
             "or build a new pipe."
         )
-    features, scores = _scores(model, *members)
+    u, v = members
+    features, scores = _scores(model, u, v)
     owner = f"the classifier of the loss '{model.name}'"
-    losses, d_scores = cross_entropy(
-        scores, label_indices(model.ops, gold, model.attrs["labels"], owner)
-    )
+    targets = label_indices(model.ops, gold, model.attrs["labels"], owner)
+    losses, d_scores = cross_entropy(scores, targets)
 
     def backprop(d_loss: float = 1.0) -> Members:
         dY = d_scores * (d_loss / len(gold))
         model.inc_grad("W", dY.T @ features)
         model.inc_grad("b", dY.sum(axis=0))
-        return _backprop_concatenated(members[0], members[1], parts, dY @ model.get_param("W"))
+        return _backprop_concatenated(u, v, parts, dY @ model.get_param("W"))
 
     return float(losses.mean()), backprop
 
@@ -162,13 +164,12 @@ def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
     SOURCE: Reimers and Gurevych 2019, Table 6; Tai et al. 2015, Improved Semantic Representations
         From Tree-Structured LSTM Networks, section 4.2, for the symmetric ones.
     """
-    values = {
-        "u": lambda: u,
-        "v": lambda: v,
-        "abs_diff": lambda: abs(u - v),
-        "product": lambda: u * v,
-    }
-    return get_array_module(u).concatenate([values[part]() for part in parts], axis=1)
+    values = {"u": u, "v": v}
+    if "abs_diff" in parts:
+        values["abs_diff"] = abs(u - v)
+    if "product" in parts:
+        values["product"] = u * v
+    return get_array_module(u).concatenate([values[part] for part in parts], axis=1)
 
 
 def _backprop_concatenated(

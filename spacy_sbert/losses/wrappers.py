@@ -86,18 +86,21 @@ def _init_widths(
 def _forward_widths(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
 ) -> tuple[float, Backprop]:
-    losses = []
+    values = []
+    backprops = []
     for layer, dim in zip(model.layers, dims, strict=True):
-        losses.append(layer(_cut(model, inputs, dim), is_train))
+        value, back = layer(_cut(model, inputs, dim), is_train)
+        values.append(value)
+        backprops.append(back)
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_members = [get_array_module(member).zeros_like(member) for member in inputs[0]]
-        for dim, weight, (_, back) in zip(dims, weights, losses, strict=True):
+        for dim, weight, back in zip(dims, weights, backprops, strict=True):
             for d_member, d_cut in zip(d_members, back(weight * d_loss), strict=True):
                 d_member[:, :dim] += d_cut
         return d_members
 
-    total = sum(weight * value for weight, (value, _) in zip(weights, losses, strict=True))
+    total = sum(weight * value for weight, value in zip(weights, values, strict=True))
     return total, backprop
 
 
@@ -142,6 +145,7 @@ def MultiTaskLoss(
             f"The loss '{name}' has no objectives: expected at least one in its config."
         )
     layers = [_check_inner(objectives[objective], name, "objectives") for objective in names]
+    sizes = [layer.mini_batch_size for layer in layers if layer.mini_batch_size]
     if unknown := [objective for objective in weights or {} if objective not in names]:
         raise ValueError(
             f"The loss '{name}' has weights for {unknown}, expected some of the objectives {names}."
@@ -156,9 +160,7 @@ def MultiTaskLoss(
         gold=None,
         whole_batch=any(layer.whole_batch for layer in layers),
         attrs={"objectives": names},
-        mini_batch_size=min(
-            filter(None, (layer.mini_batch_size for layer in layers)), default=None
-        ),
+        mini_batch_size=min(sizes, default=None),
     )
 
 
@@ -235,13 +237,12 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:
     replaced = {key: saved_by_name(value, interpolated[key]) for key, value in block.items()}
     name = block.get("@layers")
     layers = cast(Any, registry.layers)
-    if name is None or "*" in block or layers.get_entry_point(name) is not None:
+    is_own = name is not None and layers.get_entry_point(name) is None
+    if not is_own or "*" in block:
         return replaced
-    nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())
-    learns = any(
-        node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes
-    )
-    if learns or len(nodes) > _MAX_LAYERS:
+    loss = registry.resolve({"loss": interpolated})["loss"]
+    nodes = list(loss.walk())
+    if len(nodes) > _MAX_LAYERS or any(map(_has_state, nodes)):
         return replaced
     settings = {key: value for key, value in replaced.items() if key != "@layers"}
     return {
@@ -250,3 +251,8 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:
         "settings": settings,
         "n_layers": len(nodes),
     }
+
+
+def _has_state(node: Model) -> bool:
+    """Return whether a layer has, or will have, what is saved with it."""
+    return bool(node.param_names or node.shims or node.dim_names or node.ref_names)

@@ -3,7 +3,9 @@
 After Poerner et al. 2020.
 """
 
-from .methods import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, MetaEmbedding, Moments
+from .autoencoder import CrossViewAutoencoder
+from .estimator import Average, Concatenation, MetaEmbedding
+from .linear import GCCA, SVD, Moments
 
 __all__ = [
     "GCCA",

@@ -3,9 +3,9 @@
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, NamedTuple, Unpack, overload
 
 import numpy
 import srsly
@@ -24,7 +24,7 @@ from ..files.checksum import add_checksum, digest_of_parts, digest_of_stream, ve
 from ..files.serialization import check_parts, naming
 from ..models import spans
 from ..models.encoded_docs import TruncationCounter
-from ..models.fingerprint import LENGTH, StaticVectorsWatch, encoding_settings, vectors_digest
+from ..models.fingerprint import LENGTH, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
 from ..pipeline._common import ExtensionNames, InPipeline, find_in
 from ..pipeline.call_options import EncodeCall, EncodeOptions
@@ -42,19 +42,34 @@ from ..validation import (
     validated,
     with_fields_of,
 )
+from .estimator import ONE_MEMBER, MetaEmbedding
+from .fingerprint import OwnDigest
 from .fit import MAX_TOKENS, ShortSentences, Texts, corpus_vectors, read_sentences
 from .members import FunctionMember, Member, PipeMember
-from .methods import ONE_MEMBER, MetaEmbedding, estimator_from_bytes
+from .methods import estimator_from_bytes
 
 
 class _EncodeOptions(EncodeOptions, total=False):
     prompt_name: str | None
 
 
-class SentenceMeta(Pipe):
-    """Combines the vectors that other pipes, and functions, give to each row of a Doc.
+class _DocSpans(NamedTuple):
+    """The spans of a Doc that get a vector.
 
-    The rows are those of the first pipe among the members, or the whole Doc if all members are
+    places: int32 (spans, 2), the characters of each. has_text: bool (spans,), whether a span has
+        text.
+    truncated: whether a member cut one.
+    """
+
+    places: numpy.ndarray
+    has_text: numpy.ndarray
+    truncated: bool
+
+
+class SentenceMeta(Pipe):
+    """Combines the vectors that other pipes, and functions, give to each span of a Doc.
+
+    The spans are those of the first pipe among the members, or the whole Doc if all members are
     functions.
 
     members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
@@ -96,11 +111,7 @@ class SentenceMeta(Pipe):
         self.spans_key = spans_key
         self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
-        self._own_fingerprint: tuple[list[object], list[object], str] | None = (
-            # What changes with it, and itself
-            None
-        )
-        self._static = StaticVectorsWatch()
+        self._own_digest = OwnDigest()
         # The fingerprint with which _check_members was called
         self._checked_members = ""
         self._extensions = ExtensionNames()
@@ -138,59 +149,64 @@ class SentenceMeta(Pipe):
                 yield from docs
 
     def _set_vectors(self, docs: list[Doc]) -> None:
-        rows = [self._rows(doc) for doc in docs]
-        stretches = [
-            stretch
-            for doc, (places, *_) in zip(docs, rows, strict=True)
-            for stretch in _cut(doc, places)
-        ]
-        if stretches:
-            vectors = self._combine(stretches)
-        else:
-            width = self.estimator.width
-            if not width and all(isinstance(member, PipeMember) for member in self.members):
-                width = self._combine(docs[:1]).shape[1]
-            vectors = numpy.zeros((0, width), dtype="float32")
+        spans_by_doc = [self._spans_of(doc) for doc in docs]
+        texts: list[Doc | Span] = []
+        for doc, doc_spans in zip(docs, spans_by_doc, strict=True):
+            texts += _cut(doc, doc_spans.places)
+        vectors = self._combine(texts) if texts else self._no_vectors(docs)
         # The pipe may have got another name since it was made
         self._extensions.install(self.name)
         self._look_at_static_vectors(docs)
-        end = 0
-        for doc, (places, has_text, truncated) in zip(docs, rows, strict=True):
-            start, end = end, end + len(places)
-            record: doc_vectors.Record = {
-                "rows": places,
-                "vectors": vectors[start:end],
-                "has_text": has_text,
-                "width": vectors.shape[1],
-                "combined_by": self.name,
-                "set_hooks": self.set_hooks,
-                "truncated": truncated,
-            }
-            if len(places) and (fingerprint := self._fingerprint_of(doc)):
-                record["fingerprint"] = fingerprint
-                self._check_members(fingerprint, doc)
-            doc_vectors.store(doc, self.name, record, self)
+        start = 0
+        for doc, doc_spans in zip(docs, spans_by_doc, strict=True):
+            end = start + len(doc_spans.places)
+            self._store(doc, doc_spans, vectors[start:end])
+            start = end
 
-    def _rows(self, doc: Doc) -> tuple[numpy.ndarray, numpy.ndarray, bool]:
-        """Return the characters of each row, which rows have text, and whether a row was cut."""
-        for member in self.members:
-            if isinstance(member, PipeMember):
-                records = member.records(doc)
-                return *records.rows(), any(record.data["truncated"] for record in records)
+    def _spans_of(self, doc: Doc) -> _DocSpans:
+        if self._pipes:
+            records = self._pipes[0].records(doc)
+            places, has_text = records.rows()
+            return _DocSpans(places, has_text, any(record.data["truncated"] for record in records))
         start, end = spans.trimmed(doc.text, 0)
-        places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
-        return places, numpy.ones(len(places), dtype=bool), False
+        ranges = [[start, end]] if start < end else []
+        places = numpy.array(ranges, dtype="int32").reshape(-1, 2)
+        return _DocSpans(places, numpy.ones(len(places), dtype=bool), truncated=False)
 
-    def _combine(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
+    def _no_vectors(self, docs: list[Doc]) -> numpy.ndarray:
+        """Return the vectors of Docs without text: float32 (0, width)."""
+        width = self.estimator.width
+        if not width and not self._functions:
+            width = self._combine(docs[:1]).shape[1]
+        return numpy.zeros((0, width), dtype="float32")
+
+    def _combine(self, texts: Sequence[Doc | Span]) -> numpy.ndarray:
+        """Return the meta-embeddings of Docs and Spans, float32 (n, width)."""
         self._check_names(self.estimator)
-        views = [member.vectors(stretches) for member in self.members]
+        views = [member.vectors(texts) for member in self.members]
         if not self.estimator.needs_fit and not self.estimator.widths_:
             # Now their widths are known
             self.estimator.fit(views, [member.name for member in self.members])
         return self.estimator.transform(views).astype("float32")
 
+    def _store(self, doc: Doc, doc_spans: _DocSpans, vectors: numpy.ndarray) -> None:
+        """Store the vectors of a Doc's spans on it, float32 (spans, width)."""
+        record: doc_vectors.Record = {
+            "rows": doc_spans.places,
+            "vectors": vectors,
+            "has_text": doc_spans.has_text,
+            "width": vectors.shape[1],
+            "combined_by": self.name,
+            "set_hooks": self.set_hooks,
+            "truncated": doc_spans.truncated,
+        }
+        if len(vectors) and (fingerprint := self._fingerprint_of(doc)):
+            record["fingerprint"] = fingerprint
+            self._check_members(fingerprint, doc)
+        doc_vectors.store(doc, self.name, record, self)
+
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
-        """Return the meta-embedding of any Doc, Span or Token, also of one that is not a row.
+        """Return the meta-embedding of any Doc, Span or Token, also of one without a stored vector.
 
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """
@@ -198,7 +214,9 @@ class SentenceMeta(Pipe):
         self._look_at_static_vectors([doc])
         if fingerprint := self._fingerprint_of(doc):
             self._check_members(fingerprint, doc)
-        return self._combine([doc[obj.i : obj.i + 1] if isinstance(obj, Token) else obj])[0]
+        if isinstance(obj, Token):
+            obj = doc[obj.i : obj.i + 1]
+        return self._combine([obj])[0]
 
     @overload
     def encode(
@@ -241,6 +259,10 @@ class SentenceMeta(Pipe):
             a single text its vector, (width,).
         RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in
             no pipeline.
+
+        Example:
+            find_meta(nlp).encode(["A man eats.", "Food is eaten."])
+
         """
         call.check(get_current_ops())
         if prompt_name is not None:
@@ -253,15 +275,17 @@ class SentenceMeta(Pipe):
                 f"Cannot encode: '{self.name}' is in no pipeline. Use nlp.get_pipe('{self.name}')."
             )
         texts, is_single = several_texts(texts)
-        names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
-        with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
-            docs = nlp.pipe(checked, batch_size=call.n_together(window))
+        needed = nlp.pipe_names[: nlp.pipe_names.index(self.name) + 1]
+        with nlp.select_pipes(enable=needed):
+            docs = nlp.pipe(checked_texts(texts), batch_size=call.n_together(window))
             docs = progress_of(docs, total=total, shown=call.shows_progress, unit="texts")
             rows = [doc_vectors.vector(doc, self.name) for doc in docs]
-            # For its width
-            empty = [] if rows else [doc_vectors.vector(nlp(""), self.name)]
-        vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
+            if rows:
+                vectors = numpy.array(rows, dtype="float32")
+            else:
+                width = len(doc_vectors.vector(nlp(""), self.name))
+                vectors = numpy.zeros((0, width), dtype="float32")
         return call.returned(vectors, is_single=is_single)
 
     def fingerprint(self, *, load: bool = True) -> str:
@@ -272,81 +296,57 @@ class SentenceMeta(Pipe):
         load (bool): whether to load encoders that are not loaded.
         """
         self._look_at_static_vectors()
-        nlp = self._in_pipeline.nlp
-        pipes: dict[str, object] = {} if nlp is None else dict(nlp.components)
-        encoders = [
-            pipes.get(member.name) for member in self.members if isinstance(member, PipeMember)
-        ]
-        return self._combined_fingerprint(
-            [
-                pipe.fingerprint(load=load) if hasattr(pipe, "fingerprint") else ""
-                for pipe in encoders
-            ]
-        )
+        pipes = self._member_pipes()
+        if len(pipes) < len(self._pipes):
+            return ""
+        return self._combined_fingerprint([pipe.fingerprint(load=load) for pipe in pipes.values()])
 
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
-        records = [member.records(doc) for member in self.members if isinstance(member, PipeMember)]
+        records = [member.records(doc) for member in self._pipes]
         return self._combined_fingerprint(
             ["+".join(sorted(of_pipe.encoders)) for of_pipe in records]
         )
 
+    def _combined_fingerprint(self, encoders: Sequence[str]) -> str:
+        """Return the fingerprint with members of these fingerprints; "" if one is not known."""
+        if not all(encoders):
+            return ""
+        own = self._own_digest.of(self.estimator, self._functions, self.vocab)
+        return digest_of_stream([own, *encoders])[:LENGTH]
+
     def _look_at_static_vectors(self, docs: Sequence[Doc] = ()) -> None:
-        """Forget the fingerprint if static vectors, which functions read, have changed.
+        if self._functions:
+            self._own_digest.look_at_static_vectors(self.vocab, docs)
 
-        Call it once a batch.
-        """
-        if self._functions() and self._static.has_changed(self.vocab, docs):
-            self._own_fingerprint = None
-
+    @property
     def _functions(self) -> list[FunctionMember]:
         return [member for member in self.members if isinstance(member, FunctionMember)]
 
-    def _combined_fingerprint(self, encoders: Sequence[str]) -> str:
-        if not all(encoders):
-            return ""
-        estimator = self.estimator
-        functions = self._functions()
-        # Others after each fit
-        objects: list[object] = [estimator, estimator.widths_]
-        numbers: list[object] = []
-        for member in functions:
-            held, glance = member.learned()
-            objects += held
-            numbers += glance
-        known = self._own_fingerprint
-        if known is None or [*map(id, known[0])] != [*map(id, objects)] or known[1] != numbers:
-            state = {
-                "method": estimator.method,
-                "settings": estimator.settings,
-                "arrays": estimator.arrays,
-            }
-            parts = [part for member in functions for part in member.identity()]
-            parts += [vectors_digest(self.vocab)] if functions else []
-            known = objects, numbers, digest_of_stream([srsly.msgpack_dumps(state), *parts])
-            self._own_fingerprint = known
-        return digest_of_stream([known[2], *encoders])[:LENGTH]
+    @property
+    def _pipes(self) -> list[PipeMember]:
+        return [member for member in self.members if isinstance(member, PipeMember)]
 
     def made_of(self) -> dict[str, str]:
         """Return a digest of each member, of all that its vectors depend on.
 
         Texts and arithmetic are left out.
         """
-        functions = self._functions()
+        digests = {}
+        functions = self._functions
         table = vectors_digest(self.vocab) if functions else ""
-        return {
-            **{member.name: digest_of_stream([table, member.state()]) for member in functions},
-            **{
-                name: digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
-                for name, pipe in self._member_pipes().items()
-            },
-        }
+        for member in functions:
+            digests[member.name] = digest_of_stream([table, member.state()])
+        for name, pipe in self._member_pipes().items():
+            digests[name] = digest_of_parts(pipe.fingerprint(), encoding_settings(pipe.model))
+        return digests
 
     def _member_pipes(self) -> dict[str, Any]:
         """Return the members that are pipes of the pipeline and know their encoder, by name."""
-        nlp = self._in_pipeline.nlp
-        pipes = {} if nlp is None else dict(nlp.components)
-        names = [member.name for member in self.members if isinstance(member, PipeMember)]
+        if self._in_pipeline.nlp is None:
+            return {}
+        pipes = dict(self._in_pipeline.nlp.components)
+        names = [member.name for member in self._pipes]
         return {name: pipes[name] for name in names if hasattr(pipes.get(name), "fingerprint")}
 
     def _check_members(self, fingerprint: str, doc: Doc) -> None:
@@ -362,17 +362,15 @@ class SentenceMeta(Pipe):
             name for name, digest in self.made_of().items() if fitted_on.get(name, digest) != digest
         ]
         if changed:
-            self.notify(
-                Warnings.META_OTHER_MEMBERS.format(name=self.name, members=", ".join(changed))
-            )
-        pipes = self._member_pipes().items()
-        others = [
-            name
-            for name, pipe in pipes
-            if {*doc_vectors.find(doc, name).encoders} != {pipe.fingerprint()}
-        ]
+            message = Warnings.META_OTHER_MEMBERS
+            self.notify(message.format(name=self.name, members=", ".join(changed)))
+        others = []
+        for name, pipe in self._member_pipes().items():
+            if {*doc_vectors.find(doc, name).encoders} != {pipe.fingerprint()}:
+                others.append(name)
         if others:
-            self.notify(Warnings.META_OTHER_DOC.format(name=self.name, members=", ".join(others)))
+            message = Warnings.META_OTHER_DOC
+            self.notify(message.format(name=self.name, members=", ".join(others)))
 
     @validated
     def initialize(
@@ -395,29 +393,24 @@ class SentenceMeta(Pipe):
         """
         if nlp is None:
             raise ValueError(f"To fit '{self.name}', its pipes are needed: call nlp.initialize.")
-        if not self.estimator.needs_fit and not any(
-            hasattr(member.function, "fit") for member in self.members
-        ):
+        has_learner = any(hasattr(member.function, "fit") for member in self._functions)
+        if not self.estimator.needs_fit and not has_learner:
             return
-
-        def texts() -> Iterable[str]:
-            if corpus is not None:
-                return read_sentences(Path(corpus), column)
-            docs = (example.reference for example in get_examples())
-            return (
-                part.text for doc in docs for part in (spans.members(doc, self.spans_key) or (doc,))
-            )
-
+        texts: Texts = partial(self._texts_of, get_examples)
+        if corpus is not None:
+            texts = partial(read_sentences, Path(corpus), column)
         sentences = ShortSentences(nlp, texts, max_tokens)
-        fit_meta(
-            nlp,
-            self.name,
-            sentences,
-            cache=Path(cache) if cache else None,
-            progress=sys.stderr.isatty(),
-        )
+        folder = Path(cache) if cache else None
+        fit_meta(nlp, self.name, sentences, cache=folder, progress=sys.stderr.isatty())
         if sentences.n_left_out:
             warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
+
+    def _texts_of(self, get_examples: Callable[[], Iterable[Example]]) -> Iterator[str]:
+        """Yield the texts of examples, or of the members of their pairs."""
+        for example in get_examples():
+            members = spans.members(example.reference, self.spans_key)
+            for text in members or (example.reference,):
+                yield text.text
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:  # type: ignore[override]  # None: not defined
         """Score the pairs among the examples with the pipe's scorer."""
@@ -425,20 +418,22 @@ class SentenceMeta(Pipe):
 
     def _parts(self) -> dict[str, Any]:
         """Return what is saved, by name: the estimator, and functions that learned."""
-        functions = {f"function_{i}": member.function for i, member in enumerate(self.members)}
-        learned = {
-            name: function for name, function in functions.items() if hasattr(function, "to_bytes")
-        }
-        return {"estimator": self.estimator, **learned}
+        parts: dict[str, Any] = {"estimator": self.estimator}
+        for number, member in enumerate(self.members):
+            if hasattr(member.function, "to_bytes"):
+                parts[f"function_{number}"] = member.function
+        return parts
 
     def _dump(self, exclude: Iterable[str]) -> dict[str, bytes]:
-        parts = {
-            name: part.to_bytes() for name, part in self._parts().items() if name not in exclude
-        }
-        return {
-            name: data if name == "estimator" else add_checksum(data)
-            for name, data in parts.items()
-        }
+        saved = {}
+        for name, part in self._parts().items():
+            if name in exclude:
+                continue
+            saved[name] = part.to_bytes()
+            if name != "estimator":
+                # An estimator adds its own
+                saved[name] = add_checksum(saved[name])
+        return saved
 
     def _load(self, name: str, data: bytes) -> None:
         if name == "estimator":
@@ -477,9 +472,8 @@ class SentenceMeta(Pipe):
     def _set_estimator(self, data: bytes) -> None:
         saved = estimator_from_bytes(data)
         self._check_names(saved)
-        expected, actual = (
-            {"method": each.method, **each.settings} for each in (self.estimator, saved)
-        )
+        expected = {"method": self.estimator.method, **self.estimator.settings}
+        actual = {"method": saved.method, **saved.settings}
         if expected != actual:
             raise ValueError(
                 f"'{self.name}' was saved with {actual}, the config says {expected}. Restore it, "
@@ -499,15 +493,15 @@ class SentenceMeta(Pipe):
 
 
 def _cut(doc: Doc, places: numpy.ndarray) -> Iterator[Doc | Span]:
-    """Yield the row at each place, int32 (rows, 2), as a Span.
+    """Yield the Span at each place, int32 (spans, 2).
 
-    If it is the only row, yield the Doc itself.
+    A span that is all of the text is the Doc itself.
     """
     if len(places) == 1 and tuple(places[0].tolist()) == spans.trimmed(doc.text, 0):
         yield doc
         return
     for start, end in places.tolist():
-        # A row of white space is the empty range at its end
+        # White space is the empty range at its end
         first = start - 1 if start == end else start
         span = doc.char_span(first, end, alignment_mode="expand")
         if span is None:
@@ -534,6 +528,10 @@ def fit_meta(
     RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's
         vectors are not what they should be, see MetaEmbedding.fit; and, before any sentence is
         encoded, if the size is more than any can give.
+
+    Example:
+        fit_meta(nlp, "sbert_meta", lambda: read_sentences(Path("sentences.txt")))
+
     """
     pipe = nlp.get_pipe(name)
     if not isinstance(pipe, SentenceMeta):
@@ -541,32 +539,29 @@ def fit_meta(
             f"The pipe '{name}' is not an 'sbert_meta' but a {type(pipe).__name__}: name the pipe "
             "to fit."
         )
-    members, estimator = pipe.members, pipe.estimator
-    for member in members:
+    if cache is None:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            # The vectors are mapped from it, and dropped here: Windows removes no file in use
+            fit_meta(nlp, name, texts, cache=Path(folder), progress=progress)
+        return []
+    for member in pipe.members:
         if hasattr(member.function, "fit"):
-
-            def docs(title: str = f"Learning {member.name}") -> Iterator[Doc]:
-                return map(
-                    nlp.make_doc, progress_of(texts(), desc=title, unit="sentences", shown=progress)
-                )
-
-            member.function.fit(docs)
-    with (
-        nullcontext(cache)
-        if cache
-        else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder
-    ):
-        views = corpus_vectors(
-            nlp, name, members, texts, Path(folder), estimator=estimator, progress=progress
-        )
-        estimator.fit(views, [member.name for member in members], progress=progress)
-        estimator.made_of_ = pipe.made_of()
-        if cache is None:
-            # Windows removes nothing that is mapped
-            views = []
+            title = f"Learning {member.name}"
+            member.function.fit(partial(_tokenized, nlp, texts, title, progress))
+    estimator = pipe.estimator
+    views = corpus_vectors(
+        nlp, name, pipe.members, texts, cache, estimator=estimator, progress=progress
+    )
+    estimator.fit(views, [member.name for member in pipe.members], progress=progress)
+    estimator.made_of_ = pipe.made_of()
     for note in estimator.notes(name):
         util.logger.warning(note)
     return views
+
+
+def _tokenized(nlp: Language, texts: Texts, title: str, progress: bool) -> Iterator[Doc]:
+    for text in progress_of(texts(), desc=title, unit="sentences", shown=progress):
+        yield nlp.make_doc(text)
 
 
 def find_meta(nlp: Language, name: str | None = None) -> SentenceMeta:

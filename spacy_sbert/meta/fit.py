@@ -1,4 +1,4 @@
-"""The corpus of a meta-embedding: plain sentences, and the members' vectors of them."""
+"""Fitting of a meta-embedding: plain sentences, and the members' vectors of them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy
 from pydantic import NonNegativeInt
 from spacy.language import Language
+from spacy.tokens import Doc
 
 from ..files import checksum, serialization
 from ..files.atomic import atomic_write, check_output
@@ -19,8 +20,8 @@ from ..files.text_lines import format_suffix, read_lines, read_objects
 from ..pipeline.digest import pipeline_digest
 from ..progress import progress_of
 from ..validation import NonNegative, Positive
+from .estimator import EMPTY_CORPUS, MetaEmbedding
 from .members import BLOCK, FunctionMember, Member
-from .methods import EMPTY_CORPUS, MetaEmbedding
 
 # A corpus that is read more than once
 Texts = Callable[[], Iterable[str]]
@@ -38,29 +39,44 @@ def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
     RAISES (ValueError): for a line without the column or without "text"; the message names file and
         line.
     """
-    return (text for cell in _read_cells(path, column) if (text := cell.strip()))
+    for cell in _read_cells(path, column):
+        text = cell.strip()
+        if text:
+            yield text
 
 
 def _read_cells(path: Path, column: int | None) -> Iterator[str]:
-    if format_suffix(path) == ".jsonl":
-        for line, record in read_objects(path):
-            if not isinstance(record.get("text"), str):
-                raise ValueError(
-                    f'{path}, line {line}: expected an object with a string "text", found '
-                    f"{str(record)[:50]}."
-                )
-            yield str(record["text"])
+    suffix = format_suffix(path)
+    if suffix == ".jsonl":
+        yield from _texts_of_objects(path)
     elif column is None:
-        yield from (text for _, text in read_lines(path))
-    elif format_suffix(path) in (".csv", ".tsv"):
-        yield from (str(cell) for _, (cell,) in read_table(path, [str(column - 1)], header=False))
+        for _, line in read_lines(path):
+            yield line
+    elif suffix in (".csv", ".tsv"):
+        for _, (cell,) in read_table(path, [str(column - 1)], header=False):
+            yield str(cell)
     else:
-        for line, columns in read_delimited(path, delimiter="\t"):
-            if column > len(columns):
-                raise ValueError(
-                    SHORT_LINE.format(path=path, line=line, column=column, given=len(columns))
-                )
-            yield columns[column - 1]
+        yield from _cells_between_tabs(path, column)
+
+
+def _texts_of_objects(path: Path) -> Iterator[str]:
+    for line, record in read_objects(path):
+        text = record.get("text")
+        if not isinstance(text, str):
+            raise ValueError(
+                f'{path}, line {line}: expected an object with a string "text", found '
+                f"{str(record)[:50]}."
+            )
+        yield text
+
+
+def _cells_between_tabs(path: Path, column: int) -> Iterator[str]:
+    for line, cells in read_delimited(path, delimiter="\t"):
+        if column > len(cells):
+            raise ValueError(
+                SHORT_LINE.format(path=path, line=line, column=column, given=len(cells))
+            )
+        yield cells[column - 1]
 
 
 class ShortSentences:
@@ -116,14 +132,16 @@ class _VectorCache:
         """
         try:
             manifest = _VectorManifest.read(self.folder / MANIFEST)
-            if (manifest.key, manifest.names) != (self.key, self.names):
-                return None
-            if [checksum.file_digest(path) for path in self.paths] != manifest.files:
-                return None
+            is_whole = manifest.files == self._digests()
         except (OSError, ValueError):
             # Incomplete or damaged: vectors are computed again
             return None
+        if not is_whole or manifest.key != self.key or manifest.names != self.names:
+            return None
         return self._mapped(manifest.n)
+
+    def _digests(self) -> list[str]:
+        return [checksum.file_digest(path) for path in self.paths]
 
     def _mapped(self, n: int) -> list[numpy.ndarray]:
         return [numpy.memmap(path, dtype="<f4", mode="r").reshape(n, -1) for path in self.paths]
@@ -149,8 +167,7 @@ class _VectorCache:
                         )
                     output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
-        files = list(map(checksum.file_digest, self.paths))
-        manifest = _VectorManifest(key=self.key, names=self.names, n=n, files=files)
+        manifest = _VectorManifest(key=self.key, names=self.names, n=n, files=self._digests())
         manifest.write(self.folder / MANIFEST)
         return self._mapped(n)
 
@@ -191,12 +208,20 @@ def corpus_vectors(
         if estimator is not None:
             a_text = [nlp("A text.")]
             estimator.check_size([member.vectors(a_text).shape[1] for member in members], n)
-        if (views := cache.read()) is not None:
+        views = cache.read()
+        if views is not None:
             return views
         encoded = nlp.pipe(texts(), batch_size=BLOCK)
         docs = progress_of(encoded, total=n, desc="Encoding", unit="sentences", shown=progress)
-        blocks = iter(lambda: list(islice(docs, BLOCK)), [])
-        return cache.write([member.vectors(block) for member in members] for block in blocks)
+        return cache.write(_vectors_of_blocks(members, docs))
+
+
+def _vectors_of_blocks(
+    members: Sequence[Member], docs: Iterator[Doc]
+) -> Iterator[list[numpy.ndarray]]:
+    """Yield the members' vectors of Docs, float32 (b, d_j) each, a block at a time."""
+    while block := list(islice(docs, BLOCK)):
+        yield [member.vectors(block) for member in members]
 
 
 def _settings(nlp: Language, name: str, members: Sequence[Member]) -> Iterator[str | bytes]:

@@ -29,7 +29,10 @@ Function = Callable[[Sequence[Doc | Span]], numpy.ndarray]
 
 
 class PipeMember:
-    """A pipe before the meta-embedding, such as `sbert`, by the vectors that it stores on Docs."""
+    """A pipe before the meta-embedding, such as `sbert`, by the vectors that it stores on Docs.
+
+    name (str): of the pipe.
+    """
 
     function: Any = None
 
@@ -56,7 +59,7 @@ class PipeMember:
         """Return the vectors of Docs, or of Spans of them, float32 (n, width)."""
         rows = []
         for span in spans:
-            # Or its error
+            # Raises the error that names the member
             self.records(doc_vectors.doc_of(span))
             rows.append(doc_vectors.vector(span, self.name))
         return numpy.stack(rows)
@@ -110,7 +113,9 @@ class FunctionMember:
 
     def state(self) -> bytes:
         """Return what the function has learned; nothing of one that does not learn."""
-        return self.function.to_bytes() if hasattr(self.function, "to_bytes") else b""
+        if not hasattr(self.function, "to_bytes"):
+            return b""
+        return self.function.to_bytes()
 
     def identity(self) -> Iterator[str | bytes]:
         """Yield what identifies the function: its name, its file, and what it learned.
@@ -203,11 +208,16 @@ class _SmoothInverseFrequency:
         else:
             counted = Counter(token.lower_ for doc in docs() for token in doc if not token.is_space)
         self.weights = sif_weights(counted, self.a) if counted else {}
-        squares, stream = numpy.zeros(()), iter(docs())
+        self.component = numpy.zeros(0)
+        squares: numpy.ndarray | None = None
+        stream = iter(docs())
         while block := list(islice(stream, BLOCK)):
             rows = _weighted_means(block, self.weights).astype("float64")
-            squares = squares + rows.T @ rows
-        self.component = first_component(squares) if squares.ndim else numpy.zeros(0)
+            if squares is None:
+                squares = numpy.zeros((rows.shape[1], rows.shape[1]))
+            squares += rows.T @ rows
+        if squares is not None:
+            self.component = first_component(squares)
 
     def __call__(self, spans: Sequence[Doc | Span]) -> numpy.ndarray:
         """Return the vectors, float32 (n, width).
@@ -229,8 +239,6 @@ class _SmoothInverseFrequency:
     def from_bytes(self, data: bytes) -> "_SmoothInverseFrequency":
         """Load what to_bytes returned."""
         state = srsly.msgpack_loads(data)
-        self.weights, self.component = (
-            state["weights"],
-            numpy.array(state["component"], dtype="float64"),
-        )
+        self.weights = state["weights"]
+        self.component = numpy.array(state["component"], dtype="float64")
         return self

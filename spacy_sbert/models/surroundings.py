@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy
 import torch
 
+from ..arrays import NUMPY_DEFAULTS
 from ..errors import Errors
-from ..similarity import NUMPY_DEFAULTS
 from .private_attributes import is_in_torch_func, outside_of_torch_func
 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])

@@ -20,10 +20,11 @@ from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
+from ..arrays import numpy_defaults
 from ..errors import Errors, Warnings, warn
 from ..models.poolings import Pooling, pooling_of_text
 from ..models.spans import trimmed
-from ..similarity import cosine, lengths, numpy_defaults, unit_length
+from ..similarity import cosine, lengths, unit_length
 from ._common import DocSpanOrToken
 from .lost_hooks import Start, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names

@@ -8,8 +8,9 @@ from pydantic import Field
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
 
+from ..arrays import checked
 from ..errors import import_extra
-from ..similarity import check_count, checked, unit_length
+from ..similarity import check_count, unit_length
 from ..validation import Seed, validated
 from .exact import BLOCK_BYTES, slices
 

@@ -8,10 +8,11 @@ import numpy
 from numpy.typing import ArrayLike
 from pydantic import Field
 
+from ..arrays import as_array, as_rows, checked
 from ..bulk import PartVectors
 from ..errors import Errors
 from ..progress import progress_bar
-from ..similarity import as_array, as_rows, check_count, checked, unit_length
+from ..similarity import check_count, unit_length
 from ..validation import validated
 
 # Bytes of products that are computed at once; one product needs 4

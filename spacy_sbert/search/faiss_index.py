@@ -10,10 +10,11 @@ from weakref import ref
 import numpy
 from numpy.typing import ArrayLike
 
+from ..arrays import checked
 from ..bulk import StoredVectors
 from ..errors import Errors, import_extra
 from ..files.checksum import digest_of_stream
-from ..similarity import checked, unit_length
+from ..similarity import unit_length
 from ..validation import check
 from .exact import Best, check_widths, slices
 

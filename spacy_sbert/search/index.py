@@ -11,9 +11,10 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike
 
+from ..arrays import as_rows
 from ..bulk import PartVectors, StoredVectors
 from ..pipeline.sbert import SentenceBert
-from ..similarity import as_rows, cosine, unit_length
+from ..similarity import cosine, unit_length
 from ..validation import Positive, check, one_column, short_repr, validated
 from .exact import Best, check_widths, checked_queries, nearest
 from .faiss_index import (

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy
 
+from ..arrays import checked
 from ..bulk import PartVectors
 from ..files.atomic import atomic_write
 from ..files.checksum import digest_of_parts
 from ..progress import progress_bar, ticking
-from ..similarity import checked, unit_length
+from ..similarity import unit_length
 from ..validation import Positive, validated
 from .exact import slices
 from .faiss_index import import_faiss

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from ..arrays import checked
 from ..progress import progress_of
-from ..similarity import check_count, checked, unit_length
+from ..similarity import check_count, unit_length
 from ..validation import Cosine, Positive, validated
 from .exact import BLOCK_BYTES, Best, BlockBytes, least, rounding, slices, unit_scores
 

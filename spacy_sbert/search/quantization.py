@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy
 from numpy.typing import ArrayLike
 
+from ..arrays import as_rows, checked
 from ..bulk import StoredVectors
 from ..errors import Errors
 from ..files.serialization import read_arrays, write_arrays
-from ..similarity import as_rows, checked, unit_length
+from ..similarity import unit_length
 from ..validation import NonNegative, validated
 from .exact import (
     BLOCK_BYTES,

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import ArrayLike
 
+from ..arrays import checked
 from ..bulk import FileVectors
 from ..errors import Errors
 from ..files.tables import TABLES, NamedRecord, TextColumns, read_columns, read_text_rows
 from ..files.text_lines import format_suffix
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_of
-from ..similarity import checked, cosine
+from ..similarity import cosine
 from ..validation import short_repr
 from .exact import nearest
 from .identity import EncoderIdentity, check_encoder, identify

@@ -8,10 +8,11 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
+from ..arrays import checked
 from ..errors import Errors
 from ..pipeline import doc_vectors
 from ..render.document import render_template
-from ..similarity import checked, unit_length
+from ..similarity import unit_length
 from ..validation import short_repr
 
 Text = Doc | Span

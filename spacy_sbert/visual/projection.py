@@ -3,8 +3,9 @@
 import numpy
 from numpy.typing import ArrayLike
 
+from ..arrays import checked
 from ..errors import import_extra
-from ..similarity import checked, flip_signs, principal_components, unit_length
+from ..similarity import flip_signs, principal_components, unit_length
 
 AXES = 2
 PERPLEXITY = 30.0

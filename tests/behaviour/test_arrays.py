@@ -12,7 +12,7 @@ import scipy.sparse
 import spacy
 import torch
 
-from spacy_sbert import similarity
+from spacy_sbert import arrays, similarity
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder
 from spacy_sbert.search import (
     BinaryVectors,
@@ -215,7 +215,7 @@ def test_other_arrays_are_right_or_refused_by_name(function, form):
         if given is None and function == "BinaryVectors.search, vectors":
             # Its default
             return
-        array = similarity.as_array(given, "x", "numbers")
+        array = arrays.as_array(given, "x", "numbers")
         assert (
             form in OTHERS
             or form in SMALL

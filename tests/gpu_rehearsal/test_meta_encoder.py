@@ -20,7 +20,7 @@ from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.span_batch import TokenEmbeddings
-from spacy_sbert.reranker import cross_encoder
+from spacy_sbert.reranker import classifier
 
 if is_installed():
     from spacy_sbert.models import spacy_transformers
@@ -186,7 +186,7 @@ class MetaHead(torch.nn.Linear):
         return SimpleNamespace(logits=super().forward(torch.ones(len(input_ids), 1, device=META)))
 
 
-class MetaClassifier(cross_encoder._ClassifierShim):
+class MetaClassifier(classifier.ClassifierShim):
     """A cross-encoder without a folder; its network is one layer."""
 
     def __init__(self):
@@ -197,9 +197,9 @@ class MetaClassifier(cross_encoder._ClassifierShim):
 
 def test_scores_of_pairs(monkeypatch):
     """In the order of the pairs, and back, in parts of one each."""
-    monkeypatch.setattr(cross_encoder, "GPU_BUDGET", 1)
+    monkeypatch.setattr(classifier, "GPU_BUDGET", 1)
     monkeypatch.setattr(
-        cross_encoder, "autocast", lambda device, precision: strict_autocast("float32")
+        classifier, "autocast", lambda device, precision: strict_autocast("float32")
     )
     shim = MetaClassifier()
     wordpieces = make_wordpieces()

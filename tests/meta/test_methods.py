@@ -11,14 +11,8 @@ from scipy import linalg
 
 from spacy_sbert.files.checksum import add_checksum
 from spacy_sbert.meta import GCCA, SVD, Average, Concatenation, CrossViewAutoencoder, Moments
-from spacy_sbert.meta.methods import (
-    LAYERS,
-    LOSSES,
-    METHODS,
-    _CrossViewNetwork,
-    estimator_from_bytes,
-    make_estimator,
-)
+from spacy_sbert.meta.autoencoder import LAYERS, LOSSES, _CrossViewNetwork
+from spacy_sbert.meta.methods import METHODS, estimator_from_bytes, make_estimator
 
 RNG = numpy.random.default_rng(1)
 FITTED = ("svd", "gcca", "ae")

@@ -32,10 +32,10 @@ from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.wrappers import MatryoshkaLoss
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, normalization
 from spacy_sbert.models.poolings import make_pooling
-from spacy_sbert.reranker.component import (
-    _binary_cross_entropy,
-    _label_cross_entropy,
-    _mean_squared_error,
+from spacy_sbert.reranker.objectives import (
+    binary_cross_entropy,
+    label_cross_entropy,
+    mean_squared_error,
 )
 
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"
@@ -186,11 +186,11 @@ def test_scores(counted, rng):
                 (partial(cross_entropy, scores, targets), 1, slopes, near),
                 (partial(log_sum_exp, scores), ..., total, near),
                 (partial(softmax, scores), ..., shares, near),
-                (partial(_label_cross_entropy, scores, targets), 0, losses.mean(), near),
-                (partial(_binary_cross_entropy, first, gold), 0, binary, near),
-                (partial(_binary_cross_entropy, first, gold), 1, binary_slope, EPS),
-                (partial(_mean_squared_error, first, gold), 0, squared, 8 * EPS * (1 + squared)),
-                (partial(_mean_squared_error, first, gold), 1, squared_slope, near),
+                (partial(label_cross_entropy, scores, targets), 0, losses.mean(), near),
+                (partial(binary_cross_entropy, first, gold), 0, binary, near),
+                (partial(binary_cross_entropy, first, gold), 1, binary_slope, EPS),
+                (partial(mean_squared_error, first, gold), 0, squared, 8 * EPS * (1 + squared)),
+                (partial(mean_squared_error, first, gold), 1, squared_slope, near),
                 (partial(_rank_pairs, None, scores[:, 0], gold, scale=20.0), 0, ranks, 20 * near),
             ]
             # Of cosines, which are never so large

@@ -20,10 +20,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from spacy_sbert.evaluation import evaluate
 from spacy_sbert.readers import example_doc
 from spacy_sbert.readers.examples import make_example as as_example
-from spacy_sbert.reranker.component import (
-    _binary_cross_entropy,
-    _label_cross_entropy,
-    _mean_squared_error,
+from spacy_sbert.reranker.objectives import (
+    binary_cross_entropy,
+    label_cross_entropy,
+    mean_squared_error,
 )
 
 PIPE = "sbert_reranker"
@@ -36,15 +36,15 @@ LABELLED = [
 # With the activation: the loss, and that of PyTorch
 OBJECTIVES = {
     ("regression", "auto"): (
-        _binary_cross_entropy,
+        binary_cross_entropy,
         lambda s, y: binary_cross_entropy_with_logits(s[:, 0], y),
     ),
     ("squared_error", "auto"): (
-        partial(_mean_squared_error, activation="sigmoid"),
+        partial(mean_squared_error, activation="sigmoid"),
         lambda s, y: mse_loss(s[:, 0].sigmoid(), y),
     ),
-    ("squared_error", "identity"): (_mean_squared_error, lambda s, y: mse_loss(s[:, 0], y)),
-    ("classification", "auto"): (_label_cross_entropy, cross_entropy),
+    ("squared_error", "identity"): (mean_squared_error, lambda s, y: mse_loss(s[:, 0], y)),
+    ("classification", "auto"): (label_cross_entropy, cross_entropy),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
 
@@ -122,7 +122,7 @@ def test_parts_of_a_batch_add_up(make_reranker, monkeypatch):
     whole = nlp.update(examples, sgd=False)
     expected = gradients(nlp, PIPE)
     nlp.get_pipe(PIPE).model.shim._model.zero_grad()
-    monkeypatch.setattr("spacy_sbert.reranker.cross_encoder.CPU_TRAINING_BUDGET", 10)
+    monkeypatch.setattr("spacy_sbert.reranker.classifier.CPU_TRAINING_BUDGET", 10)
     for example in examples:
         example.reference.spans["sbert"].attrs["batch_size"] = len(examples)
     losses = {}

@@ -19,7 +19,7 @@ from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import read_settings
 from spacy_sbert.reranker import Ranked
 from spacy_sbert.reranker.cross_encoder import CrossEncoder as OurCrossEncoder
-from spacy_sbert.reranker.cross_encoder import _PairTokenizer
+from spacy_sbert.reranker.pair_tokenizer import PairTokenizer
 
 RNG = numpy.random.default_rng(0)
 DRAWN = [" ".join(RNG.choice(WORDS, size=n)) for n in RNG.integers(0, 40, size=80)]
@@ -305,7 +305,7 @@ def test_a_new_head_says_that_it_is_new(make_reranker, make_classifier, tiny_ber
 @pytest.mark.parametrize("kind", [AutoTokenizer, BertTokenizer])
 def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
     tokenizer = kind.from_pretrained(tiny_bert)
-    found = _PairTokenizer(tokenizer, read_settings(tiny_bert, "tiny"), 15).tokenize_pairs(PAIRS)
+    found = PairTokenizer(tokenizer, read_settings(tiny_bert, "tiny"), 15).tokenize_pairs(PAIRS)
     fast = AutoTokenizer.from_pretrained(tiny_bert)
     expected = fast(*map(list, zip(*PAIRS, strict=True)), truncation="longest_first", max_length=15)
     assert found.ids.tolist() == [i for ids in expected["input_ids"] for i in ids]
@@ -492,7 +492,7 @@ def test_scores_hardly_depend_on_batches_and_precision(both, reranker, make_rera
     assert near.dtype == "float32"
     assert numpy.allclose(exact, near, atol=0.05)
     assert not numpy.array_equal(exact, near)
-    monkeypatch.setattr("spacy_sbert.reranker.component.WINDOW", 7)
+    monkeypatch.setattr("spacy_sbert.reranker.pair_scoring.WINDOW", 7)
     parts = find_reranker(make_reranker(model={"max_batch_items": 30})).score_pairs(
         pair for pair in PAIRS[:12]
     )
