@@ -330,14 +330,14 @@ class TransformerShim(PyTorchShim):
                 self._update(self._deferred.pop(0))
 
     def _update(self, optimizer: Optimizer) -> None:
-        from .engine.fused_adam import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
+        from .engine.fused_adam import can_fuse, clear_gradients, clip_gradients, update_fused  # noqa: PLC0415 (only training needs it)
 
         model = self._model
         unshare(model)
         # An update is skipped if a gradient overflowed
         overflow = self._grad_scaler.found_inf
         if self.options.max_grad_norm and not overflow:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), self.options.max_grad_norm)
+            clip_gradients(model, self.options.max_grad_norm)
         parameters = {
             (self.id, name): parameter
             for name, parameter in model.named_parameters()
@@ -348,7 +348,7 @@ class TransformerShim(PyTorchShim):
                 super().finish_update(optimizer)
             else:
                 update_fused(optimizer, parameters)
-                model.zero_grad(set_to_none=False)
+                clear_gradients(model)
                 self._grad_scaler.update()
         finally:
             self.backends.drop()
