@@ -230,7 +230,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         RAISES (ValueError): if the encoder has another name, or see `prompt`.
         """
         super().from_bytes(bytes_data)
-        saved, name = self.attrs["name"], self.shim.name
+        saved = self.attrs["name"]
+        name = self.shim.name
         # spaCy reads each "$" doubled
         if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", name):
             raise ValueError(
