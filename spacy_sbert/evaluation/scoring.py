@@ -1,6 +1,6 @@
 """Evaluation of a pipeline on labelled examples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,22 @@ def evaluate_with_reasons(
         if reason is not None:
             scores["nli_acc"] = None
             undefined["nli_acc"] = reason
+    reasons = _reasons(scores, undefined, gold)
+    return {"pairs": len(examples), **scores}, reasons
+
+
+def _reasons(
+    scores: Mapping[str, float | None], undefined: Mapping[str, str], gold: GoldFacts
+) -> list[str]:
+    """Return why scores are not defined, of gold that the file has, or of the whole file.
+
+    undefined (dict): the reason of each score that may not be defined.
+    """
     missing = [name for name, score in scores.items() if score is None]
     reasons = gold.relevant({name: undefined[name] for name in missing if name in undefined})
     if not reasons and len(missing) == len(scores):
-        reasons = ["its examples have no gold: no scores, no labels, no triplets"]
-    return {"pairs": len(examples), **scores}, reasons
+        return ["its examples have no gold: no scores, no labels, no triplets"]
+    return reasons
 
 
 def _scoring_pipes(nlp: Language) -> list[Any]:
