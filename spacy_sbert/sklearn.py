@@ -43,7 +43,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
         self.__dict__.pop("encoder_", None)
         # Its folder may have been written since
         self.__dict__.pop("_loaded", None)
-        self.encoder_ = self.sbert.fingerprint()
+        self.encoder_ = self.sbert.text_encoder().digest()
         return self
 
     def transform(self, X: Iterable[Text]) -> numpy.ndarray:
@@ -73,7 +73,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
         if loaded is None or loaded[0] != self.pipeline:
             pipe = self._load()
             fitted = getattr(self, "encoder_", None)
-            if fitted is not None and pipe.fingerprint() != fitted:
+            if fitted is not None and pipe.text_encoder().digest() != fitted:
                 raise ValueError(
                     f"The encoder '{self.pipeline}' has changed since fit: it gives other vectors. "
                     "Fit this and what learned from the vectors again, or restore the encoder."

@@ -11,7 +11,7 @@ import numpy
 import pandas
 import pytest
 import spacy
-from helpers.pipelines import ROOT
+from helpers.pipelines import ROOT, one_pipe
 from safetensors.torch import load_file, save_file
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -211,3 +211,19 @@ def test_needs_scikit_learn():
         "SentenceVectors needs scikit-learn. Install it: pip install 'spacy-sbert[evaluation]'"
         in found.stderr
     )
+
+
+@pytest.mark.parametrize(
+    "change", [("normalize = false", "normalize = true"), ('"truncate"', '"windows"')]
+)
+def test_refuses_other_settings_after_fit(tiny_bert, tmp_path, change):
+    nlp = one_pipe(tiny_bert, normalize=False)
+    nlp.to_disk(tmp_path / "nlp")
+    fitted = pickle.dumps(SentenceVectors(str(tmp_path / "nlp")).fit(TEXTS))
+    assert pickle.loads(fitted).transform(TEXTS).any()
+    config = tmp_path / "nlp" / "config.cfg"
+    text = config.read_text(encoding="utf8")
+    assert change[0] in text
+    config.write_text(text.replace(*change), encoding="utf8")
+    with pytest.raises(ValueError, match="has changed since fit"):
+        pickle.loads(fitted).transform(TEXTS)
