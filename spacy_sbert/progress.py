@@ -87,8 +87,9 @@ def progress_of(
 
     See progress_bar.
     """
-    count = len(items) if total is None and isinstance(items, Sized) else total
-    with progress_bar(count, shown=shown, unit=unit, desc=desc, leave=leave) as bar:
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    with progress_bar(total, shown=shown, unit=unit, desc=desc, leave=leave) as bar:
         for item in items:
             yield item
             bar.update()

@@ -162,9 +162,8 @@ def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     if scaled.size and (xp is not numpy or odd.any()):
         # On GPU, all rows: no synchronization
         chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))
-        exponents[chosen] = (
-            xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
-        )
+        _, largest = xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))
+        exponents[chosen] = largest * odd[chosen]
         scaled = scaled.copy()
         scaled[chosen] = xp.ldexp(scaled[chosen], -exponents[chosen])
         squares[chosen] = (scaled[chosen] * scaled[chosen]).sum(axis=1, keepdims=True)
@@ -176,9 +175,10 @@ def checked(
 ) -> numpy.ndarray:
     """Return vectors as a contiguous array on the CPU.
 
-    vectors (float array of shape (n, width), see as_array): a vector a row. name (str): what
-        messages call them.
-    dtype (str): of the result. start (int): the number of the first row, in messages.
+    vectors (float array of shape (n, width), see as_array): a vector a row.
+    name (str): what messages call them.
+    dtype (str): of the result.
+    start (int): the number of the first row, in messages.
     RETURNS (float array of shape (n, width)).
     RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
     """
@@ -236,29 +236,30 @@ def as_array(values: Any, name: str, expected: str) -> numpy.ndarray:
     if type(values) is numpy.ndarray and values.dtype.kind in "biuf":
         return values
     try:
-        array = numpy.asarray(_on_cpu(values))
-        if (
-            array.dtype == object
-            and array.size
-            and all(isinstance(item, Real) for item in array.flat)
-        ):
-            # Of a nullable column
-            array = array.astype("float64")
-        reason = f"its dtype is {array.dtype}"
+        array = _numbers(_on_cpu(values))
     except (TypeError, ValueError, RuntimeError, AttributeError, OverflowError) as error:
-        array = None
+        kind = "O"
         reason = str(error).partition("\n")[0].rstrip(".")
-    if array is None or array.dtype.kind not in "biuf":
-        are_texts = array is None or array.dtype.kind in "OSU"
-        docs = (
+    else:
+        kind = array.dtype.kind
+        if kind in "biuf":
+            return array
+        reason = f"its dtype is {array.dtype}"
+    value = " ".join(short_repr(values).split())
+    message = f"Cannot compare {name} = {value} ({reason}): expected {expected}."
+    if kind in "OSU":
+        message += (
             " Vectors of texts are encode(texts); Docs and Spans compare themselves: "
             "doc.similarity(other)."
         )
-        value = " ".join(short_repr(values).split())
-        raise TypeError(
-            f"Cannot compare {name} = {value} ({reason}): expected "
-            f"{expected}.{docs if are_texts else ''}"
-        )
+    raise TypeError(message)
+
+
+def _numbers(values: Any) -> numpy.ndarray:
+    """Return an array of what NumPy can read; a column with missing numbers holds objects."""
+    array = numpy.asarray(values)
+    if array.dtype == object and array.size and all(isinstance(item, Real) for item in array.flat):
+        return array.astype("float64")
     return array
 
 
@@ -268,12 +269,9 @@ def _on_cpu(values: Any) -> Any:
     RAISES (TypeError): if it would leave something out.
     """
     if isinstance(values, list | tuple):
-        are_plain = all(issubclass(kind, _PLAIN) for kind in set(map(type, values)))
-        return (
-            values
-            if are_plain
-            else [item if isinstance(item, _PLAIN) else _on_cpu(item) for item in values]
-        )
+        if all(issubclass(kind, _PLAIN) for kind in set(map(type, values))):
+            return values
+        return [item if isinstance(item, _PLAIN) else _on_cpu(item) for item in values]
     if is_cupy_array(values):
         return to_numpy(values)
     if is_torch_array(values):
@@ -401,23 +399,29 @@ def pearson(predicted: Numbers, gold: Numbers) -> float | None:
 def _correlation(name: str, predicted: Numbers, gold: Numbers) -> float | None:
     from scipy import stats  # noqa: PLC0415 (a tenth of the time to a first vector, which needs no scores)
 
-    sides = {"predicted": predicted, "gold": gold}
-    arrays = {name: _float64(side, name) for name, side in sides.items()}
-    shapes = [array.shape for array in arrays.values()]
-    if shapes[0] != shapes[1] or len(shapes[0]) != 1:
+    x = _float64(predicted, "predicted")
+    y = _float64(gold, "gold")
+    if x.shape != y.shape or x.ndim != 1:
         raise ValueError(
-            f"Cannot correlate arrays of shapes {shapes[0]} and {shapes[1]}: expected two of shape "
+            f"Cannot correlate arrays of shapes {x.shape} and {y.shape}: expected two of shape "
             "(n,)."
         )
-    for side, array in arrays.items():
-        if not numpy.isfinite(array).all():
-            place = int(numpy.isfinite(array).argmin())
-            raise ValueError(
-                f"Cannot correlate: {side} value {place} is {array[place]}. Expected finite "
-                "numbers: look for texts whose vectors are not finite."
-            )
-    is_defined = shapes[0][0] > 1 and all(varies(array) for array in arrays.values())
-    return float(getattr(stats, name)(*arrays.values())[0]) if is_defined else None
+    _check_finite(x, "predicted")
+    _check_finite(y, "gold")
+    if len(x) < 2 or not varies(x) or not varies(y):
+        return None
+    return float(getattr(stats, name)(x, y)[0])
+
+
+def _check_finite(numbers: numpy.ndarray, name: str) -> None:
+    """Raise ValueError if a number to correlate is not finite."""
+    are_finite = numpy.isfinite(numbers)
+    if not are_finite.all():
+        first = int(are_finite.argmin())
+        raise ValueError(
+            f"Cannot correlate: {name} value {first} is {numbers[first]}. Expected finite "
+            "numbers: look for texts whose vectors are not finite."
+        )
 
 
 def varies(values: Numbers) -> bool:
@@ -463,7 +467,7 @@ def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
         row.
     RETURNS (float32 (n, m)). RAISES (ValueError): for other shapes, or numbers that are not finite.
     """
-    rows, others = _checked_rows(u, v)
+    rows, others = _checked_pair(u, v)
     return unit_length(rows) @ unit_length(others).T
 
 
@@ -472,7 +476,7 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
 
     RETURNS (float32 (n,)). RAISES (ValueError): also if u and v have different numbers of rows.
     """
-    rows, others = _checked_rows(u, v)
+    rows, others = _checked_pair(u, v)
     if len(rows) != len(others):
         raise ValueError(
             f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of "
@@ -481,15 +485,18 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     return cosine(rows, others)
 
 
-def _checked_rows(u: ArrayLike, v: ArrayLike) -> list[numpy.ndarray]:
-    sides: dict[str, ArrayLike] = {"u": u, "v": v}
-    arrays = {
-        name: as_array(side, name, "vectors, a float array of shape (n, width)")
-        for name, side in sides.items()
-    }
-    both = [checked(side[None] if side.ndim == 1 else side, name) for name, side in arrays.items()]
-    if both[0].shape[1] != both[1].shape[1]:
-        raise ValueError(
-            Errors.UNEQUAL_WIDTHS.format(ours=both[0].shape[1], theirs=both[1].shape[1])
-        )
-    return both
+def _checked_pair(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return rows to compare, float32 (n, width) and (m, width)."""
+    rows = _checked_rows(u, "u")
+    others = _checked_rows(v, "v")
+    if rows.shape[1] != others.shape[1]:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=others.shape[1]))
+    return rows, others
+
+
+def _checked_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
+    """Return vectors, or a single one, as rows, float32 (n, width)."""
+    array = as_array(vectors, name, "vectors, a float array of shape (n, width)")
+    if array.ndim == 1:
+        array = array[None]
+    return checked(array, name)

@@ -68,12 +68,14 @@ class ScoreCall:
 
     def n_together(self, window: int) -> int:
         """Return how many texts are worked on together."""
-        return window if self.batch_size is None else min(window, self.batch_size)
+        return min(window, self.batch_size or window)
 
     def returned(self, results: numpy.ndarray, *, is_single: bool) -> Any:
         """Return results, float32 (n, ...), as they were asked for; of a single text its own."""
-        found = torch.from_numpy(results) if self.convert_to_tensor else results
-        return found[0] if is_single else found
+        given: Any = results
+        if self.convert_to_tensor:
+            given = torch.from_numpy(results)
+        return given[0] if is_single else given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +103,11 @@ def check_device(device: str | torch.device | None, ops: Ops) -> None:
 
     RAISES (ValueError): if not.
     """
-    there = ("cpu",) if ops.device_type == "cpu" else ("cuda", f"cuda:{ops.device_id}")
-    if device is not None and str(device) not in there:
+    own = "cpu" if ops.device_type == "cpu" else f"cuda:{ops.device_id}"
+    # "cuda" is the current one
+    if device is not None and str(device) not in (own, own.partition(":")[0]):
         raise ValueError(
-            f"Cannot use device = {str(device)!r}: the pipeline is on {there[-1]}. Call "
+            f"Cannot use device = {str(device)!r}: the pipeline is on {own}. Call "
             "spacy.require_gpu() or spacy.require_cpu() before it is loaded, or give gpu_ids to "
             "encode."
         )

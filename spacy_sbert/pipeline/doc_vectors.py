@@ -461,8 +461,9 @@ def _vector_and_encoders(
     obj: DocSpanOrToken, name: str | None, records: Records
 ) -> tuple[numpy.ndarray, Encoders]:
     """Return what `vector` and `encoders_of_vector` return, of the records of one pipe."""
-    found = _vector(obj, records) if records else vector(obj, name)
-    return found, _encoders(obj, records)
+    if records:
+        return _vector(obj, records), _encoders(obj, records)
+    return vector(obj, name), _encoders(obj, records)
 
 
 def check_one_encoder(*sides: Encoders) -> None:
