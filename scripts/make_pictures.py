@@ -14,7 +14,7 @@ from pathlib import Path
 import spacy
 
 from spacy_sbert import visual
-from spacy_sbert.cli.visualize import read_texts
+from spacy_sbert.files.tables import read_texts
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "images"

@@ -155,7 +155,7 @@ def tok2vec_sentence_encoder(
         reads whole Docs, so that sentences, and the members of a pair, are read in context.
     The others, and what is returned: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
     """
-    from .models.listener import Tok2VecEncoder
+    from .models.token_encoder import Tok2VecEncoder
 
     return SentenceEncoder(
         Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim)
@@ -258,7 +258,7 @@ def transformer_listener(
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.
     """
-    from .models.shared_transformer import TransformerListener
+    from .models.listener import TransformerListener
 
     return TransformerListener(upstream, pooling, grad_factor)
 

@@ -63,6 +63,8 @@ AROUND_THE_CORE = (
     "models.listener",
     "models.shared_transformer",
     "engine.training",
+    "engine.packed_training",
+    "engine.fused_adam",
     "text_encoders",
 )
 AROUND_THE_CORE += ("pipeline.most_similar", "pipeline.prefetch", "pipeline.scorer")

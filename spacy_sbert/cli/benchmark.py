@@ -2,12 +2,13 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from spacy.cli._util import import_code
+from spacy.language import Language
 from typer import Argument, Exit, Option, echo
 from wasabi import msg
 
@@ -15,6 +16,10 @@ from ..files.atomic import write_text
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
+
+if TYPE_CHECKING:
+    from ..evaluation import Settings
+    from ..evaluation.encoders import Source
 
 _SUITES = (
     "The tasks: sts, sick, triplets, nli, transfer, speed, with commas between, or others that "
@@ -30,6 +35,70 @@ _CACHE = "Keeps vectors and results; by default beside --output."
 _NAMELESS = "pipeline"
 
 
+@dataclass
+class _Settings:
+    """How the tasks are measured."""
+
+    normalization: Annotated[str, Option("--normalization", help=_OTHERS)] = "none"
+    size: Annotated[str, Option("--size", help=_OTHERS)] = "own"
+    classifier: Annotated[str, Option("--classifier", help=_OTHERS)] = "lr"
+    seeds: Annotated[
+        int, Option("--seeds", help="The seeds of what is drawn at random.", min=1, max=1000)
+    ] = 10
+    bootstrap: Annotated[
+        int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)
+    ] = 1000
+    trained_on: Annotated[
+        str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")
+    ] = ""
+    any_count: Annotated[
+        bool, Option("--any-count", help="Take data sets that are not whole, too.")
+    ] = False
+
+    def checked(self, suites: Iterable[str]) -> "Settings":
+        """Return the settings of the evaluation.
+
+        RAISES (ValueError): if a suite is unknown, or does not have them.
+        """
+        from ..evaluation import Settings
+        from ..evaluation.suite import check_suite
+
+        settings = Settings(
+            normalizations=_names_in(self.normalization),
+            sizes=_names_in(self.size),
+            classifiers=_names_in(self.classifier),
+            seeds=tuple(range(1, self.seeds + 1)),
+            bootstrap=self.bootstrap,
+            trained_on=_names_in(self.trained_on),
+            any_count=self.any_count,
+        )
+        for name in suites:
+            check_suite(name, settings)
+        return settings
+
+
+@dataclass
+class _Baseline:
+    """What is scored in place of the pipeline."""
+
+    baseline: Annotated[str | None, Option("--baseline", help=_BASELINES)] = None
+    counts: Annotated[
+        Path | None, Option("--counts", help="Words and their counts, for the baseline sif.")
+    ] = None
+    encoder: Annotated[
+        str | None, Option(help="The transformer of untuned-*; by default BERT base.")
+    ] = None
+
+    def source(self, nlp: Language, name: str) -> "Source":
+        """Return what gives the vectors. name (str): of the pipeline, in results."""
+        from ..evaluation import PipelineSource
+        from ..evaluation.encoders import make_baseline
+
+        if self.baseline is None:
+            return PipelineSource(nlp, name=name)
+        return make_baseline(self.baseline, nlp=nlp, counts=self.counts, encoder=self.encoder)
+
+
 @command("benchmark")
 def _benchmark_cli(
     pipeline: Pipeline,
@@ -37,32 +106,12 @@ def _benchmark_cli(
         Path, Argument(help="The folder of the data sets.", exists=True, file_okay=False)
     ],
     loading: LoadingOnGpu,
+    measured: _Settings,
+    baseline: _Baseline,
     output: Output = None,
     overwrite: Overwrite = False,
     suite: Annotated[str, Option("--suite", "-s", help=_SUITES)] = "sts",
-    normalization: Annotated[str, Option("--normalization", help=_OTHERS)] = "none",
-    size: Annotated[str, Option("--size", help=_OTHERS)] = "own",
-    classifier: Annotated[str, Option("--classifier", help=_OTHERS)] = "lr",
-    seeds: Annotated[
-        int, Option("--seeds", help="The seeds of what is drawn at random.", min=1, max=1000)
-    ] = 10,
-    bootstrap: Annotated[
-        int, Option("--bootstrap", help="The resamples of the 95 % intervals, or 0.", min=0)
-    ] = 1000,
-    trained_on: Annotated[
-        str, Option("--trained-on", help="The encoder's training data, such as stsb,snli.")
-    ] = "",
-    any_count: Annotated[
-        bool, Option("--any-count", help="Take data sets that are not whole, too.")
-    ] = False,
     cache: Annotated[Path | None, Option(help=_CACHE, parser=named_output)] = None,
-    baseline: Annotated[str | None, Option("--baseline", help=_BASELINES)] = None,
-    counts: Annotated[
-        Path | None, Option("--counts", help="Words and their counts, for the baseline sif.")
-    ] = None,
-    encoder: Annotated[
-        str | None, Option(help="The transformer of untuned-*; by default BERT base.")
-    ] = None,
 ) -> None:
     """Score a pipeline on the standard data sets.
 
@@ -72,47 +121,27 @@ def _benchmark_cli(
     """
     _check_output(output, overwrite=overwrite, renewed=True)
 
-    from ..evaluation import PipelineSource, Settings, evaluate_suites
-    from ..evaluation.encoders import Source, make_baseline
+    from ..evaluation import evaluate_suites
     from ..evaluation.report import evaluation_report
-    from ..evaluation.suite import check_suite, write_json
-    from ..files.checksum import checksummed_json
-
-    def save(results: dict[str, Any]) -> None:
-        if output is not None:
-            write_json(output, checksummed_json(results))
 
     if cache is None and output is not None:
         cache = output.with_suffix(".cache")
     # The code may register tasks
     import_code(loading.code)
+    suites = _names_in(suite)
     with exit_on_error(f"Cannot evaluate on {folder}"):
-        settings = Settings(
-            normalizations=_names_in(normalization),
-            sizes=_names_in(size),
-            classifiers=_names_in(classifier),
-            seeds=tuple(range(1, seeds + 1)),
-            bootstrap=bootstrap,
-            trained_on=_names_in(trained_on),
-            any_count=any_count,
-        )
-        for name in _names_in(suite):
-            check_suite(name, settings)
+        settings = measured.checked(suites)
     nlp = replace(loading, code=None).load(pipeline, answering=True)
     with exit_on_error(f"Cannot evaluate on {folder}"):
         with ticking("Loading", shown=loading.shown):
-            source: Source
-            if baseline is None:
-                source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe))
-            else:
-                source = make_baseline(baseline, nlp=nlp, counts=counts, encoder=encoder)
+            source = baseline.source(nlp, _name(nlp.meta, pipeline, loading.pipe))
         results = evaluate_suites(
             source,
             folder,
-            _names_in(suite),
+            suites,
             settings=settings,
             cache=cache,
-            save=None if output is None else save,
+            save=_saver(output),
             progress_bar=loading.shown,
         )
     report = evaluation_report(results)
@@ -123,6 +152,20 @@ def _benchmark_cli(
         msg.fail(title, message)
     if results["failed"]:
         raise Exit(1)
+
+
+def _saver(output: Path | None) -> Callable[[dict[str, Any]], None] | None:
+    """Return what writes results to a file, with a checksum; None without a file."""
+    if output is None:
+        return None
+
+    from ..evaluation.suite import write_json
+    from ..files.checksum import checksummed_json
+
+    def save(results: dict[str, Any]) -> None:
+        write_json(output, checksummed_json(results))
+
+    return save
 
 
 def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
@@ -136,7 +179,9 @@ def _name(meta: Mapping[str, Any], pipeline: str, pipe: str | None) -> str:
         name = "/".join(Path(pipeline).resolve().parts[-2:])
     elif is_nameless:
         name = pipeline
-    return name if pipe is None else f"{name}/{pipe}"
+    if pipe is not None:
+        name = f"{name}/{pipe}"
+    return name
 
 
 @command("compare")

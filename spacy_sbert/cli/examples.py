@@ -29,6 +29,7 @@ from .options import (
     Overwrite,
     Pipeline,
     Quiet,
+    without_none,
 )
 
 if TYPE_CHECKING:
@@ -152,7 +153,6 @@ def _evaluate_cli(
     nlp = loading.load(pipeline, answering=True, also_scores=True)
 
     from ..evaluation.scoring import evaluate_with_reasons
-    from ..training.gold import shown_score
 
     with exit_on_error(f"Cannot evaluate on {data_path}"):
         scored_as = nlp.config.get("corpora", {}).get("dev")
@@ -160,27 +160,30 @@ def _evaluate_cli(
         _check_gold(data_path, reading)
         _warn_of_odd_rows(data_path, reading)
         scores, reasons = evaluate_with_reasons(nlp, data_path, progress=loading.shown, **reading)
-        measured = {
-            key: score for key, score in scores.items() if key != "pairs" and score is not None
-        }
+        measured = without_none(**scores)
+        count = measured.pop("pairs")
         if not measured:
             raise ValueError(
                 f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give another file."
             )
-    rows = [("Examples", str(scores["pairs"]))]
-    rows += [(_LABELS.get(key, key), shown_score(key, score)) for key, score in measured.items()]
-    msg.table(
-        rows,
-        title=_title(nlp, measured),
-        # Longer labels would push their scores out of the column
-        max_col=max(len(label) for label, _ in rows),
-    )
+    _show_scores(nlp, count, measured)
     if reasons and measured.keys() <= _LABELS.keys():
         msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")
     if output is not None:
         with exit_on_error(f"Cannot write {output}"):
             write_text(output, srsly.json_dumps(scores, indent=2))
         msg.good(f"Saved the scores to {output}")
+
+
+def _show_scores(nlp: Language, count: int, measured: Mapping[str, Any]) -> None:
+    """Print a table of scores, and of how many examples they are."""
+    from ..training.gold import shown_score
+
+    rows = [("Examples", str(count))]
+    rows += [(_LABELS.get(key, key), shown_score(key, score)) for key, score in measured.items()]
+    # Longer labels would push their scores out of the column
+    width = max(len(label) for label, _ in rows)
+    msg.table(rows, title=_title(nlp, measured), max_col=width)
 
 
 def _title(nlp: Language, measured: Collection[str]) -> str:
@@ -227,23 +230,25 @@ def reading_of(
     from ..readers.formats import TABLE, is_own_table
     from ..readers.infer_schema import find_table
 
-    format = layout.get("format", AUTO)
-    named = list(layout.get("members", ()))
-    named += [layout[gold] for gold in _GOLDS if gold in layout]
-    if not is_own_table(path, format, named, header=layout["header"]):
+    known = dict(layout)
+    format = known.pop("format", AUTO)
+    golds = [known[gold] for gold in _GOLDS if gold in known]
+    named = [*known.get("members", ()), *golds]
+    if not is_own_table(path, format, named, header=known["header"]):
         if format == AUTO and format_suffix(path) in (".csv", ".tsv"):
             msg.info(
                 "Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven "
                 "columns"
             )
         return dict(layout)
-    known = {name: value for name, value in layout.items() if name != "format"}
-    trained: dict[str, Any] = {}
-    if known == {"header": True}:
-        trained = _columns_of(path, scored_as or {})
+    how = "Columns found"
+    if known == {"header": True} and scored_as is not None:
+        trained = _columns_of(path, scored_as)
+        if trained:
+            how = "Columns as in its training"
+            known = trained
     with ticking("Finding the columns", shown=shown):
-        found = find_table(path, **(trained or known))
-    how = "Columns as in its training" if trained else "Columns found"
+        found = find_table(path, **known)
     msg.info(f"{how}: {_found_columns(found)}")
     return {"format": TABLE, **found.reading()}
 

@@ -12,6 +12,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from ..files.atomic import atomic_folder
+from ..files.tables import read_texts
 from ..progress import ticking
 from ..validation import check
 from ._util import check_corpus, command, exit_on_error, named_output
@@ -155,7 +156,6 @@ def _distill_static_cli(
     It has a vector for each wordpiece and frequent word, and no transformer.
     """
     from ..hub import distill_static
-    from .visualize import read_texts
 
     with exit_on_error(f"Cannot distill {teacher}"), atomic_folder(output) as folder:
         with ticking("Reading", shown=loading.shown):

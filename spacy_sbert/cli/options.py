@@ -12,7 +12,7 @@ from typer import Argument, BadParameter, Option
 from wasabi import msg
 
 from ..errors import Warnings
-from ..files.tables import TABLES, column_names
+from ..files.tables import COLUMN, TABLES, column_names
 from ..files.text_lines import format_suffix
 from ..progress import ticking
 from ..validation import Name, check
@@ -25,8 +25,6 @@ TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet.
 CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
 VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
-# The default column
-COLUMN = "text"
 # The most examples or epochs that can be asked for
 MOST = 10**9
 # Rows that show whether other columns hold texts

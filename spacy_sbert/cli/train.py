@@ -1,7 +1,7 @@
 """`python -m spacy sbert train`: train on several processes of torchrun, and resume."""
 
 import logging
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +27,7 @@ _OUTPUT = "The folder for model-best and model-last."
 
 @command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def _train_cli(
-    # Settings of the config that are given as options
+    # Has the options that are settings of the config
     context: Context,
     config: Annotated[
         Path, Argument(help="The config to train with.", exists=True, dir_okay=False)
@@ -61,21 +61,14 @@ def _train_cli(
     from ..distributed.checkpoint import latest
     from ..distributed.torch_distributed import RankLost, launched
 
-    options = [word.split("=")[0] for word in context.args if word.startswith("--")]
-    if unknown := [option for option in options if "." not in option]:
-        fail(
-            f"There is no option {unknown[0]}: expected one of --help, or such as "
-            "--training.max_epochs 4."
-        )
-    overrides = parse_config_overrides(context.args)
+    overrides = _parse_overrides(context.args)
     frequency = _EVAL_FREQUENCY
     import_code(code)
     with launched(gpu_id) as ranks:
         _set_log_level(ranks, verbose)
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         try:
-            # With --verbose the traceback shows where an error is raised
-            with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):
+            with _shown_errors(config, verbose):
                 settings = _read_config(config, overrides)
                 frequency = settings.interpolate()["training"].get("eval_frequency", frequency)
                 ended = _train(
@@ -89,11 +82,34 @@ def _train_cli(
                 msg.warn("Stopped", f"What was saved is complete. {how}")
             raise Exit(130) from None
         if ranks.is_first:
-            msg.info(ended.message)
-            if output is not None:
-                msg.good(f"Saved the pipeline to {output}")
-            if ended.is_untrained:
-                msg.warn(Warnings.NOTHING_LEARNED)
+            _report_end(ended, output)
+
+
+def _parse_overrides(words: list[str]) -> dict[str, Any]:
+    """Return the settings of the config among the options. End the command for other options."""
+    options = [word.split("=")[0] for word in words if word.startswith("--")]
+    unknown = [option for option in options if "." not in option]
+    if unknown:
+        fail(
+            f"There is no option {unknown[0]}: expected one of --help, or such as "
+            "--training.max_epochs 4."
+        )
+    return parse_config_overrides(words)
+
+
+def _shown_errors(config: Path, verbose: bool) -> AbstractContextManager[None]:
+    """Report errors by their message; with `verbose` by the traceback to where they are raised."""
+    if verbose:
+        return nullcontext()
+    return exit_on_error(f"Cannot train by {config}")
+
+
+def _report_end(ended: "TrainingEnd", output: Path | None) -> None:
+    msg.info(ended.message)
+    if output is not None:
+        msg.good(f"Saved the pipeline to {output}")
+    if ended.is_untrained:
+        msg.warn(Warnings.NOTHING_LEARNED)
 
 
 def _set_log_level(ranks: "TorchDistributed", verbose: bool) -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,14 +11,12 @@ from spacy.vocab import Vocab
 from typer import Argument, Option
 from wasabi import msg
 
-from ..files.atomic import atomic_write
-from ..files.tables import TABLES, TextColumns, read_table
-from ..files.text_lines import check_cell, check_label, format_suffix, read_lines
+from ..files.atomic import write_text
+from ..files.tables import COLUMN, TextColumns, read_texts
+from ..files.text_lines import read_lines
 from ..progress import progress_of, ticking
-from ..validation import NonNegative
 from ._util import check_new, command, exit_on_error, fail, named_file
 from .options import (
-    COLUMN,
     Corpus,
     HasHeader,
     Limit,
@@ -60,7 +57,7 @@ class _Texts:
         """Read the vectors that `encode` wrote of the texts of a file."""
         from ..search.texts import TextVectors
 
-        columns = TextColumns(self.column or COLUMN, None, self.header)
+        columns = TextColumns(self.column or COLUMN, header=self.header)
         return TextVectors(cast(Path, self.vectors), path, columns)
 
 
@@ -111,6 +108,35 @@ def _visualize_cli(
     A heat map shows the similarity of every two texts, a map has a point for each, and "tokens"
     compares the tokens of two texts. The picture is one HTML file.
     """
+    _check_options(style, source, sentences=sentences, clusters=clusters)
+    check_new(output, texts_path, source.vectors, overwrite=overwrite)
+
+    from ..search.clustering import import_kmeans
+    from ..visual import check_options, render
+
+    given = without_none(**vars(options))
+    with exit_on_error(f"Cannot draw {texts_path}"):
+        check_options(style, {**given, **without_none(labels=source.labels)})
+        if clusters:
+            import_kmeans()
+        docs: Doc | Iterable[Doc | Span]
+        if sentences:
+            docs = _sentences(texts_path, loading, pipeline)
+        else:
+            texts, labels = _read(texts_path, source, shown=loading.shown)
+            given |= without_none(labels=labels)
+            check_options(style, given, n_texts=len(texts))
+            docs = _docs(texts, texts_path, source, loading, pipeline)
+        with ticking("Drawing", shown=loading.shown):
+            if clusters:
+                docs, given["labels"] = _clustered(docs, clusters, given.get("seed", 0))
+            page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
+        write_text(output, cast(str, page))
+    msg.good(f"Saved the picture to {output}")
+
+
+def _check_options(style: str, source: _Texts, *, sentences: bool, clusters: int) -> None:
+    """End the command if options do not fit together."""
     if sentences and source.is_given:
         fail(
             "--sentences draws one whole text: leave --column, --no-header, --labels, --limit and "
@@ -120,34 +146,6 @@ def _visualize_cli(
         fail(
             "--clusters finds the labels of a map: use it with --style map, and leave --labels out"
         )
-    check_new(output, texts_path, source.vectors, overwrite=overwrite)
-
-    from ..search.clustering import import_kmeans
-    from ..visual import check_options, render
-
-    given = without_none(**vars(options))
-    with exit_on_error(f"Cannot draw {texts_path}"):
-        check_options(style, {**given, **without_none(labels=source.labels)})
-        docs: Doc | Iterable[Doc | Span]
-        if sentences:
-            docs = _sentences(texts_path, loading, pipeline)
-        else:
-            texts, labels = _read(texts_path, source, shown=loading.shown)
-            given |= without_none(labels=labels)
-            check_options(style, given, n_texts=len(texts))
-            if clusters:
-                import_kmeans()
-            if source.vectors is None:
-                docs = _encoded(texts, loading, pipeline)
-            else:
-                docs = _with_vectors(texts, loading, pipeline, source.load_vectors(texts_path))
-        with ticking("Drawing", shown=loading.shown):
-            if clusters:
-                docs, given["labels"] = _clustered(docs, clusters, given.get("seed", 0))
-            page = render(docs, cast(Any, style), page=True, jupyter=False, options=given)
-        with atomic_write(output) as file:
-            file.write(cast(str, page).encode("utf8"))
-    msg.good(f"Saved the picture to {output}")
 
 
 def _read(path: Path, source: _Texts, *, shown: bool) -> tuple[list[str], list[str] | None]:
@@ -171,7 +169,13 @@ def _sentences(path: Path, loading: LoadingOnGpu, pipeline: str) -> Doc:
         return nlp("".join(line for _, line in read_lines(path)))
 
 
-def _encoded(texts: Sequence[str], loading: LoadingOnGpu, pipeline: str) -> Iterable[Doc]:
+def _docs(
+    texts: Sequence[str], path: Path, source: _Texts, loading: LoadingOnGpu, pipeline: str
+) -> Iterable[Doc]:
+    """Return Docs of the texts of a file, with the given vectors or those of the pipeline."""
+    if source.vectors is not None:
+        stored = source.load_vectors(path)
+        return _with_vectors(texts, loading, pipeline, stored)
     docs = loading.load(pipeline, answering=True).pipe(texts)
     return progress_of(
         docs, total=len(texts), desc="Encoding", unit="texts", shown=loading.shown, leave=False
@@ -209,31 +213,3 @@ def _clustered(
     rows = list(as_rows(docs))
     vectors = [row_vector(row, number) for number, row in enumerate(rows)]
     return rows, kmeans_clusters(vectors, n_clusters=n_clusters, seed=seed).tolist()
-
-
-def read_texts(
-    path: Path,
-    *,
-    column: str | None = None,
-    label: str | None = None,
-    limit: NonNegative = 0,
-    header: bool = True,
-) -> tuple[list[str], list[str] | None]:
-    """Read texts, and their labels if a column is named for them.
-
-    path (Path): one text a line, blank lines left out; or a table, of which column and label are
-        names.
-    limit (int): how many to read, 0 for all. header (bool), RAISES (ValueError): as read_table.
-    """
-    is_table = format_suffix(path) in TABLES or not header
-    if not is_table and column is None and label is None:
-        lines = (text.strip() for _, text in read_lines(path))
-        return list(islice(filter(None, lines), limit or None)), None
-    names = [column or COLUMN]
-    if label is not None:
-        names.append(label)
-    records = list(islice(read_table(path, names, header=header), limit or None))
-    texts = [check_cell(record[0], names[0], path, line) for line, record in records]
-    if label is None:
-        return texts, None
-    return texts, [check_label(record[1], label, path, line) for line, record in records]

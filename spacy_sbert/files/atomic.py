@@ -52,7 +52,9 @@ def _kind(path: Path, *, follow_symlinks: bool = False) -> str | None:
         mode = path.stat(follow_symlinks=follow_symlinks).st_mode
     except OSError:
         return None
-    return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "not a regular file")
+    if stat.S_ISREG(mode):
+        return None
+    return _KINDS.get(stat.S_IFMT(mode), "not a regular file")
 
 
 def check_apart(source: Path, target: Path) -> None:
@@ -82,7 +84,7 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     new = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     former = new.with_name(f"{new.name}-former")
     try:
-        # Only its owner could enter mkdtemp's
+        # Only its owner could enter a folder as mkdtemp makes it
         new.chmod(0o755)
         with rewrite_os_errors(path):
             yield new
@@ -112,7 +114,7 @@ def atomic_write(path: Path, *, temporary: Path | None = None) -> Iterator[Binar
     with rewrite_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            # Of a killed run
+            # A killed run may have left one
             temporary.unlink(missing_ok=True)
             # A link is never followed
             with temporary.open("xb") as file:
@@ -143,13 +145,15 @@ def rewrite_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_ours = error.errno if error.filename is None else path.name in str(error.filename)
-        # Rewritten already
-        if not is_ours or isinstance(error.__cause__, OSError):
+        # Without a number it is not of the system
+        is_ours = bool(error.errno)
+        if error.filename is not None:
+            is_ours = path.name in str(error.filename)
+        is_rewritten = isinstance(error.__cause__, OSError)
+        if not is_ours or is_rewritten:
             raise
-        raise OSError(
-            error.errno, Errors.CANNOT_WRITE.format(path=path, reason=error.strerror or error)
-        ) from error
+        reason = error.strerror or error
+        raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=path, reason=reason)) from error
 
 
 def _sync(folder: Path) -> None:

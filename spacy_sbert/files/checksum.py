@@ -25,7 +25,7 @@ CAUSE = (
     "pipeline again; if 'spacy train' was stopped while it wrote model-last, try model-best beside "
     "it."
 )
-# Errors that a message lists
+# How many errors a message lists
 _SHOWN = 3
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
@@ -54,7 +54,9 @@ def digest_of_stream(parts: Iterable[str | bytes]) -> str:
     """Return the SHA-256 of strings that need not be in memory together, each after its length."""
     found = hashlib.sha256()
     for part in parts:
-        data = part.encode("utf8") if isinstance(part, str) else part
+        data = part
+        if isinstance(data, str):
+            data = data.encode("utf8")
         found.update(len(data).to_bytes(8, "big"))
         found.update(data)
     return found.hexdigest()

@@ -11,6 +11,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import chain, islice
 from pathlib import Path
 
@@ -76,7 +77,9 @@ def read_delimited(
         records = _parse_records(lines, path, dialect)
     else:
         records = _split_records(lines, dialect)
-    return _with_blank(records, header=header) if keep_blank else _without_blank(records)
+    if keep_blank:
+        return _with_blank(records, header=header)
+    return _without_blank(records)
 
 
 def _without_blank(records: DelimitedRecords) -> DelimitedRecords:
@@ -90,19 +93,24 @@ def _with_blank(records: DelimitedRecords, *, header: bool) -> DelimitedRecords:
 
     In a table of one column they are records, except those before the header.
     """
-    width = 0
-    before_first: list[tuple[int, list[str]]] = []
+    before_first = []
     for line, columns in records:
-        is_blank_line = len(columns) == 1 and not columns[0].strip()
-        if not width and is_blank_line:
-            before_first.append((line, columns))
-            continue
-        if not width:
-            width = len(columns)
-            if width == 1 and not header:
-                yield from before_first
-        if width == 1 or not is_blank_line:
+        if not _is_blank_line(columns):
+            break
+        before_first.append((line, columns))
+    else:
+        return
+    has_one_column = len(columns) == 1
+    if has_one_column and not header:
+        yield from before_first
+    yield line, columns
+    for line, columns in records:
+        if has_one_column or not _is_blank_line(columns):
             yield line, columns
+
+
+def _is_blank_line(columns: Sequence[str]) -> bool:
+    return len(columns) == 1 and not columns[0].strip()
 
 
 def _lines(path: Path, n_before: int, encoding: str) -> Iterator[str]:
@@ -163,36 +171,73 @@ def _find_dialect(path: Path, *, header: bool) -> _Dialect:
     return _Dialect(separator, skips_spaces=header and f"{separator} " in bare)
 
 
+class _Quotes(Enum):
+    """Whose the quotes of a record between tabs are."""
+
+    # They do not fit around columns
+    OF_TEXT = "text"
+    # They do not either, but backslashes tell that they were meant to
+    ESCAPED = "escaped"
+    # Only quoted columns look so
+    OF_COLUMNS = "columns"
+    # They fit around columns that need none
+    NEEDLESS = "needless"
+    # Around nothing: both readings are an empty column
+    AROUND_NOTHING = "nothing"
+
+
 def _has_quoted_columns(path: Path, *, header: bool) -> bool:
     """Return whether quotes between tabs are those of columns; otherwise they belong to the texts.
 
-    They are those of columns if all of them fit, and a quote inside of a column is doubled, or the
-    whole header is quoted, or lines split at all tabs would differ in their number of columns, or
-    the file is UTF-16, which spreadsheets write.
+    They are those of columns if all of them fit, and one record shows it or the whole file does,
+    see _quotes_of and _needs_quotes.
 
     RAISES (ValueError): if both readings are possible.
     """
-    is_sure = False
-    # The first line of a column in quotes that need not have them
-    first_quoted = 0
+    first: dict[_Quotes, int] = {}
     for line, record in _records_with_quotes(path):
-        if not _RECORD.fullmatch(record):
-            if is_sure or _ESCAPED.search(record):
-                raise _doubtful_quotes(path, line)
+        quotes = _quotes_of(record, is_header=header and line == 1)
+        first.setdefault(quotes, line)
+        if quotes is _Quotes.OF_TEXT and _Quotes.OF_COLUMNS not in first:
             return False
-        cells = [match[1] for match in _CELLS.finditer(record)]
-        is_quoted_header = (
-            line == 1 and header and all(cell.startswith('"') for cell in cells if cell)
-        )
-        if is_quoted_header or any('""' in cell[1:-1] for cell in cells):
-            is_sure = True
-        if not first_quoted and any(len(cell) > 2 and cell.startswith('"') for cell in cells):
-            first_quoted = line
-    if first_quoted and not is_sure and not text_lines.is_utf16(path):
-        n_tabs = {text.count(_TAB) for _, text in text_lines.read_lines(path) if text.strip()}
-        if len(n_tabs) == 1:
-            raise _doubtful_quotes(path, first_quoted)
+        if quotes in (_Quotes.OF_TEXT, _Quotes.ESCAPED):
+            raise _doubtful_quotes(path, line)
+    is_shown = _Quotes.OF_COLUMNS in first or _Quotes.NEEDLESS not in first
+    if not is_shown and not _needs_quotes(path):
+        raise _doubtful_quotes(path, first[_Quotes.NEEDLESS])
     return True
+
+
+def _quotes_of(record: str, *, is_header: bool) -> _Quotes:
+    """Return whose the quotes of a record are, as far as it shows it by itself.
+
+    Those of columns are doubled inside of a column, or are around all columns of a header.
+    """
+    if _RECORD.fullmatch(record) is None:
+        if _ESCAPED.search(record):
+            return _Quotes.ESCAPED
+        return _Quotes.OF_TEXT
+    filled = [cell for cell in _CELLS.findall(record) if cell]
+    quoted = [cell for cell in filled if cell.startswith('"')]
+    if is_header and len(quoted) == len(filled):
+        return _Quotes.OF_COLUMNS
+    if any('""' in cell[1:-1] for cell in quoted):
+        return _Quotes.OF_COLUMNS
+    if set(quoted) == {'""'}:
+        return _Quotes.AROUND_NOTHING
+    return _Quotes.NEEDLESS
+
+
+def _needs_quotes(path: Path) -> bool:
+    """Return whether a file makes sense only if its quotes are those of columns.
+
+    Lines that are split at all tabs would differ in their number of columns; or the file is UTF-16,
+    which spreadsheets write, and they quote.
+    """
+    if text_lines.is_utf16(path):
+        return True
+    n_tabs = {text.count(_TAB) for _, text in text_lines.read_lines(path) if text.strip()}
+    return len(n_tabs) > 1
 
 
 def _records_with_quotes(path: Path) -> Iterator[tuple[int, str]]:

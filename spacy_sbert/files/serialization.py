@@ -22,7 +22,7 @@ from .checksum import CAUSE, CorruptedState, add_checksum, digest_of_bytes, veri
 
 # In the cfg of a pipe: digests of the settings that its weights decide
 _SETTLED = "settled"
-# These settings
+# Names of the settings of an architecture that its weights decide
 _DECIDED = ("name", "n_outputs")
 _PACKAGES = (
     "spacy-sbert",
@@ -150,8 +150,9 @@ class ChecksummedPipe(TrainablePipe):
 
     def _check_settings(self, file: Path) -> None:
         """Refuse another value of a setting than its digest in a saved cfg is of."""
-        cfg = _parse_object("it", file.read_bytes()) if file.exists() else {}
-        saved = cfg.get(_SETTLED, {})
+        saved: Mapping[str, str] = {}
+        if file.exists():
+            saved = _parse_object("it", file.read_bytes()).get(_SETTLED, {})
         for setting, given in self._decided_settings():
             if setting in saved and saved[setting] != _setting_digest(given):
                 raise ValueError(
@@ -163,8 +164,9 @@ class ChecksummedPipe(TrainablePipe):
     def _decided_settings(self) -> Iterator[tuple[str, Any]]:
         """Yield the settings of the model that its weights decide, by their names in the config."""
         nlp = self._in_pipeline.nlp
-        components = [] if nlp is None else nlp.components
-        for name, pipe in components:
+        if nlp is None:
+            return
+        for name, pipe in nlp.components:
             if pipe is self:
                 config = nlp.get_pipe_config(name)
                 if "$" in str(config):
@@ -228,9 +230,10 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
 
 def _parse_object(name: str, data: bytes | str) -> dict[str, Any]:
     try:
-        # srsly accepts bytes that are not UTF-8, and spaCy, which reads them again, does not
-        text = data.decode("utf8") if isinstance(data, bytes) else data
-        found = srsly.json_loads(text)
+        if isinstance(data, bytes):
+            # srsly accepts bytes that are not UTF-8, and spaCy, which reads them again, does not
+            data = data.decode("utf8")
+        found = srsly.json_loads(data)
     except ValueError as error:
         raise CorruptedState(f"{name} is not JSON: {error}") from error
     if not isinstance(found, dict):

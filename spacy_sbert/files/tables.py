@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
 TEXT_SUFFIX = ".txt"
+# The column of the texts, if no other is named
+COLUMN = "text"
 # The values of a record by the names of their columns
 NamedRecord = dict[str, object]
 # The line of a record, and the columns asked for
@@ -106,7 +108,7 @@ def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[
 def column_names(path: Path, *, header: bool = True) -> list[str]:
     """Return the names of a table's columns, of .jsonl the fields of the first object.
 
-    errors: see read_table.
+    RAISES (ValueError, ImportError): as read_table.
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".parquet":
@@ -132,8 +134,10 @@ def _check_delimited(path: Path) -> None:
 
 def field_names(path: Path) -> list[str]:
     """Return the fields of all objects of a .jsonl file, since the first may lack one."""
-    names = (name for _, fields in text_lines.read_objects(path) for name in fields)
-    return list(dict.fromkeys(names))
+    names: dict[str, None] = {}
+    for _, fields in text_lines.read_objects(path):
+        names |= dict.fromkeys(fields)
+    return list(names)
 
 
 def read_nameless(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
@@ -144,23 +148,29 @@ def read_nameless(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
     """
     suffix = text_lines.format_suffix(path)
     if suffix == ".jsonl":
-        blank = [name for name in field_names(path) if not name.strip()]
-        records = _read_fields(path, blank, blank)
-        return [f"the field {name!r}" for name in blank], (cells for _, cells in records)
+        return _read_nameless_fields(path)
     numbers = [number for number, name in enumerate(column_names(path)) if not name]
     labels = [f"column {number + 1}" for number in numbers]
     if not numbers:
         return labels, iter(())
     if suffix == ".parquet":
         return labels, _parquet_cells(path, numbers)
-    records = read_table(path, [str(number) for number in numbers], header=False)
+    records = read_table(path, list(map(str, numbers)), header=False)
+    return labels, (cells for _, cells in records)
+
+
+def _read_nameless_fields(path: Path) -> tuple[list[str], Iterator[Sequence[object]]]:
+    names = [name for name in field_names(path) if not name.strip()]
+    labels = [f"the field {name!r}" for name in names]
+    records = _read_fields(path, names, optional=names)
     return labels, (cells for _, cells in records)
 
 
 def _parquet_cells(path: Path, numbers: Sequence[int]) -> Iterator[Sequence[object]]:
     with _parquet_file(path) as file:
         for batch in file.iter_batches(batch_size=_BATCH):
-            yield from zip(*(batch.column(number).to_pylist() for number in numbers), strict=True)
+            values = [batch.column(number).to_pylist() for number in numbers]
+            yield from zip(*values, strict=True)
 
 
 def read_columns(path: Path, *, header: bool = True) -> Iterator[NamedRecord]:
@@ -215,7 +225,7 @@ class TextColumns:
         line of .csv and .tsv names the columns; without one they are named "0", "1", ...
     """
 
-    text: str = "text"
+    text: str = COLUMN
     id: str | None = None
     header: bool = True
 
@@ -244,7 +254,9 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
                 "--id-column."
             )
         return (_TextRow(text.rstrip("\r\n"), None) for _, text in text_lines.read_lines(path))
-    names = [columns.text] if columns.id is None else [columns.text, columns.id]
+    names = [columns.text]
+    if columns.id is not None:
+        names.append(columns.id)
     records = read_table(path, names, header=columns.header, keep_blank=True)
     return (_text_row(line, cells, columns, path) for line, cells in records)
 
@@ -272,6 +284,46 @@ def _checked_id(name: object, columns: TextColumns, path: Path, line: int) -> st
         f"{path}, line {line}: expected a string or a whole number of 64 bits in the column "
         f"'{columns.id}', got {name!r}. Repair the line."
     )
+
+
+def read_texts(
+    path: Path,
+    *,
+    column: str | None = None,
+    label: str | None = None,
+    limit: int = 0,
+    header: bool = True,
+) -> tuple[list[str], list[str] | None]:
+    """Read texts without blank ones, and their labels if a column is named for them.
+
+    path (Path): one text a line, blank lines left out; or a table, of which column and label are
+        names.
+    limit (int): how many to read, 0 for all. header (bool): see read_table.
+    RAISES (ValueError): for a blank text or label of a table; and as read_table.
+    """
+    has_columns = not header or column is not None or label is not None
+    if not has_columns and text_lines.format_suffix(path) not in TABLES:
+        return list(islice(_filled_lines(path), limit or None)), None
+    column = column or COLUMN
+    names = [column]
+    if label is not None:
+        names.append(label)
+    texts = []
+    labels = []
+    for line, cells in islice(read_table(path, names, header=header), limit or None):
+        texts.append(text_lines.check_cell(cells[0], column, path, line))
+        if label is not None:
+            labels.append(text_lines.check_label(cells[1], label, path, line))
+    if label is None:
+        return texts, None
+    return texts, labels
+
+
+def _filled_lines(path: Path) -> Iterator[str]:
+    for _, line in text_lines.read_lines(path):
+        text = line.strip()
+        if text:
+            yield text
 
 
 def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -56,8 +56,9 @@ def format_suffix(path: PurePath) -> str:
     It is ".gz" for a compressed .parquet file, which cannot be read.
     """
     is_gzip = _is_gzip(path)
-    uncompressed = path.with_suffix("") if is_gzip else path
-    suffix = uncompressed.suffix.lower()
+    if is_gzip:
+        path = path.with_suffix("")
+    suffix = path.suffix.lower()
     suffix = _ALIASES.get(suffix, suffix)
     if is_gzip and suffix == ".parquet":
         return ".gz"
@@ -100,7 +101,9 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
                 text = raw.decode(encoding)
             except UnicodeDecodeError as error:
                 raise _not_utf8(path, line, error) from error
-            yield line, text.removeprefix(BOM) if line == 1 else text
+            if line == 1:
+                text = text.removeprefix(BOM)
+            yield line, text
 
 
 def _check_first_line(raw: bytes, encoding: str, path: Path) -> None:
@@ -274,7 +277,9 @@ def check_label(value: object, column: str, path: Path, line: int) -> str:
 def plain_label(text: str) -> str:
     """Return a label without the decimals of a whole number: "1" for "1.0" and "1.00"."""
     whole = _WHOLE.fullmatch(text)
-    return text if whole is None else str(int(whole[1]))
+    if whole is None:
+        return text
+    return str(int(whole[1]))
 
 
 def has_text(text: str) -> bool:

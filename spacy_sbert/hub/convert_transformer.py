@@ -20,10 +20,11 @@ from thinc.util import to_numpy
 
 from ..errors import missing_packages
 from ..files.atomic import atomic_folder
+from ..models.listener import TransformerListener
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import is_a, is_installed
 from ..models.sbert_config import TransformerConfig
-from ..models.shared_transformer import TransformerListener, TransformerTok2Vec
+from ..models.shared_transformer import TransformerTok2Vec
 from ..models.shim import TransformerShim
 from ..models.tokenization import PROBES
 from ..models.transformer import SpanTransformer, is_transformer

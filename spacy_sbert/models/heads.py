@@ -1,11 +1,12 @@
-"""Layers after pooling: dense, normalize, truncate_dim."""
+"""Layers after pooling: average of windows, dense, normalize, truncate_dim."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy
 from thinc.api import Model, glorot_uniform_init
+from thinc.backends import get_array_ops
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
@@ -18,6 +19,60 @@ Array: TypeAlias = Any
 _Layer = Model[Floats2d, Floats2d]
 # That dy has to spare: a gradient up to 2^8 does not overflow
 _GRADIENT_BITS = 8
+
+
+def window_average(row_of: numpy.ndarray, weights: numpy.ndarray) -> _Layer:
+    """Average the windows of each row.
+
+    y_r = sum_i w_i x_i / sum_i w_i over the windows i of row r
+
+    row_of (int64 (windows,)): the row of each window, ascending; each row has one.
+    weights (int64 (windows,)): w, such as the wordpieces in each window.
+    Input: x, float (windows, width). Output: y, float (rows, width); 0 where all w are.
+    """
+    return Model("window_average", partial(_average, row_of=row_of, weights=weights))
+
+
+def _average(
+    model: _Layer, X: Floats2d, is_train: bool, *, row_of: numpy.ndarray, weights: numpy.ndarray
+) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    ops = get_array_ops(X)
+    totals = numpy.bincount(row_of, weights=weights)
+    shares = (weights / numpy.maximum(totals, 1)[row_of])[:, None]
+    shares = ops.xp.asarray(shares, dtype=X.dtype)
+    weighted = X * shares
+    # Most rows have one window
+    if len(totals) == len(row_of):
+        return weighted, lambda dY: dY * shares
+    lengths: Any = ops.asarray1i(cast(Any, numpy.bincount(row_of)))
+    return ops.reduce_sum(
+        weighted, lengths
+    ), lambda dY: ops.backprop_reduce_sum(dY, lengths) * shares
+
+
+def zero_rows(rows: numpy.ndarray) -> _Layer:
+    """Set some rows to zero, which get no gradient.
+
+    rows (int64 (k,)): their numbers.
+    Input and output: float (rows, width).
+    """
+    return Model("zero_rows", partial(_set_zero, rows=rows))
+
+
+def _set_zero(
+    model: _Layer, X: Floats2d, is_train: bool, *, rows: numpy.ndarray
+) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    Y: Any = X
+    if len(rows):
+        Y = X.copy()
+        Y[rows] = 0
+
+    def backprop(dY: Floats2d) -> Floats2d:
+        dX: Any = get_array_module(X).array(dY, dtype=X.dtype)
+        dX[rows] = 0
+        return dX
+
+    return Y, backprop
 
 
 def normalization() -> _Layer:
@@ -36,9 +91,8 @@ def normalization() -> _Layer:
 def _normalize(model: _Layer, X: Floats2d, is_train: bool) -> tuple[Floats2d, Callable]:
     xp = get_array_module(X)
     scaled, norms, exponents = scaled_norms(X)
-    inverse = xp.where(
-        norms > 0, 1 / xp.where(norms > 0, norms, xp.ones_like(norms)), xp.zeros_like(norms)
-    )
+    divisors = xp.where(norms > 0, norms, xp.ones_like(norms))
+    inverse = xp.where(norms > 0, 1 / divisors, xp.zeros_like(norms))
     Y = scaled * inverse
 
     def backprop(dY: Floats2d) -> Floats2d:
@@ -65,13 +119,14 @@ def _truncate(
 ) -> tuple[Floats2d, Callable]:
     if X.shape[1] < width:
         raise ValueError(Errors.TRUNCATE_DIM.format(given=width, width=X.shape[1]))
+    xp = get_array_module(X)
 
     def backprop(dY: Floats2d) -> Floats2d:
-        dX = model.ops.xp.zeros(X.shape, dtype=X.dtype)
+        dX = xp.zeros(X.shape, dtype=X.dtype)
         dX[:, :width] = dY
         return dX
 
-    return model.ops.xp.ascontiguousarray(X[:, :width]), backprop
+    return xp.ascontiguousarray(X[:, :width]), backprop
 
 
 def sigmoid(x: Array) -> Array:
@@ -116,12 +171,15 @@ def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> 
             f"{', '.join(ACTIVATIONS)}."
         )
     check_weights("nO", nO, nI, nO)
+    params: dict[str, Any] = {"W": None}
+    if bias:
+        params["b"] = None
     return Model(
         "dense",
         partial(_dense, activation=activation),
         init=partial(_init, bias=bias),
         dims={"nI": nI, "nO": nO},
-        params={"W": None, "b": None} if bias else {"W": None},
+        params=params,
     )
 
 
@@ -137,14 +195,17 @@ def _dense(
     if not model.has_param("W"):
         raise ValueError(Errors.DENSE_NOT_INITIALIZED)
     W = model.get_param("W")
-    b = model.get_param("b") if model.has_param("b") else None
+    linear = X @ W.T
+    has_bias = bool(model.has_param("b"))
+    if has_bias:
+        linear = linear + model.get_param("b")
     activate, derivative = ACTIVATIONS[activation]
-    Y = activate(X @ W.T if b is None else X @ W.T + b)
+    Y = activate(linear)
 
     def backprop(dY: Floats2d) -> Floats2d:
         d_linear = dY * derivative(Y)
         model.inc_grad("W", d_linear.T @ X)
-        if b is not None:
+        if has_bias:
             model.inc_grad("b", d_linear.sum(axis=0))
         return d_linear @ W
 
@@ -155,8 +216,8 @@ def _init(
     model: _Layer, X: Floats2d | None = None, Y: Floats2d | None = None, *, bias: bool
 ) -> None:
     """Draw the weights, unless they are loaded: they belong to a trained encoder."""
-    nO, nI = model.get_dim("nO"), model.get_dim("nI")
+    nO = model.get_dim("nO")
     if not model.has_param("W"):
-        model.set_param("W", glorot_uniform_init(model.ops, (nO, nI)))
+        model.set_param("W", glorot_uniform_init(model.ops, (nO, model.get_dim("nI"))))
     if bias and not model.has_param("b"):
         model.set_param("b", model.ops.alloc1f(nO))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -52,136 +53,150 @@ def parameters_or_network(
     return parameters or load_weights(source, "AutoModel", config)[0]
 
 
-class EncoderLoader:
-    """Load the encoder in a folder.
+def load_encoder(
+    source: Source,
+    settings: SentenceTransformersConfig,
+    backends: BackendCache,
+    read_weights: WeightsLoader,
+    *,
+    precision: str,
+    model_type: str,
+    texts: tuple[str, ...],
+    is_plain: bool,
+) -> LoadedEncoder:
+    """Return the encoder in a folder.
 
-    settings: of the folder, which name the encoder in messages.
+    settings: of the folder. backends: what its backend is made by.
+    read_weights (Callable): from the source and its config to the weights.
     precision (str): in which it is about to encode.
     model_type (str): as in config_sentence_transformers.json: "SentenceTransformer", or
         "CrossEncoder".
     texts (tuple): what is encoded to try it: a text, or a pair.
+    is_plain (bool): whether no modules.json lists its parts.
+    RAISES (ValueError): if the folder is damaged, or its parts do not fit one another.
+    """
+    # Which version 5 reads with the tokenizer, too
+    config = load_config(source)
+    tokenizer = load_tokenizer(source)
+    if is_plain and tokenizer.chat_template:
+        raise ValueError(Errors.CHAT_TEMPLATE.format(folder=source.folder))
+    weights = read_weights(source, config)
+    check_data(weights, f"the encoder '{source.name}'")
+    _check_saved(source, weights)
+    backends.load_files(source.folder, weights, is_saved=source.is_saved)
+
+    encode = partial(_encode_row, weights, backends)
+    limit = check_encoder(source, tokenizer, weights, encode, texts, settings.max_length)
+    padding = _Padding(source.name, precision, model_type, tokenizer)
+    padding.warn_without_mask()
+    if not is_packable(weights):
+        backends.pads = padding.is_allowed(weights, limit)
+    padding.warn_at_the_left(weights, texts)
+    _warn_of_half_precision(source, config)
+    weights.config.name_or_path = settings.name
+    tokenizer.name_or_path = settings.name
+    return LoadedEncoder(
+        settings=replace(settings, max_length=limit),
+        tokenizer=tokenizer,
+        weights=weights,
+        backends=backends,
+        vocab_file=_read_vocabulary(tokenizer),
+    )
+
+
+def _check_saved(source: Source, weights: Network | BertParameters) -> None:
+    """Check that the weights of a saved encoder are finite.
+
+    RAISES (DivergedError): if they are not.
+    """
+    if not source.is_saved:
+        return
+    name = tensors_not_finite(weights.state_dict().items())
+    if name is not None:
+        raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
+
+
+def _encode_row(
+    weights: Network | BertParameters, backends: BackendCache, inputs: Mapping[str, torch.Tensor]
+) -> torch.Tensor:
+    """Return the states of a row, (1, wordpieces, hidden), or its logits."""
+    wordpieces = _single_row(inputs)
+    if isinstance(weights, BertParameters):
+        # Which is kept for use
+        backend = backends.backend_of(weights, "float32")
+        (batch,) = backend.batches(wordpieces, numpy.arange(1), len(wordpieces.ids))
+        return backend.encode(wordpieces, batch)[None, : len(wordpieces.ids)]
+    output = call(weights, wordpieces, single_batch(wordpieces.lengths, numpy.arange(1)))
+    return output.logits if "logits" in output else output.last_hidden_state
+
+
+@dataclass
+class _Padding:
+    """Whether padding changes the states of an encoder, and the warnings if it does.
+
+    sentence-transformers pads its batches, as precision = "reference" does.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        settings: SentenceTransformersConfig,
-        *,
-        precision: str,
-        model_type: str,
-        texts: tuple[str, ...],
-    ):
-        self.source, self.settings = source, settings
-        self.precision = precision
-        self.is_cross_encoder = model_type != SENTENCE_TRANSFORMER
-        self.texts = texts
+    name: str
+    precision: str
+    model_type: str
+    tokenizer: Tokenizer
 
-    def load(
-        self, read_weights: WeightsLoader, backends: BackendCache, *, is_plain: bool
-    ) -> LoadedEncoder:
-        """Return the encoder.
+    @property
+    def is_reference(self) -> bool:
+        return self.precision == REFERENCE
 
-        backends: what its backend is made by. is_plain (bool): whether no modules.json lists its
-            parts.
-        RAISES (ValueError): if the folder is damaged, or its parts do not fit one another.
+    @property
+    def has_mask(self) -> bool:
+        """Whether the encoder is told which wordpieces are padding."""
+        return "attention_mask" in self.tokenizer.model_input_names
+
+    def warn_without_mask(self) -> None:
+        if not self.has_mask:
+            self._warn(f"model_input_names = {self.tokenizer.model_input_names}", remedy=False)
+
+    def is_allowed(self, network: Network, limit: int | None) -> bool:
+        """Return whether rows may be padded; warn if not, as vectors differ then.
+
+        limit (int): the most wordpieces of a row, None for no limit.
         """
-        source, settings = self.source, self.settings
-        # Which version 5 reads with the tokenizer, too
-        config = load_config(source)
-        tokenizer = self._load_tokenizer(is_plain=is_plain)
-        weights = read_weights(source, config)
-        check_data(weights, f"the encoder '{settings.name}'")
-        if source.is_saved and (name := tensors_not_finite(weights.state_dict().items())):
-            raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
-        backends.load_files(source.folder, weights, is_saved=source.is_saved)
-        encode = self._trial(weights, backends)
-        limit = check_encoder(source, tokenizer, weights, encode, self.texts, settings.max_length)
-        if not is_packable(weights):
-            backends.pads = self._may_pad(tokenizer, weights, limit)
-        self._warn_of_left_padding(tokenizer, weights)
-        self._warn_of_half_precision(config)
-        weights.config.name_or_path = tokenizer.name_or_path = settings.name
-        return LoadedEncoder(
-            settings=replace(settings, max_length=limit),
-            tokenizer=tokenizer,
-            weights=weights,
-            backends=backends,
-            vocab_file=_read_vocabulary(tokenizer),
-        )
-
-    def _load_tokenizer(self, *, is_plain: bool) -> Tokenizer:
-        tokenizer = load_tokenizer(self.source)
-        if not _has_mask(tokenizer):
-            self._warn_of_padding(f"model_input_names = {tokenizer.model_input_names}")
-        if is_plain and tokenizer.chat_template:
-            raise ValueError(Errors.CHAT_TEMPLATE.format(folder=self.source.folder))
-        return tokenizer
-
-    def _trial(
-        self, weights: Network | BertParameters, backends: BackendCache
-    ) -> Callable[[Mapping[str, torch.Tensor]], torch.Tensor]:
-        """Return what encodes a row, to states (1, wordpieces, hidden) or logits."""
-
-        def encode(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-            wordpieces = _single_row(inputs)
-            batch = single_batch(wordpieces.lengths, numpy.arange(1))
-            if isinstance(weights, BertParameters):
-                # Which is kept for use
-                backend = backends.backend_of(weights, "float32")
-                (batch,) = backend.batches(wordpieces, numpy.arange(1), len(wordpieces.ids))
-                return backend.encode(wordpieces, batch)[None, : len(wordpieces.ids)]
-            output = call(weights, wordpieces, batch)
-            return output.logits if "logits" in output else output.last_hidden_state
-
-        return encode
-
-    def _may_pad(self, tokenizer: Tokenizer, network: Network, limit: int | None) -> bool:
-        """Return whether rows may be padded.
-
-        Warn if not: sentence-transformers pads them, and vectors differ.
-        """
-        follows_padding = self.precision == REFERENCE and _has_mask(tokenizer)
+        follows_padding = self.is_reference and self.has_mask
         if getattr(network.config, "attention_type", None) == SPARSE:
-            warn(Warnings.SPARSE_ATTENTION.format(name=self.settings.name))
+            warn(Warnings.SPARSE_ATTENTION.format(name=self.name))
             return follows_padding
         rope = rope_by_length(network, limit)
         if rope and not follows_padding:
-            self._warn_of_padding(f"rope_type = {rope}", has_reference=_has_mask(tokenizer))
+            self._warn(f"rope_type = {rope}", remedy=self.has_mask)
             network.register_forward_pre_hook(reset_rope)
             return False
-        if follows_padding or ignores_padding(network, tokenizer, limit):
+        if follows_padding or ignores_padding(network, self.tokenizer, limit):
             return True
         # Without a mask there is a warning already
-        if _has_mask(tokenizer):
-            self._warn_of_padding(network.config.model_type, has_reference=True)
+        if self.has_mask:
+            self._warn(network.config.model_type, remedy=True)
         return False
 
-    def _warn_of_left_padding(
-        self, tokenizer: Tokenizer, weights: Network | BertParameters
-    ) -> None:
-        if tokenizer.padding_side != "left" or self.precision == REFERENCE:
+    def warn_at_the_left(self, weights: Network | BertParameters, texts: tuple[str, ...]) -> None:
+        if self.tokenizer.padding_side != "left" or self.is_reference:
             return
-        if _counts_padding(weights, tokenizer, self.texts):
-            self._warn_of_padding("padding_side = left", has_reference=True)
+        if _counts_padding(weights, self.tokenizer, texts):
+            self._warn("padding_side = left", remedy=True)
 
-    def _warn_of_padding(self, cause: str, *, has_reference: bool = False) -> None:
+    def _warn(self, cause: str, *, remedy: bool) -> None:
         """Warn that the padding of a batch changes the vectors of sentence-transformers.
 
-        has_reference (bool): whether precision = "reference" gives the same.
+        remedy (bool): whether precision = "reference" gives the same; cross-encoders have none.
         """
-        remedy = ""
-        if has_reference and not self.is_cross_encoder:
-            remedy = '; for its batches set precision = "reference"'
-        warn(Warnings.PADDING.format(name=self.settings.name, cause=cause, remedy=remedy))
-
-    def _warn_of_half_precision(self, config: PretrainedConfig) -> None:
-        dtype = half_precision(config)
-        if dtype and not self.source.is_saved:
-            warn(Warnings.HALF_PRECISION.format(name=self.settings.name, dtype=dtype))
+        advice = ""
+        if remedy and self.model_type == SENTENCE_TRANSFORMER:
+            advice = '; for its batches set precision = "reference"'
+        warn(Warnings.PADDING.format(name=self.name, cause=cause, remedy=advice))
 
 
-def _has_mask(tokenizer: Tokenizer) -> bool:
-    return "attention_mask" in tokenizer.model_input_names
+def _warn_of_half_precision(source: Source, config: PretrainedConfig) -> None:
+    dtype = half_precision(config)
+    if dtype and not source.is_saved:
+        warn(Warnings.HALF_PRECISION.format(name=source.name, dtype=dtype))
 
 
 def _single_row(inputs: Mapping[str, torch.Tensor]) -> TokenizedBatch:
@@ -217,10 +232,8 @@ def _counts_padding(
     alone = tokenizer(*texts, return_tensors="pt")
     length = alone["input_ids"].shape[1]
     padded = tokenizer(*texts, return_tensors="pt", padding="max_length", max_length=length + 2)
-    states, beside = (
-        weights(input_ids=each["input_ids"], attention_mask=each["attention_mask"])[0]
-        for each in (alone, padded)
-    )
+    states = weights(input_ids=alone["input_ids"], attention_mask=alone["attention_mask"])[0]
+    beside = weights(input_ids=padded["input_ids"], attention_mask=padded["attention_mask"])[0]
     # Else logits
     if states.dim() == 3:
         beside = beside[:, -length:]

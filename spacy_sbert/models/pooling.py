@@ -1,30 +1,25 @@
 """From the states of windows to the vectors of rows.
 
-Windows are pooled and averaged, and the vectors of rows finished.
+pool windows >> average the windows of a row >> dense >> unit length >> truncation
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy
-from thinc.api import Model, Ops
+from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
-from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..validation import ConfiguredModel, WidthOrOff, check
 from .encoded_docs import DEFAULT_SETTINGS, EncodeSettings
-from .heads import normalization, truncation
+from .heads import normalization, truncation, window_average, zero_rows
 from .poolings import make_pooling, pooling_of_text
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings
 
-# float (rows, width) on the model's device, and a copy of the states of each window that Spans and
-# Tokens need, float32 (wordpieces, width); none if they need none
-PooledRows = tuple[Floats2d, list[numpy.ndarray]]
 
-
-class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
+class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
     """Pool each row of each Doc, average the windows of a long row, and finish the vectors.
 
     To finish is to apply a dense layer, normalization and truncation, as far as there are any. The
@@ -63,7 +58,9 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     @property
     def dense(self) -> Model[Floats2d, Floats2d] | None:
         """The dense layer, None if there is none."""
-        return self.layers[2] if len(self.layers) > 2 else None
+        if len(self.layers) < 3:
+            return None
+        return self.layers[2]
 
     def pooled_width(self, hidden: int) -> int:
         """Return the width of pooled vectors, before a dense layer.
@@ -83,7 +80,9 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
 
         hidden, folder: of the encoder; truncate_dim (int): else the pipe's.
         """
-        width = self.pooled_width(hidden) if self.dense is None else self.dense.get_dim("nO")
+        width = self.pooled_width(hidden)
+        if self.dense is not None:
+            width = self.dense.get_dim("nO")
         kept = self._kept_width(folder, truncate_dim) or width
         if kept > width:
             raise ValueError(Errors.TRUNCATE_DIM.format(given=kept, width=width))
@@ -95,7 +94,9 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         """Return to how many dimensions vectors are truncated; 0 for not at all."""
         if truncate_dim is not None:
             return truncate_dim
-        return self.truncate_dim or (folder.truncate_dim if folder else 0)
+        if self.truncate_dim or folder is None:
+            return self.truncate_dim
+        return folder.truncate_dim
 
     def normalizes(self, folder: SentenceTransformersConfig | None) -> bool:
         """Return whether vectors get unit length.
@@ -107,42 +108,26 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         if folder is None:
             return self.attrs["upstream_normalize"]
         if folder.unknown_modules:
-            unknown = ", ".join(folder.unknown_modules)
-            is_dense = set(folder.unknown_modules) == {"Dense"}
-            remedy = (
-                f"It comes with python -m spacy sbert import {folder.name} OUT. "
-                if is_dense
-                else ""
-            )
-            raise ValueError(
-                f"The folder {folder.name} describes a sentence encoder with {unknown}, and "
-                'normalize = "auto" follows '
-                f"the folder. {remedy}Set normalize = true or false to use the transformer and the "
-                f"pooling without {unknown}."
-            )
+            raise _unknown_modules(folder)
         return folder.normalize
 
     def pool_rows(
         self, batch: EncodedSpans, is_train: bool, settings: EncodeSettings = DEFAULT_SETTINGS
-    ) -> tuple[PooledRows, Callable[[Array], Any]]:
+    ) -> tuple[Floats2d, Callable[[Floats2d], Any]]:
         """Return the vectors of rows: windows are pooled and averaged, the vectors finished.
 
-        RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of
-            batch returns.
+        RETURNS (float (rows, width), Callable): the vectors, on the model's device, and from their
+            gradient to what the backprop of batch returns.
         """
-        finishing = self._finishing(batch.rows.settings, settings.truncate_dim)
-        windows, copies, backprop_windows = self._pool_windows(
-            batch, is_train, settings.truncate_dim
-        )
-        vectors, backprop_rows = _row_vectors(
-            self.ops,
-            finishing,
-            windows,
-            batch.rows.row_of,
-            batch.rows.window_weights,
-            is_train=is_train,
-        )
-        return (vectors, copies), lambda d_vectors: backprop_windows(backprop_rows(d_vectors))
+        rows = batch.rows
+        # Before the states are computed: it may raise
+        finishing = self._finishing(rows.settings, settings.truncate_dim)
+        windows, backprop_windows = self._pool_windows(batch, is_train, settings.truncate_dim)
+        average = window_average(rows.row_of, rows.window_weights)
+        # A dense layer makes a vector of zeros, too
+        without_text = zero_rows(numpy.flatnonzero(~rows.has_text))
+        vectors, backprop_rows = chain(average, *finishing, without_text)(windows, is_train)
+        return vectors, lambda d_vectors: backprop_windows(backprop_rows(d_vectors))
 
     def _finishing(
         self, folder: SentenceTransformersConfig | None, truncate_dim: int | None
@@ -160,28 +145,21 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
 
     def _pool_windows(
         self, batch: EncodedSpans, is_train: bool, truncate_dim: int | None
-    ) -> tuple[Floats2d, list[numpy.ndarray], Callable[[Array], Any]]:
+    ) -> tuple[Floats2d, Callable[[Floats2d], Any]]:
         """Pool the windows of a batch, part by part as the encoder gives their states.
 
-        RETURNS (float (windows, width), list[ndarray], Callable): the pooled windows, copies of the
-            states that Spans and Tokens need, see PooledRows, and from the gradient of the windows
-            to what the backprop of batch returns.
+        RETURNS (float (windows, width), Callable): the pooled windows, and from their gradient to
+            what the backprop of batch returns.
         """
-        n_windows = len(batch.lengths)
         windows: Array = None
-        copies: list[numpy.ndarray] = []
         callbacks = []
         for part in batch.states:
             if windows is None:
-                width = part.values.shape[1]
+                hidden = part.values.shape[1]
                 # Or its error
-                self.width(width, batch.rows.settings, truncate_dim=truncate_dim)
-                shape = (n_windows, self.pooled_width(width))
+                self.width(hidden, batch.rows.settings, truncate_dim=truncate_dim)
+                shape = (len(batch.lengths), self.pooled_width(hidden))
                 windows = self.ops.xp.zeros(shape, dtype=part.values.dtype)
-                if batch.kept is not None:
-                    copies = [numpy.zeros((0, width), "f")] * n_windows
-            for window, states in _kept_states(part, batch):
-                copies[window] = states
             windows[part.windows], backprop_part = self._pool_part(part, batch.n_lead, is_train)
             if is_train:
                 callbacks.append((part.windows, backprop_part))
@@ -191,50 +169,25 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
                 [backprop_part(d_windows[numbers]) for numbers, backprop_part in callbacks]
             )
 
-        return windows, copies, backprop
+        return windows, backprop
 
     def _pool_part(
         self, part: TokenEmbeddings, n_lead: int, is_train: bool
-    ) -> tuple[Floats2d, Callable[[Array], Array]]:
+    ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
         """Pool each window, without its first n_lead wordpieces.
 
-        A stretch of text without special tokens is pooled as such.
+        Merged windows, which have no special tokens, are pooled as text.
         """
-        values = part.values
-        lengths = part.lengths
-        if not len(lengths):
-            return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
+        states = part.values
+        if not len(part.lengths):
+            return self.ops.alloc2f(0, self.pooled_width(states.shape[1])), lambda d_pooled: states
         layer = self.layers[0]
-        put_back = None
-        if part.is_stretch:
+        if part.is_merged:
             layer = pooling_of_text(self.pooling_name)
         elif n_lead:
             layer = make_pooling(self.pooling_name, n_lead)
-            values, lengths, put_back = _without_leading(values, lengths, n_lead)
-        pooled, backprop_layer = layer(Ragged(values, cast(Any, lengths)), is_train)
-
-        def backprop(d_pooled: Array) -> Array:
-            d_values = backprop_layer(d_pooled).dataXd
-            return d_values if put_back is None else put_back(d_values)
-
-        return pooled, backprop
-
-
-def _kept_states(part: TokenEmbeddings, batch: EncodedSpans) -> Iterator[tuple[int, numpy.ndarray]]:
-    """Yield the number of each window, and a copy of the states that Spans and Tokens need.
-
-    A view would keep the states of all windows in memory.
-    """
-    if batch.kept is None:
-        return
-    values = to_numpy(part.values)
-    kept_starts = (numpy.cumsum(batch.lengths) - batch.lengths)[part.windows].tolist()
-    lengths = part.lengths.tolist()
-    start = 0
-    for window, kept_start, length in zip(part.windows.tolist(), kept_starts, lengths, strict=True):
-        is_kept = batch.kept[kept_start : kept_start + length]
-        yield window, values[start : start + length][is_kept]
-        start += length
+        pooled, backprop = layer(Ragged(states, cast(Any, part.lengths)), is_train)
+        return pooled, lambda d_pooled: backprop(d_pooled).dataXd
 
 
 def _init(model: SentencePooling, X: object = None, Y: object = None) -> None:
@@ -242,81 +195,14 @@ def _init(model: SentencePooling, X: object = None, Y: object = None) -> None:
         model.dense.initialize()
 
 
-def _without_leading(
-    states: Floats2d, lengths: numpy.ndarray, lead: int
-) -> tuple[Floats2d, numpy.ndarray, Callable[[Floats2d], Floats2d]]:
-    """Drop the first wordpieces of each window, but never all.
-
-    Return what is left, and from its gradient to all's.
-    """
-    dropped = numpy.minimum(lead, lengths - 1)
-    places = numpy.arange(len(states)) - numpy.repeat(numpy.cumsum(lengths) - lengths, lengths)
-    kept = numpy.flatnonzero(places >= numpy.repeat(dropped, lengths))
-
-    def backprop(d_kept: Floats2d) -> Floats2d:
-        d_states: Any = states * 0
-        d_states[kept] = d_kept
-        return d_states
-
-    return cast(Any, states)[kept], lengths - dropped, backprop
-
-
-def _row_vectors(
-    ops: Ops,
-    finishing: Sequence[Model[Floats2d, Floats2d]],
-    windows: Floats2d,
-    row_of: numpy.ndarray,
-    weights: numpy.ndarray,
-    *,
-    is_train: bool,
-) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
-    """Average the windows of each row, and apply the layers that finish a vector.
-
-    y_r = f(sum_i w_i x_i / sum_i w_i) over the windows i of row r, and 0 where no window has a
-    wordpiece
-
-    finishing (list[Model]): f. windows (float (windows, width)): x. row_of (int64 (windows,)):
-        ascending, each row has a window. weights (int64 (windows,)): w, the wordpieces in each
-        window, special tokens left out.
-    RETURNS (float (rows, width), Callable): y, and from its gradient to that of x.
-    """
-    totals = numpy.bincount(row_of, weights=weights)
-    averages, backprop_average = _average_windows(ops, windows, row_of, weights, totals)
-    vectors: Any = averages
-    callbacks = []
-    for layer in finishing:
-        vectors, callback = layer(vectors, is_train)
-        callbacks.append(callback)
-    empty = numpy.flatnonzero(totals == 0)
-    # A dense layer makes a vector of zeros, too
-    if len(empty):
-        vectors = vectors.copy()
-        vectors[empty] = 0
-
-    def backprop(d_vectors: Floats2d) -> Floats2d:
-        # A copy
-        d_rows = ops.xp.array(d_vectors, dtype=windows.dtype)
-        d_rows[empty] = 0
-        for callback in reversed(callbacks):
-            d_rows = callback(d_rows)
-        return backprop_average(d_rows)
-
-    return vectors, backprop
-
-
-def _average_windows(
-    ops: Ops,
-    windows: Floats2d,
-    row_of: numpy.ndarray,
-    weights: numpy.ndarray,
-    totals: numpy.ndarray,
-) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
-    """Average the windows of each row by weights that add up to totals, see _row_vectors."""
-    counts = numpy.bincount(row_of)
-    shares = (weights / numpy.maximum(totals, 1)[row_of])[:, None]
-    shares = ops.xp.asarray(shares, dtype=windows.dtype)
-    if len(counts) == len(row_of):
-        return windows * shares, lambda d_rows: d_rows * shares
-    lengths = ops.asarray1i(cast(Any, counts))
-    averages = ops.reduce_sum(windows * shares, lengths)
-    return averages, lambda d_rows: ops.backprop_reduce_sum(d_rows, lengths) * shares
+def _unknown_modules(folder: SentenceTransformersConfig) -> ValueError:
+    """Return the error for a folder with modules that are not followed."""
+    unknown = ", ".join(folder.unknown_modules)
+    remedy = ""
+    if set(folder.unknown_modules) == {"Dense"}:
+        remedy = f"It comes with python -m spacy sbert import {folder.name} OUT. "
+    return ValueError(
+        f"The folder {folder.name} describes a sentence encoder with {unknown}, and normalize = "
+        f'"auto" follows the folder. {remedy}Set normalize = true or false to use the transformer '
+        f"and the pooling without {unknown}."
+    )

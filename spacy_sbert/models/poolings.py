@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeVar, cast
 
 import numpy
-from thinc.api import Model, Ops
+from thinc.api import Model, Ops, chain
 from thinc.types import Floats1d, Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
@@ -81,7 +81,7 @@ def register_pooling(
     return register
 
 
-# As PyTorch adds up, so that sums round as in a pooling written in it
+# PyTorch adds up so many at a time: sums round as in a pooling that is written in it
 _STRETCH = 16
 
 
@@ -93,17 +93,19 @@ def _row_sums(ops: Ops, x: Floats2d, n: Ints1d) -> Floats2d:
     SOURCE: Higham 1993, The Accuracy of Floating Point Summation, section 4, on blocks of fixed
         size.
     """
-    # As those of a Span or Token
+    # Most Spans and Tokens are that short
     if len(x) <= _STRETCH:
         return ops.reduce_sum(x, ops.asarray1i(n))
     counts = to_numpy(n)
     n_stretches = -(-counts // _STRETCH)
     if not len(counts) or n_stretches.max() <= 1:
         return ops.reduce_sum(x, ops.asarray1i(n))
-    held = counts > 0
     sizes = numpy.full(n_stretches.sum(), _STRETCH, dtype="int32")
-    # A row's last may be shorter
-    sizes[n_stretches.cumsum()[held] - 1] -= (_STRETCH * n_stretches - counts)[held]
+    # The last stretch of a row may be shorter
+    has_wordpieces = counts > 0
+    lasts = n_stretches.cumsum() - 1
+    too_many = _STRETCH * n_stretches - counts
+    sizes[lasts[has_wordpieces]] -= too_many[has_wordpieces]
     of_stretches = ops.reduce_sum(x, ops.asarray1i(cast(Any, sizes)))
     return ops.reduce_sum(of_stretches, ops.asarray1i(cast(Any, n_stretches.astype("int32"))))
 
@@ -183,7 +185,8 @@ def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
     """
     counts = to_numpy(n)
     lengths = cast(Any, ops.asarray1i(n))
-    places = numpy.arange(1, counts.sum() + 1) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    starts = numpy.cumsum(counts) - counts
+    places = numpy.arange(1, counts.sum() + 1) - numpy.repeat(starts, counts)
     positions = ops.xp.asarray(places[:, None] + n_lead, dtype=x.dtype)
     totals = _column(ops, lengths * (lengths + 1 + 2 * n_lead) / 2, x)
     sums = _row_sums(ops, cast(Any, x * positions), n)
@@ -232,15 +235,49 @@ def make_pooling(name: str, n_lead: int = 0) -> Pooling:
 
     y_r = [p_1(x_r); ...; p_k(x_r)], float (n, k width)
 
-    n_lead (int): how many wordpieces at the start of each sequence were left out.
+    n_lead (int): how many wordpieces at the start of each sequence are left out, but never all.
+
+    Example:
+        layer = make_pooling("cls+mean")
+        vectors = layer.predict(Ragged(states, lengths))
+
     """
     layers: list[Pooling] = [
         Model(kind.layer, partial(_pool, rule=kind.rule, n_lead=n_lead))
         for kind in pooling_kinds(name)
     ]
-    if len(layers) == 1:
-        return layers[0]
-    return Model("concatenated_pooling", _concatenate, layers=layers)
+    layer = layers[0]
+    if len(layers) > 1:
+        layer = Model("concatenated_pooling", _concatenate, layers=layers)
+    if n_lead:
+        layer = chain(without_leading(n_lead), layer)
+    return layer
+
+
+def without_leading(n_lead: int) -> Model[Ragged, Ragged]:
+    """Leave out the first wordpieces of each sequence, as those of a prompt, but never all.
+
+    Input and output: states of sequences, float (wordpieces, width).
+    """
+    return Model("without_leading", partial(_drop_leading, n_lead=n_lead))
+
+
+def _drop_leading(
+    model: Model[Ragged, Ragged], states: Ragged, is_train: bool, *, n_lead: int
+) -> tuple[Ragged, Callable[[Ragged], Ragged]]:
+    x: Any = states.dataXd
+    lengths: Any = states.lengths
+    dropped = numpy.minimum(n_lead, lengths - 1)
+    starts = numpy.cumsum(lengths) - lengths
+    positions = numpy.arange(len(x)) - numpy.repeat(starts, lengths)
+    kept = numpy.flatnonzero(positions >= numpy.repeat(dropped, lengths))
+
+    def backprop(d_kept: Ragged) -> Ragged:
+        d_x: Any = x * 0
+        d_x[kept] = d_kept.dataXd
+        return Ragged(d_x, lengths)
+
+    return Ragged(x[kept], lengths - dropped), backprop
 
 
 def pooling_of_text(name: str) -> Pooling:
@@ -268,8 +305,9 @@ def _concatenate(
     borders = [0, *accumulate(part.shape[1] for part in pooled)]
 
     def backprop(d_pooled: Floats2d) -> Ragged:
-        parts = zip(callbacks, pairwise(borders), strict=True)
-        d_states = [back(copy_of(d_pooled[:, start:end])).dataXd for back, (start, end) in parts]
+        d_states = []
+        for callback, (start, end) in zip(callbacks, pairwise(borders), strict=True):
+            d_states.append(callback(copy_of(d_pooled[:, start:end])).dataXd)
         return Ragged(sum(d_states[1:], start=d_states[0]), states.lengths)
 
     return model.ops.xp.concatenate(pooled, axis=1), backprop

@@ -1,21 +1,24 @@
 """The encoder that reads the output of a transformer which several components share."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy
 from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Ragged
+from thinc.util import get_array_module, to_numpy
 
 from . import private_attributes
 from .encoded_docs import EncodeSettings
 from .encoder import Encoder, FindUpstream, InPipe
-from .listener import SentenceListener, read_pieces
+from .engine.packing import borders_of
+from .listener import SentenceListener
 from .pooling import SentencePooling
 from .sbert_config import SentenceTransformersConfig
-from .span_batch import EncodedSpans
+from .span_batch import Array, EncodedSpans, TokenEmbeddings, in_places, read_tokens
 from .spans import SpanGetter
 from .transformer import SpanTransformer
 
@@ -129,3 +132,44 @@ class SharedEncoder(Encoder):
         """Return given rows, and the states that a transformer of whole Docs has for them."""
         outputs, backprop = self.layer(docs, False)
         return read_pieces(docs, spans, outputs, backprop, with_pieces=False)
+
+
+def read_pieces(
+    docs: list[Doc],
+    spans: list[list[Span]],
+    pieces: list[Ragged],
+    backprop: Callable[[list[Ragged]], object],
+    *,
+    with_pieces: bool,
+) -> EncodedSpans:
+    """Return the rows of Docs in wordpieces that were encoded in context, see read_tokens.
+
+    pieces (list[Ragged]): the wordpieces of the tokens of each Doc, float (wordpieces, width).
+    """
+    xp = get_array_module(pieces[0].data)
+    values = xp.concatenate([of_doc.dataXd for of_doc in pieces])
+
+    def backprop_values(d_values: Array) -> object:
+        borders = borders_of(len(of_doc.dataXd) for of_doc in pieces)[1:-1]
+        d_docs = xp.split(d_values, borders)
+        return backprop(
+            [Ragged(d_doc, of_doc.lengths) for d_doc, of_doc in zip(d_docs, pieces, strict=True)]
+        )
+
+    # It waits for a gradient all the same
+    if not any(spans):
+        return EncodedSpans.empty(
+            len(docs), lambda d_states: backprop_values(xp.zeros(values.shape, dtype="f"))
+        )
+    of_docs: list[Array] = [of_doc.lengths for of_doc in pieces]
+    # From a GPU at once
+    counts = to_numpy(get_array_module(of_docs[0]).concatenate(of_docs)).astype("int64")
+    _, places, batch = read_tokens(docs, spans, counts, with_pieces=with_pieces)
+    # A row of white space has no states
+    windows = numpy.flatnonzero(batch.lengths)
+    # Half precision is for the transformer: sums over wordpieces would lose too much in it.
+    summed = values.astype("f") if values.dtype == xp.float16 else values
+    states, backprop_states = in_places(summed, places)
+    batch.states = [TokenEmbeddings(windows, batch.lengths[windows], states)]
+    batch.backprop = lambda d_states: backprop_values(backprop_states(d_states[0]))
+    return batch

@@ -1,10 +1,8 @@
 """The Hugging Face model and tokenizer inside a Thinc model: forward, backward, updates."""
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -16,15 +14,15 @@ from thinc.types import Floats2d
 from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
-from ..errors import DivergedError, Errors, Warnings, warn
-from .encoder_state import SETTINGS_FILE, read_state, write_state, writing_to
+from ..errors import Errors, Warnings, warn
+from .encoder_state import read_files, read_state, save_encoder, write_state
 from .engine.backend import Backend, backend_cache
 from .engine.bert_families import BertParameters
 from .engine.concurrency import LOADING, EncoderUse
 from .engine.torch_backend import resolve_precision
 from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
-from .load_encoder import EncoderLoader, parameters_or_network
+from .load_encoder import load_encoder, parameters_or_network
 from .load_weights import build_network, prepare_training
 from .loading import Network, Source, Tokenizer
 from .resolve import current_folder, resolve
@@ -40,7 +38,6 @@ from .sbert_config import (
 from .span_batch import Backprop, TokenEmbeddings
 from .surroundings import check_data, check_gradients, undisturbed, unshare
 from .tokenization import TokenizedBatch
-from .transformers_versions import without_bars
 
 if TYPE_CHECKING:
     from .engine.int8 import Calibration
@@ -136,9 +133,9 @@ class TransformerShim(PyTorchShim):
 
     @property
     def device(self) -> torch.device:
-        return (
-            next(self.weights.parameters()).device if self.is_loaded else get_torch_default_device()
-        )
+        if not self.is_loaded:
+            return get_torch_default_device()
+        return next(self.weights.parameters()).device
 
     @property
     def is_loaded(self) -> bool:
@@ -264,8 +261,11 @@ class TransformerShim(PyTorchShim):
         """
         from .engine.training import cached_forward, plain_forward  # noqa: PLC0415 (only training needs it)
 
-        self._check_trainable()
-        size, network, precision = self.mini_batch_size, self.network, self.arithmetic
+        if not self.backends.trains:
+            raise ValueError(Errors.BACKEND_IN_USE_ONLY.format(backend=self.options.backend))
+        network = self.network
+        precision = self.arithmetic
+        size = self.mini_batch_size
         with self._begin_step() as step:
             if 0 < size < len(wordpieces.lengths):
                 states, backward = cached_forward(
@@ -275,16 +275,11 @@ class TransformerShim(PyTorchShim):
                 states, backward = plain_forward(network, wordpieces, precision=precision)
 
         def backprop(d_values: list[Floats2d]) -> None:
-            # In a thread that may not know of the GPU.
-            self._end_step(
-                step, backward, [xp2torch(d_part, device=self.device) for d_part in d_values]
-            )
+            # The thread may not know of the GPU
+            d_states = [xp2torch(d_part, device=self.device) for d_part in d_values]
+            self._end_step(step, backward, d_states)
 
         return states, backprop
-
-    def _check_trainable(self) -> None:
-        if not self.backends.trains:
-            raise ValueError(Errors.BACKEND_IN_USE_ONLY.format(backend=self.options.backend))
 
     @contextmanager
     def _begin_step(self) -> Iterator[object]:
@@ -307,8 +302,7 @@ class TransformerShim(PyTorchShim):
             # Activations may be computed again, and it may have encoded meanwhile
             self._model.train()
             scaled = cast(list[torch.Tensor], self._grad_scaler.scale(d_outputs, inplace=True))
-            # Gradients of earlier parts of an accumulated batch are unscaled already, and will be
-            # once more.
+            # Those of earlier parts of an accumulated batch are unscaled already, and are once more
             self._grad_scaler.scale(self._gradients(), inplace=True)
             backward(scaled)
             self._grad_scaler.unscale(self._gradients())
@@ -337,23 +331,26 @@ class TransformerShim(PyTorchShim):
                 self._update(self._deferred.pop(0))
 
     def _update(self, optimizer: Optimizer) -> None:
-        from .engine.training import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
+        from .engine.fused_adam import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
 
-        unshare(self._model)
+        model = self._model
+        unshare(model)
         # Then nothing is updated
         overflow = self._grad_scaler.found_inf
         if self.options.max_grad_norm and not overflow:
-            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), self.options.max_grad_norm)
         parameters = {
-            (self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None
+            (self.id, name): parameter
+            for name, parameter in model.named_parameters()
+            if parameter.grad is not None
         }
         try:
             if overflow or not can_fuse(optimizer, parameters):
                 super().finish_update(optimizer)
-                return
-            update_fused(optimizer, parameters)
-            self._model.zero_grad(set_to_none=False)
-            self._grad_scaler.update()
+            else:
+                update_fused(optimizer, parameters)
+                model.zero_grad(set_to_none=False)
+                self._grad_scaler.update()
         finally:
             self.backends.drop()
 
@@ -364,44 +361,42 @@ class TransformerShim(PyTorchShim):
             return
         self.use.check_trainer()
         self._make_updates()
-        keys = {
-            name: ((self.id, name), f"pytorch_{self.id}_{name}")
-            for name in self._model.state_dict()
-        }
-        others = {name: params[key] for name, both in keys.items() for key in both if key in params}
+        kept: dict[str, torch.Tensor] = {}
+        others: dict[str, torch.Tensor] = {}
         with self.use.encoding():
-            kept = {
-                name: weight.clone()
-                for name, weight in self._model.state_dict().items()
-                if name in others
-            }
+            for name, weight in self._model.state_dict().items():
+                # By the optimizer's key, and by Thinc's
+                for key in ((self.id, name), f"pytorch_{self.id}_{name}"):
+                    if key in params:
+                        kept[name] = weight.clone()
+                        others[name] = xp2torch(params[key]).view_as(weight)
         # An update that another thread makes meanwhile would be lost
         step = self.use.begin_step()
         try:
-            self._load_weights(
-                {name: xp2torch(other).view_as(kept[name]) for name, other in others.items()}
-            )
+            self._set_weights(others)
             yield
         finally:
-            self._load_weights(kept)
+            self._set_weights(kept)
             self.use.end_step(step)
 
-    def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        # Else the backend stays, too
-        if weights:
-            with self.use.changing():
-                unshare(self._model)
-                self._model.load_state_dict(weights, strict=False)
-                self.backends.drop()
+    def _set_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        """Give some parameters other values; without any, the backend stays, too."""
+        if not weights:
+            return
+        with self.use.changing():
+            unshare(self._model)
+            self._model.load_state_dict(weights, strict=False)
+            self.backends.drop()
 
     # Loading, saving, copying
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        if self.is_loaded:
-            with self.use.changing():
-                found = self.backends.found(self.weights)
-                super().to_device(device_type, device_id)
-                self.backends.drop(found)
+        if not self.is_loaded:
+            return
+        with self.use.changing():
+            found = self.backends.found(self.weights)
+            super().to_device(device_type, device_id)
+            self.backends.drop(found)
 
     def copy(self) -> "TransformerShim":
         """Return a copy with weights and an id of its own, by which optimizers know parameters."""
@@ -416,48 +411,28 @@ class TransformerShim(PyTorchShim):
     def to_bytes(self) -> bytes:
         """Return the files of the encoder's folder: config, weights, tokenizer and settings."""
         settings = self.load()
-        if weight := tensors_not_finite(self.weights.state_dict().items()):
+        weight = tensors_not_finite(self.weights.state_dict().items())
+        if weight is not None:
             warn(Warnings.DIVERGED.format(name=weight))
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            self.save_pretrained(folder)
-            files = {
-                file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()
-            }
-        files |= self.backends.files(self.weights)
-        files[SETTINGS_FILE] = json.dumps(asdict(settings)).encode("utf8")
-        return write_state(dict(sorted(files.items())))
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(Path(folder))
+            files = read_files(Path(folder))
+        return write_state({**files, **self.backends.files(self.weights)}, settings)
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder of Hugging Face."""
         self.load()
         self._make_updates()
-        with writing_to(folder), self.use.encoding(), without_bars():
-            self.network.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-            # The file itself may be gone
-            if self._vocab_file is not None:
-                self.tokenizer.vocab_file = str(
-                    folder / self.tokenizer.vocab_files_names["vocab_file"]
-                )
-                Path(self.tokenizer.vocab_file).write_bytes(self._vocab_file)
-            self.tokenizer.save_pretrained(str(folder))
+        with self.use.encoding():
+            save_encoder(folder, self.network, self.tokenizer, self._vocab_file)
 
     def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
         """Load an encoder that to_bytes wrote.
 
         RAISES (ValueError): if the bytes are not those of such an encoder.
         """
-        # Windows keeps a file of weights open a while after it was read.
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            try:
-                settings = read_state(bytes_data, Path(folder))
-                with self.use.changing(), LOADING:
-                    self._load_folder(Path(folder), settings, is_saved=True)
-            except DivergedError:
-                raise
-            except ValueError as error:
-                # Users do not know the folder by that name
-                raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
+        with read_state(bytes_data) as (folder, settings), self.use.changing(), LOADING:
+            self._load_folder(folder, settings, is_saved=True)
         return self
 
     def _load_folder(
@@ -473,15 +448,16 @@ class TransformerShim(PyTorchShim):
         is_saved (bool): whether a pipeline was saved with it. is_plain (bool): whether no
             modules.json lists its parts.
         """
-        source = Source.of(folder, settings.name, self.options, is_saved=is_saved)
-        loader = EncoderLoader(
-            source,
+        encoder = load_encoder(
+            Source.of(folder, settings.name, self.options, is_saved=is_saved),
             settings,
+            self.backends.anew(),
+            self._read_weights,
             precision=self.precision,
             model_type=self._model_type,
             texts=self._trial,
+            is_plain=is_plain,
         )
-        encoder = loader.load(self._load_weights_of, self.backends.anew(), is_plain=is_plain)
         self.tokenizer = encoder.tokenizer
         self.weights = encoder.weights.to(get_torch_default_device())
         self.backends = encoder.backends
@@ -493,8 +469,7 @@ class TransformerShim(PyTorchShim):
         # Last: now it is loaded
         self.settings = encoder.settings
 
-    def _load_weights_of(
-        self, source: Source, config: PretrainedConfig
-    ) -> Network | BertParameters:
+    def _read_weights(self, source: Source, config: PretrainedConfig) -> Network | BertParameters:
+        """Return the weights in a folder; a subclass may read a model of another kind."""
         needs_network = self.backends.needs_network(self.precision)
         return parameters_or_network(source, config, self.options, needs_network=needs_network)

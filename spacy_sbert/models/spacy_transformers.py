@@ -1,9 +1,9 @@
 """The adapter for spacy-transformers: a model for its `transformer`, and its output."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy
 import torch
@@ -17,23 +17,22 @@ from thinc.util import get_array_module, to_numpy
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
+from .alignment import align_wordpieces, piece_characters
+from .doc_states import join_docs, joined_parts, merge_windows
 from .encoder_checks import takes_token_types
 from .engine.bert_families import is_packable
-from .engine.packing import ragged_arange
+from .engine.packing import borders_of, ragged_arange
 from .listener import SentenceListener
 from .sbert_config import TransformerConfig
-from .shared_transformer import DocStates, as_stretch, join_states, part_numbers
+from .shim import TransformerShim
 from .span_batch import (
     Array,
     Backprop,
     EncodedSpans,
     SpanBatch,
     TokenEmbeddings,
-    align_wordpieces,
-    borders_of,
     encode_spans,
     no_gradient,
-    piece_characters,
     row_characters,
 )
 from .spans import SpanGetter
@@ -86,44 +85,69 @@ def _forward(
     tokenizer = encoder.wordpiece_tokenizer
     wordpieces, batch = encode_spans(tokenizer, spans, prompt=encoder.prompt(), with_pieces=True)
     padded = _pad_wordpieces(tokenizer, wordpieces, batch)
+    model_output: ModelOutput
+    backprop_states: Callable[[Any], object] = no_gradient
     if is_train or not shim.backends.trains or is_packable(shim.network):
-        with encoder.states(wordpieces, is_train) as (states, backprop_states):
-            hidden, backprop_padded = _pad_states(
-                wordpieces, states, encoder.get_dim("nO"), shim.device
-            )
-        model_output: ModelOutput = BaseModelOutputWithPooling(cast(Any, hidden))
-        pooler = getattr(shim.network, "pooler", None)
-        if pooler is not None and not is_train:
-            with torch.no_grad():
-                # It has no dropout
-                model_output["pooler_output"] = pooler(hidden)
+        hidden, backprop_states = _padded_states(encoder, wordpieces, is_train)
+        model_output = BaseModelOutputWithPooling(cast(Any, hidden))
+        if not is_train:
+            _add_pooled(model_output, shim, hidden)
     else:
-        inputs: dict[str, Any] = {
-            "input_ids": padded.input_ids,
-            "attention_mask": padded.attention_mask,
-        }
-        if wordpieces.has_type_ids and takes_token_types(shim.network):
-            inputs["token_type_ids"] = padded.token_type_ids
-        on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
-        model_output = shim.whole_output(on_device)
+        model_output = _output_of_network(shim, wordpieces, padded)
     align = align_wordpieces(tokenizer, wordpieces, spans, cast(list[str], batch.texts))
-    places = ragged_arange(
-        numpy.arange(len(wordpieces.lengths)) * padded.input_ids.shape[1], wordpieces.lengths
-    )
-    in_padded = Ragged(places[align.dataXd].astype("int32"), align.lengths)
-    output = _Output(_windows_of(spans, batch), padded, model_output, in_padded)
-    output.window_borders = batch.window_borders
-    output.token_borders = borders_of(
-        len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans
+    places = _padded_places(wordpieces.lengths, padded.input_ids.shape[1])
+    output = _Output(
+        _spans_of_windows(spans, batch),
+        padded,
+        model_output,
+        Ragged(places[align.dataXd].astype("int32"), align.lengths),
+        window_borders=batch.window_borders,
+        token_borders=borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans),
     )
 
     @undisturbed()
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
         if is_train:
-            backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))
+            backprop_states(next(iter(d_output.model_output.values())))
         return docs
 
     return output, backprop
+
+
+def _padded_states(
+    encoder: SpanTransformer, wordpieces: TokenizedBatch, is_train: bool
+) -> tuple[torch.Tensor, Callable[[torch.Tensor], object]]:
+    """Return the states of windows with padding, float32 (windows, wordpieces, width).
+
+    And from their gradient to the parameters.
+    """
+    width = encoder.get_dim("nO")
+    with encoder.states(wordpieces, is_train) as (states, backprop_states):
+        padded, backprop_padded = _pad_states(wordpieces, states, width, encoder.shim.device)
+    return padded, lambda d_padded: backprop_states(backprop_padded(d_padded))
+
+
+def _add_pooled(output: ModelOutput, shim: TransformerShim, hidden: torch.Tensor) -> None:
+    """Add what the pooler of a Hugging Face model makes of the states, if it has one."""
+    pooler = getattr(shim.network, "pooler", None)
+    if pooler is not None:
+        with torch.no_grad():
+            # It has no dropout
+            output["pooler_output"] = pooler(hidden)
+
+
+def _output_of_network(
+    shim: TransformerShim, wordpieces: TokenizedBatch, padded: "_PaddedBatch"
+) -> ModelOutput:
+    """Return all that a Hugging Face model gives for a batch, such as hidden states."""
+    inputs: dict[str, Any] = {
+        "input_ids": padded.input_ids,
+        "attention_mask": padded.attention_mask,
+    }
+    if wordpieces.has_type_ids and takes_token_types(shim.network):
+        inputs["token_type_ids"] = padded.token_type_ids
+    on_device = {key: xp2torch(value, device=shim.device) for key, value in inputs.items()}
+    return shim.whole_output(on_device)
 
 
 @dataclass
@@ -135,26 +159,28 @@ class _PaddedBatch(WordpieceBatch):
     characters: numpy.ndarray
 
     def __getitem__(self, index: int | slice) -> "_PaddedBatch":
-        windows = (
-            slice(index, index + 1) if isinstance(index, int) else slice(*index.indices(len(self)))
-        )
+        if isinstance(index, int):
+            windows = slice(index, index + 1)
+        else:
+            windows = slice(*index.indices(len(self)))
         row_of = self.rows.row_of[windows]
-        rows = self.rows.part(
-            slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0), windows
-        )
+        rows = slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0)
         return _PaddedBatch(
-            **vars(super().__getitem__(windows)), rows=rows, characters=self.characters[windows]
+            **vars(super().__getitem__(windows)),
+            rows=self.rows.part(rows, windows),
+            characters=self.characters[windows],
         )
 
 
+@dataclass
 class _Output(FullTransformerBatch):
     """The output for a batch of Docs. Unlike the stock class, it splits rows that leave out tokens.
 
     window_borders, token_borders: where the windows and tokens of each Doc begin, and the last end.
     """
 
-    window_borders: list[int]
-    token_borders: list[int]
+    window_borders: list[int] = field(default_factory=list)
+    token_borders: list[int] = field(default_factory=list)
 
     def split_by_doc(self) -> list[TransformerData]:
         arrays: dict[str, Any] = {}
@@ -162,12 +188,12 @@ class _Output(FullTransformerBatch):
             parts = value if isinstance(value, tuple) else (value,)
             if all(map(torch.is_tensor, parts)):
                 arrays[key] = [torch2xp(part) for part in parts]
-        pieces = numpy.append(0, numpy.cumsum(cast(numpy.ndarray, self.align.lengths)))[
-            self.token_borders
-        ].tolist()
-        bounds = zip(*map(pairwise, (self.window_borders, self.token_borders, pieces)), strict=True)
+        pieces = borders_of(cast(numpy.ndarray, self.align.lengths).tolist())
+        width = self.wordpieces.input_ids.shape[1]
         docs = []
-        for (first, last), tokens, own_pieces in bounds:
+        for (first, last), (start, end) in zip(
+            pairwise(self.window_borders), pairwise(self.token_borders), strict=True
+        ):
             if first == last:
                 docs.append(TransformerData.empty())
                 continue
@@ -175,44 +201,53 @@ class _Output(FullTransformerBatch):
             for key, of_batch in arrays.items():
                 own = [array[first:last] for array in of_batch]
                 output[key] = own if isinstance(self.model_output[key], tuple) else own[0]
-            indices = (
-                self.align.dataXd[slice(*own_pieces)] - first * self.wordpieces.input_ids.shape[1]
-            )
-            align = Ragged(indices, self.align.lengths[slice(*tokens)])
+            indices = self.align.dataXd[pieces[start] : pieces[end]] - first * width
+            align = Ragged(indices, self.align.lengths[start:end])
             docs.append(TransformerData(self.wordpieces[first:last], output, align))
         return docs
 
 
-def _windows_of(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:
+def _spans_of_windows(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:
     """Return the span of each window of Docs."""
     n_windows = iter(numpy.bincount(batch.rows.row_of).tolist())
-    return [
-        [same for span in doc_spans for same in [span] * next(n_windows)] for doc_spans in spans
-    ]
+    of_windows = []
+    for doc_spans in spans:
+        of_doc: list[Span] = []
+        for span in doc_spans:
+            of_doc += [span] * next(n_windows)
+        of_windows.append(of_doc)
+    return of_windows
+
+
+def _padded_places(lengths: numpy.ndarray, width: int) -> numpy.ndarray:
+    """Return where wordpieces are among those of padded windows, int64 (sum of lengths,)."""
+    return ragged_arange(numpy.arange(len(lengths)) * width, lengths)
 
 
 def _pad_wordpieces(
     tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, batch: EncodedSpans
 ) -> _PaddedBatch:
     lengths = wordpieces.lengths
-    shape = len(lengths), int(lengths.max())
-    places = ragged_arange(numpy.arange(shape[0]) * shape[1], lengths)
+    width = int(lengths.max())
+    places = _padded_places(lengths, width)
 
     def pad(values: numpy.ndarray | int, padding: int, dtype: str) -> Any:
-        padded = numpy.full((*shape, *numpy.shape(values)[1:]), padding, dtype=dtype)
-        padded.reshape(-1, *padded.shape[2:])[places] = values
-        return padded
+        inner = numpy.shape(values)[1:]
+        flat = numpy.full((len(lengths) * width, *inner), padding, dtype=dtype)
+        flat[places] = values
+        return flat.reshape(len(lengths), width, *inner)
 
     ids = pad(wordpieces.ids, tokenizer.pad_id, "int64")
-    type_ids = 0 if wordpieces.type_ids is None else wordpieces.type_ids
+    type_ids = None
+    if tokenizer.has_type_ids:
+        known = 0 if wordpieces.type_ids is None else wordpieces.type_ids
+        type_ids = pad(known, tokenizer.pad_type_id, "int64")
     return _PaddedBatch(
         strings=tokenizer.strings[ids].tolist(),
         input_ids=ids,
         attention_mask=pad(1, 0, "float32"),
         lengths=lengths.tolist(),
-        token_type_ids=pad(type_ids, tokenizer.pad_type_id, "int64")
-        if tokenizer.has_type_ids
-        else None,
+        token_type_ids=type_ids,
         rows=batch.rows,
         characters=pad(cast(numpy.ndarray, batch.characters), 0, "int32"),
     )
@@ -222,31 +257,24 @@ def _pad_states(
     wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
 ) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
     """Return states padded, float32 (windows, wordpieces, width), and the way back."""
-    shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
-    padded = torch.zeros(shape[0] * shape[1], width, device=device)
-    places = []
+    n_windows = len(wordpieces.lengths)
+    longest = int(wordpieces.lengths.max())
+    padded = torch.zeros(n_windows * longest, width, device=device)
+    places_of = []
     for part in parts:
-        places.append(
-            torch.from_numpy(ragged_arange(part.windows * shape[1], part.lengths)).to(device)
-        )
-        padded[places[-1]] = xp2torch(part.values, device=device)
+        places = torch.from_numpy(ragged_arange(part.windows * longest, part.lengths)).to(device)
+        padded[places] = xp2torch(part.values, device=device)
+        places_of.append(places)
 
     def backprop(d_padded: torch.Tensor) -> list[Array]:
         # A thread that does not know of the GPU makes it on the CPU
         flat = d_padded.reshape(-1, width).to(device)
-        return [torch2xp(flat[of_part]) for of_part in places]
+        return [torch2xp(flat[places]) for places in places_of]
 
-    return padded.view(*shape, width), backprop
+    return padded.view(n_windows, longest, width), backprop
 
 
 # What sentence encoders read
-
-
-class _Read(NamedTuple):
-    """The states of a Doc, and where they are in its padded output, int64 (N,)."""
-
-    states: DocStates
-    places: numpy.ndarray
 
 
 def spans_from_transformer_data(
@@ -256,38 +284,49 @@ def spans_from_transformer_data(
 
     datas: of each Doc. backprop: takes the gradient of those that have rows.
     """
-    held = [i for i, data in enumerate(datas) if "last_hidden_state" in data.model_output]
-    if not held:
-        return EncodedSpans.empty(len(datas), backprop)
-    read = {i: _read(datas[i], docs[i]) for i in held}
-    empty = DocStates.empty()
-    batch = join_states([read[i].states if i in read else empty for i in range(len(datas))])
+    read = []
+    # Of the Docs that have rows, with the places of their states
+    with_rows: list[tuple[TransformerData, numpy.ndarray]] = []
+    for data, doc in zip(datas, docs, strict=True):
+        if "last_hidden_state" in data.model_output:
+            states, places = _read(data, doc)
+            read.append(states)
+            with_rows.append((data, places))
+        else:
+            read.append(EncodedSpans.empty(1))
+    batch = join_docs(read)
+    if not with_rows or backprop is no_gradient:
+        batch.backprop = backprop
+        return batch
+    parts = joined_parts([states for states in read if len(states.lengths)])
+    order = [number for numbers in parts for number in numbers]
+    borders = borders_of(len(with_rows[number][1]) for number in order)
 
     def backprop_states(d_values: list[Array]) -> object:
-        d_datas: list[TransformerData] = [datas[i] for i in held]
-        for numbers, d_part in zip(
-            part_numbers([read[i].states for i in held]), d_values, strict=True
-        ):
-            borders = pairwise(borders_of(len(read[held[number]].places) for number in numbers))
-            for number, border in zip(numbers, borders, strict=True):
-                data = datas[held[number]]
-                states = data.model_output["last_hidden_state"]
-                # In the dtype that the transformer gave
-                d_states = get_array_module(states).zeros_like(states)
-                places = read[held[number]].places
-                d_states.reshape(-1, states.shape[-1])[places] = d_part[slice(*border)].astype(
-                    states.dtype
-                )
-                d_output = ModelOutput(last_hidden_state=d_states)
-                d_datas[number] = TransformerData(data.wordpieces, d_output, data.align)
+        d_joined = get_array_module(d_values[0]).concatenate(d_values)
+        d_datas: list[Any] = [None] * len(with_rows)
+        for number, (start, end) in zip(order, pairwise(borders), strict=True):
+            d_datas[number] = _gradient_of(*with_rows[number], d_joined[start:end])
         return backprop(d_datas)
 
-    batch.backprop = no_gradient if backprop is no_gradient else backprop_states
+    batch.backprop = backprop_states
     return batch
 
 
-def _read(data: TransformerData, doc: Doc) -> _Read:
-    """Return the states of a Doc, with the spans that its encoder, or the alignment, shows."""
+def _gradient_of(data: TransformerData, places: numpy.ndarray, d_states: Array) -> TransformerData:
+    """Return the gradient of an output: that of the states at some places, zeros elsewhere."""
+    states = data.model_output["last_hidden_state"]
+    # In the dtype that the transformer gave
+    d_hidden = get_array_module(states).zeros_like(states)
+    d_hidden.reshape(-1, states.shape[-1])[places] = d_states.astype(states.dtype)
+    return TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_hidden), data.align)
+
+
+def _read(data: TransformerData, doc: Doc) -> tuple[EncodedSpans, numpy.ndarray]:
+    """Return the states of a Doc, and where they are in its padded output, int64 (N,).
+
+    With the spans that its encoder, or the alignment, shows.
+    """
     batch = data.wordpieces
     mask = to_numpy(batch.attention_mask)
     places = numpy.flatnonzero(mask)
@@ -298,9 +337,8 @@ def _read(data: TransformerData, doc: Doc) -> _Read:
     else:
         # The alignment of tokens, to wordpieces counted without padding.
         indices = numpy.searchsorted(places, to_numpy(data.align.dataXd).reshape(-1))
-        characters = piece_characters(
-            Ragged(cast(Any, indices), data.align.lengths), [doc], len(places)
-        )
+        align = Ragged(cast(Any, indices), data.align.lengths)
+        characters = piece_characters(align, [doc], len(places))
         rows = _aligned_rows(data, doc)
     # (windows, wordpieces, width)
     hidden = data.model_output["last_hidden_state"]
@@ -309,19 +347,26 @@ def _read(data: TransformerData, doc: Doc) -> _Read:
     if values.dtype == xp.float16:
         # Sums would lose too much in half precision
         values = values.astype(xp.float32)
-    windows = xp.split(values, numpy.cumsum(lengths)[:-1])
-    states = DocStates(rows, lengths, windows, characters, characters[:, 1] > characters[:, 0])
+    states = EncodedSpans(
+        rows,
+        [0, len(rows.spans)],
+        lengths,
+        [TokenEmbeddings(numpy.arange(len(lengths)), lengths, values)],
+        characters=characters,
+        of_text=characters[:, 1] > characters[:, 0],
+    )
     if not rows.overlap:
-        return _Read(states, places)
-    stretch, chosen = as_stretch(states, doc)
-    return _Read(stretch, places[chosen])
+        return states, places
+    merged, chosen = merge_windows(states, doc)
+    return merged, places[chosen]
 
 
 def _aligned_rows(data: TransformerData, doc: Doc) -> SpanBatch:
     """Return a row for each window of another package's model."""
-    (n_rows, row_width), lengths = data.wordpieces.input_ids.shape, to_numpy(data.align.lengths)
-    n_tokens = len(lengths)
-    tokens = numpy.repeat(numpy.arange(n_tokens), lengths)
+    n_rows, row_width = data.wordpieces.input_ids.shape
+    counts = to_numpy(data.align.lengths)
+    n_tokens = len(counts)
+    tokens = numpy.repeat(numpy.arange(n_tokens), counts)
     rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
     starts = numpy.full(n_rows, n_tokens)
     last = numpy.full(n_rows, -1)
@@ -332,13 +377,17 @@ def _aligned_rows(data: TransformerData, doc: Doc) -> SpanBatch:
     starts[0] = 0
     ends = numpy.append(starts[1:], n_tokens)
     last = numpy.maximum(last, starts - 1)
-    weights = (numpy.bincount(rows, minlength=n_rows) > 0).astype("int64")
     n_cut = ends - last - 1
     # A token is in two rows
     if (n_cut < 0).any():
         ends = numpy.maximum(ends, last + 1)
         n_cut = numpy.zeros(n_rows, dtype="int64")
     spans = [doc[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    characters = row_characters(spans, [span.text for span in spans])
-    tokens_of = numpy.stack([starts, ends], axis=1)
-    return SpanBatch(tokens_of, numpy.arange(n_rows), weights, n_cut, None, characters)
+    return SpanBatch(
+        numpy.stack([starts, ends], axis=1),
+        row_of=numpy.arange(n_rows),
+        window_weights=(numpy.bincount(rows, minlength=n_rows) > 0).astype("int64"),
+        n_cut=n_cut,
+        settings=None,
+        characters=row_characters(spans, [span.text for span in spans]),
+    )

@@ -142,7 +142,7 @@ class TextEncoder:
         self.pooling.to_gpu(gpu_id)
 
     def _pooled(self, batch: EncodedSpans) -> numpy.ndarray:
-        (vectors, _), _ = self.pooling.pool_rows(batch, False, self.settings)
+        vectors, _ = self.pooling.pool_rows(batch, False, self.settings)
         return to_numpy(vectors)
 
 

@@ -226,7 +226,7 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
     def _warn_of_rows(self, doc: Doc, encoded: EncodedDoc) -> None:
         """Count rows that were cut, and warn of vectors that differ from the published ones."""
         self._notices.cuts.add(doc, encoded)
-        if encoded.rows.foreign:
+        if encoded.rows.has_merged:
             self._notices.once(Warnings.FOREIGN_ROWS)
         self._warn_of_folder(encoded.rows.settings)
 

@@ -16,20 +16,15 @@ from thinc.types import Floats2d
 
 from ..errors import WarnOnce
 from ..files.serialization import ChecksummedPipe
+from ..models.doc_states import split_by_doc, store_states
 from ..models.encoded_docs import TruncationCounter
-from ..models.listener import SentenceListener
+from ..models.listener import SentenceListener, TransformerListener
 from ..models.private_attributes import is_a, is_curated, upstream_name
 from ..models.resolve import check_default_prompt, warn_if_missing
-from ..models.shared_transformer import (
-    TransformerListener,
-    TransformerTok2Vec,
-    is_same_pooling,
-    pool_tokens,
-    split_states,
-    store_states,
-)
+from ..models.shared_transformer import TransformerTok2Vec
 from ..models.span_batch import Array, Backprop, EncodedSpans
 from ..models.surroundings import undisturbed
+from ..models.token_vectors import is_same_pooling, pool_tokens
 from ..models.transformer import is_transformer_tok2vec
 from ._common import InPipeline
 
@@ -232,7 +227,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         # Not of a Tok2VecListener
         need_states = [node for node in enabled if getattr(node, "needs_states", False)]
         warns_itself = any(isinstance(node, SentenceListener) for node in enabled)
-        for doc, states in zip(docs, split_states(tokvecses.batch), strict=True):
+        for doc, states in zip(docs, split_by_doc(tokvecses.batch), strict=True):
             if need_states and len(doc):
                 store_states(doc, states, self.model.transformer, need_states)
             if not warns_itself:

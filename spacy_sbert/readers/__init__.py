@@ -3,7 +3,8 @@
 Gold is on the reference only.
 """
 
-from .corpora import MultiCorpus, PairCorpus, TeacherCorpus, convert
+from .conversion import convert
+from .corpora import MultiCorpus, PairCorpus, TeacherCorpus
 from .datasets import read_sts
 from .examples import example_doc, pair_doc
 

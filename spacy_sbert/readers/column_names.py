@@ -154,7 +154,9 @@ def _pair(keys: Mapping[str, str]) -> tuple[str, ...]:
         pairs.append((first, second))
     if len(pairs) > 1:
         raise UnclearColumns("by their names there are several pairs of texts")
-    return pairs[0] if pairs else ()
+    if not pairs:
+        return ()
+    return pairs[0]
 
 
 def _single(keys: Mapping[str, str]) -> tuple[str, ...]:
@@ -164,8 +166,10 @@ def _single(keys: Mapping[str, str]) -> tuple[str, ...]:
     return (texts[0],)
 
 
-def _is_id(key: str) -> bool:
-    return key.endswith("id") and not key.endswith(_WORDS_IN_ID)
+def _is_no_gold(key: str) -> bool:
+    """Return whether a column is known to be something else: an id, a date, a source."""
+    is_id = key.endswith("id") and not key.endswith(_WORDS_IN_ID)
+    return is_id or key in _OTHERS
 
 
 def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str | None:
@@ -175,15 +179,16 @@ def gold_column(names: Sequence[str], *, is_single: bool, is_given: bool) -> str
         options name the texts, so that others may be anything.
     RAISES (UnclearColumns): if several columns may be the gold, or a column may be anything.
     """
-    by_rank = [_GOLD, _LABELS, _CLASSES] if is_single else [_GOLD, _SCORES | _LABELS]
-    keys = {name: name_key(name) for name in names}
+    by_rank = [_GOLD, _SCORES | _LABELS]
+    if is_single:
+        by_rank = [_GOLD, _LABELS, _CLASSES]
     for known in by_rank:
-        found = [name for name, key in keys.items() if key in known]
+        found = [name for name in dict.fromkeys(names) if name_key(name) in known]
         if len(found) > 1:
             raise UnclearColumns(f"{', '.join(found)} may each be the gold")
         if found:
             return found[0]
-    unknown = [name for name, key in keys.items() if key not in _OTHERS and not _is_id(key)]
+    unknown = [name for name in dict.fromkeys(names) if not _is_no_gold(name_key(name))]
     if unknown and not is_given:
         raise UnclearColumns(f"{', '.join(unknown)} may be the gold, or nothing that is read")
     return None

@@ -6,19 +6,17 @@ from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import numpy
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.util import to_numpy
 
 from ..errors import missing_packages
-from ..files.atomic import atomic_write
 from ..models.spans import SPANS_KEY
-from ..progress import progress_of, ticking
 from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives
 from ..validation import Name, NonNegative, Positive, PositiveFloat, validated
 from .examples import Row, example_doc, make_example
@@ -30,7 +28,6 @@ from .formats import (
     load_docbin,
     read_docs,
     read_rows,
-    unknown_format,
 )
 
 _ItemT = TypeVar("_ItemT")
@@ -93,13 +90,15 @@ class PairCorpus:
         )
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         self.shuffle_buffer = shuffle_buffer
-        # One for each call
+        # Each call of the reader takes the next one
         self._seeds = count(seed)
         self._count: int | None = None
 
     def __repr__(self) -> str:
-        files = ", ".join(f"{file} as {kind}" for file, kind in self.files)
-        return f"PairCorpus({files}{f', the first {self.limit}' if self.limit else ''})"
+        shown = ", ".join(f"{file} as {kind}" for file, kind in self.files)
+        if self.limit:
+            shown += f", the first {self.limit}"
+        return f"PairCorpus({shown})"
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield an Example for each: members on both Docs, gold on the reference alone."""
@@ -108,21 +107,25 @@ class PairCorpus:
     def count(self) -> int:
         """Return the number of examples, found by reading the files once, without making Docs."""
         if self._count is None:
-            items = (
-                range(len(load_docbin(path)))
-                if format == SPACY
-                else read_rows(path, format, self.columns)
-                for path, format in self.files
-            )
-            self._count = sum(1 for _ in islice(chain.from_iterable(items), self.limit or None))
+            self._count = sum(1 for _ in self._limited(self._uncounted()))
         return self._count
+
+    def _uncounted(self) -> Iterator[object]:
+        """Yield something for each example of the files."""
+        for path, format in self.files:
+            if format == SPACY:
+                yield from range(len(load_docbin(path)))
+            else:
+                yield from read_rows(path, format, self.columns)
+
+    def _limited(self, items: Iterable[_ItemT]) -> Iterator[_ItemT]:
+        return islice(items, self.limit or None)
 
     def rows(self) -> Iterator[Row]:
         """Yield the examples of files of text without making Docs; none of .spacy files."""
-        rows = (
-            read_rows(path, format, self.columns) for path, format in self.files if format != SPACY
-        )
-        return islice(chain.from_iterable(rows), self.limit or None)
+        of_text = [(path, format) for path, format in self.files if format != SPACY]
+        rows = (read_rows(path, format, self.columns) for path, format in of_text)
+        return self._limited(chain.from_iterable(rows))
 
     def counts(self, spans_key: str) -> Counts:
         """Return how many examples of each objective there are.
@@ -132,13 +135,14 @@ class PairCorpus:
         if spans_key != self.spans_key:
             return Counter({None: self.count()})
         docbins = [load_docbin(path) for path, format in self.files if format == SPACY]
-        if any(OBJECTIVE.encode() in group for docbin in docbins for group in docbin.span_groups):
+        groups = chain.from_iterable(docbin.span_groups for docbin in docbins)
+        if any(OBJECTIVE.encode() in group for group in groups):
             return count_objectives(partial(self._read, random=Random()), spans_key)
-        # Without making Docs
+        # All are of one objective, which has no name; no Docs are made
         return Counter({"": self.count()})
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
-        stream = islice(self._stream(nlp), self.limit or None)
+        stream = self._limited(self._stream(nlp))
         for path, item in _shuffled(stream, self.shuffle_buffer, random):
             if isinstance(item, Doc):
                 yield make_example(item, self.spans_key)
@@ -146,7 +150,7 @@ class PairCorpus:
             try:
                 predicted = example_doc(nlp, item.members, spans_key=self.spans_key)
             except ValueError as error:
-                # Of the tokenizer, which does not know the file
+                # The tokenizer does not know the file
                 raise ValueError(f"{path}, line {item.line}: {error}") from error
             # Quicker than make_example
             reference = predicted.copy()
@@ -210,9 +214,9 @@ class MultiCorpus:
     """
 
     @validated
-    # Of Reader: confection checks a nested block before it has built the readers
     def __init__(
         self,
+        # Not Reader: confection checks a nested block before it has built the readers
         corpora: dict[str, object],
         sampling: Literal["proportional", "round_robin"] = "proportional",
         weights: dict[str, PositiveFloat] | None = None,
@@ -222,16 +226,14 @@ class MultiCorpus:
         if not corpora:
             raise ValueError(
                 "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each name, "
-                "such as "
-                '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
+                'such as [corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
             )
         for name, corpus in corpora.items():
             if not callable(corpus):
                 raise ValueError(
                     f"The corpus '{name}' is not a reader: got {corpus!r}, expected in corpora "
-                    "what a "
-                    'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in '
-                    "its block."
+                    "what a registered reader builds, such as @readers = "
+                    '"spacy-sbert.PairCorpus.v1" in its block.'
                 )
         if weights is not None and sampling != "proportional":
             raise ValueError(
@@ -247,9 +249,9 @@ class MultiCorpus:
         self.sampling = sampling
         self.weights = weights
         self.spans_key = spans_key
-        # One for each call
+        # Each call of the reader takes the next one
         self._seeds = count(seed)
-        self._counted: dict[str, int] | None = None
+        self._counted: dict[str, float] | None = None
 
     def __repr__(self) -> str:
         return f"MultiCorpus({self.sampling}: {', '.join(self.corpora)})"
@@ -274,7 +276,7 @@ class MultiCorpus:
                 counts = Counter({name: counts.total() - counts[None], None: counts[None]})
             found.append(+counts)
         if self.sampling == "round_robin":
-            # Which of them come before the end, reading alone tells
+            # Only reading tells which of a corpus' objectives come before the shortest ends
             if any(len(counts) > 1 for counts in found):
                 return count_objectives(partial(self._read, random=Random()), spans_key)
             shortest = min(counts.total() for counts in found)
@@ -300,26 +302,31 @@ class MultiCorpus:
             raise _empty_corpus(" or ".join(self.corpora))
 
     def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
-        weights = dict(self._sizes(nlp) if self.weights is None else self.weights)
-        streams = {name: iter(corpus(nlp)) for name, corpus in self.corpora.items()}
-        ahead = {name: next(stream, None) for name, stream in streams.items()}
-        for name, example in ahead.items():
-            if example is None:
+        weights = dict(self.weights or self._sizes(nlp))
+        streams: dict[str, Iterator[Example]] = {}
+        # The next example of each corpus that has one
+        upcoming: dict[str, Example] = {}
+        for name, corpus in self.corpora.items():
+            streams[name] = iter(corpus(nlp))
+            first = next(streams[name], None)
+            if first is None:
                 raise _empty_corpus(name)
-        while streams:
-            names = list(streams)
+            upcoming[name] = first
+        while upcoming:
+            names = list(upcoming)
             (name,) = random.choices(names, [weights[name] for name in names])
-            example = ahead[name]
-            ahead[name] = next(streams[name], None)
+            example = upcoming[name]
+            following = next(streams[name], None)
+            if following is None:
+                del upcoming[name]
+            else:
+                upcoming[name] = following
             if self.weights is None:
                 # A file may have grown since it was counted
                 weights[name] = max(weights[name] - 1, 1)
-            if ahead[name] is None:
-                del streams[name]
-            if example is not None:
-                yield name, example
+            yield name, example
 
-    def _sizes(self, nlp: Language) -> dict[str, int]:
+    def _sizes(self, nlp: Language) -> dict[str, float]:
         if self._counted is None:
             totals = {
                 name: count_objectives(reader, self.spans_key, nlp)
@@ -391,8 +398,10 @@ class TeacherCorpus:
 
     def _vectors(self, nlp: Language, texts: Iterable[str]) -> Iterator[numpy.ndarray]:
         for doc in nlp.pipe(texts, batch_size=self.batch_size):
-            # A copy, which the teacher's Doc does not keep alive; nothing where there is no vector.
-            vector = numpy.array(to_numpy(doc.vector) if doc.has_vector else (), dtype="float32")
+            vector = numpy.zeros(0, dtype="float32")
+            if doc.has_vector:
+                # A copy, which does not keep the teacher's Doc alive
+                vector = numpy.array(to_numpy(doc.vector), dtype="float32")
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(
                     f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, "
@@ -400,66 +409,3 @@ class TeacherCorpus:
                     "with an 'sbert' pipe, or remove the text."
                 )
             yield vector
-
-
-@validated
-def convert(
-    input_path: Path,
-    output_path: Path,
-    *,
-    lang: Name = "en",
-    expect: NonNegative | None = None,
-    format: str = AUTO,
-    members: Sequence[str] | None = None,
-    score: str | None = None,
-    label: str | None = None,
-    min_score: float = 0.0,
-    max_score: float = 1.0,
-    header: bool = True,
-    missing: Sequence[str] | None = None,
-    limit: NonNegative = 0,
-    progress: bool = False,
-) -> int:
-    """Convert pairs, triplets or single texts to .spacy.
-
-    A .spacy file is held in memory whole, here and when it is read: for data that does not fit, let
-    PairCorpus read the file of text itself, which it streams.
-
-    input_path (Path): the file, see PairCorpus. output_path (Path): the .spacy file to write.
-    lang (str): the language whose tokenizer makes the Docs.
-    expect (int): how many examples there must be, None for any number above zero.
-    format, members, score, label, min_score, max_score, header, missing, limit: see PairCorpus.
-    progress (bool): whether to show progress bars.
-    RETURNS (int): the number of examples written.
-    RAISES (ValueError, OSError): for a bad line, another number, or a failed write; what was there
-        stays.
-    """
-    if output_path.suffix != ".spacy":
-        raise ValueError(
-            f"Cannot write pairs to {output_path}: expected a name that ends in .spacy."
-        )
-    columns: dict[str, Any] = {
-        "members": members,
-        "score": score,
-        "label": label,
-        "missing": missing,
-        "header": header,
-    }
-    corpus = PairCorpus(
-        input_path, limit=limit, format=format, min_score=min_score, max_score=max_score, **columns
-    )
-    if corpus.files[0][1] == SPACY:
-        raise unknown_format(input_path)
-    docs = DocBin()
-    for example in progress_of(
-        corpus(spacy.blank(lang)), desc="Reading", unit="examples", shown=progress
-    ):
-        docs.add(example.reference)
-    if expect is not None and len(docs) != expect:
-        raise ValueError(
-            f"{input_path} holds {len(docs)} pairs, expected {expect}: the file is incomplete or "
-            "another one."
-        )
-    with ticking("Writing", shown=progress), atomic_write(output_path) as file:
-        file.write(docs.to_bytes())
-    return len(docs)

@@ -19,7 +19,7 @@ from ..models.spans import SPANS_KEY
 from ..training.examples import OBJECTIVE
 from ..validation import Name, check, validated
 
-# score, label, vector
+# What gold may be: a score, a label or a vector
 _Gold = float | str | Sequence[float] | numpy.ndarray | None
 
 
@@ -40,9 +40,9 @@ def example_doc(
     check("label", gold.get("label"), Name | None)
     words: list[str] = []
     spaces: list[bool] = []
-    # As the tokenizer has them: "not" for "n't"
+    # The norms of the tokenizer, such as "not" for "n't"
     norms: list[int] = []
-    # Between the members, in tokens
+    # The tokens where a member begins or ends
     borders = [0]
     for number, text in enumerate(members, start=1):
         doc = nlp.make_doc(text)
@@ -87,24 +87,18 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
     predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
     group = reference.spans[spans_key]
     spans = [Span(predicted, span.start, span.end) for span in group]
-    attrs = {OBJECTIVE: group.attrs[OBJECTIVE]} if OBJECTIVE in group.attrs else {}
+    attrs = {}
+    if OBJECTIVE in group.attrs:
+        attrs[OBJECTIVE] = group.attrs[OBJECTIVE]
     predicted.spans[spans_key] = SpanGroup(predicted, name=spans_key, attrs=attrs, spans=spans)
     return Example(predicted, reference)
 
 
 _TRIPLET = 3
-# Lines that a message names
+# How many lines a message names
 _SHOWN = 5
-_BOOLEANS = {
-    "true": 1.0,
-    "t": 1.0,
-    "yes": 1.0,
-    "y": 1.0,
-    "false": 0.0,
-    "f": 0.0,
-    "no": 0.0,
-    "n": 0.0,
-}
+_BOOLEANS = dict.fromkeys(("true", "t", "yes", "y"), 1.0)
+_BOOLEANS |= dict.fromkeys(("false", "f", "no", "n"), 0.0)
 
 
 @dataclass(frozen=True)
@@ -126,8 +120,10 @@ class Row:
 def listed_lines(lines: Sequence[int]) -> str:
     """Return the first of some lines as messages list them."""
     word = "lines" if len(lines) > 1 else "line"
-    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    return f"{word} {', '.join(map(str, lines[:_SHOWN]))}{more}"
+    listed = ", ".join(map(str, lines[:_SHOWN]))
+    if len(lines) > _SHOWN:
+        listed += f" and {len(lines) - _SHOWN} more"
+    return f"{word} {listed}"
 
 
 def from_boolean(value: object) -> object:
@@ -151,7 +147,9 @@ def as_number(value: object) -> float:
         number = float(cast(float, value))
     except (TypeError, ValueError, OverflowError):
         return math.nan
-    return number if math.isfinite(number) else math.nan
+    if not math.isfinite(number):
+        return math.nan
+    return number
 
 
 def cell_text(value: object) -> str:
@@ -159,8 +157,10 @@ def cell_text(value: object) -> str:
 
     "" for a blank one, also where pandas writes NaN.
     """
-    is_blank = value is None or value != value
-    return "" if is_blank else str(value).strip()
+    is_nan = value != value
+    if value is None or is_nan:
+        return ""
+    return str(value).strip()
 
 
 def check_members(
@@ -170,18 +170,14 @@ def check_members(
 
     RAISES (ValueError): for a bad one, or equal ones of a triplet.
     """
-    members = tuple(
-        check_cell(text, name, path, line) for text, name in zip(texts, names, strict=True)
-    )
+    members = [check_cell(text, name, path, line) for text, name in zip(texts, names, strict=True)]
     if len(members) == _TRIPLET and len(set(members)) < _TRIPLET:
-        same = [
-            name for name, member in zip(names, members, strict=True) if members.count(member) > 1
-        ]
+        same = [name for name, text in zip(names, members, strict=True) if members.count(text) > 1]
         raise ValueError(
             f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so "
             "there is nothing to tell apart. Remove the line."
         )
-    return members
+    return tuple(members)
 
 
 def check_score(

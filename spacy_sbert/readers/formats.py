@@ -1,7 +1,7 @@
 """Formats of training data: which there are, and how a file's is found."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import isnan
@@ -24,7 +24,7 @@ AUTO = "auto"
 TABLE = "table"
 TEXT = "text"
 SPACY = "spacy"
-# Of the STS benchmark, such as 2012test; some files leave it blank
+# The year of a pair in the STS benchmark, such as 2012test; some files leave it blank
 _YEAR = re.compile(r"((19|20)\d\d.*)?")
 
 
@@ -70,16 +70,15 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         """All columns that are read: members, score, label."""
-        return (*self.members, *(name for name in (self.score, self.label) if name is not None))
+        golds = [name for name in (self.score, self.label) if name is not None]
+        return (*self.members, *golds)
 
     @property
     def given(self) -> tuple[str, ...]:
         """All that is set: names of columns, and other settings that are not the default."""
-        own = ("min_score", "max_score", "header", "missing")
-        return (
-            *self.names,
-            *(name for name in own if getattr(self, name) != getattr(Columns, name)),
-        )
+        others = ("min_score", "max_score", "header", "missing")
+        changed = [name for name in others if getattr(self, name) != getattr(Columns, name)]
+        return (*self.names, *changed)
 
     def rows(self, path: Path) -> Iterator[Row | None]:
         """Yield the example in each row of a table, None for a row without gold.
@@ -87,28 +86,30 @@ class Columns:
         RAISES (ValueError): for a bad row.
         """
         n_members = len(self.members)
+        golds = self.names[n_members:]
         marks = set(map(plain_label, self.missing))
         # An object of JSON may leave out its gold
-        optional = self.names[n_members:] if "" in self.missing else ()
+        optional = golds if "" in self.missing else ()
         for line, cells in read_table(path, self.names, header=self.header, optional=optional):
-            gold = list(cells[n_members:])
-            if marks and not marks.isdisjoint(plain_label(cell_text(value)) for value in gold):
+            gold = dict(zip(golds, cells[n_members:], strict=True))
+            is_marked = [plain_label(cell_text(cell)) in marks for cell in gold.values()]
+            if any(is_marked):
                 yield None
                 continue
             members = check_members(cells[:n_members], self.members, path, line)
-            score = label = None
-            if self.score is not None:
-                score = check_score(
-                    from_boolean(gold.pop(0)),
-                    self.min_score,
-                    self.max_score,
-                    path,
-                    line,
-                    self.score,
-                )
-            if self.label is not None:
-                label = check_label(gold.pop(0), self.label, path, line)
-            yield Row(members, line, score=score, label=label)
+            yield self._row(members, gold, path, line)
+
+    def _row(
+        self, members: tuple[str, ...], gold: Mapping[str, object], path: Path, line: int
+    ) -> Row:
+        score = None
+        if self.score is not None:
+            value = from_boolean(gold[self.score])
+            score = check_score(value, self.min_score, self.max_score, path, line, self.score)
+        label = None
+        if self.label is not None:
+            label = check_label(gold[self.label], self.label, path, line)
+        return Row(members, line, score=score, label=label)
 
     @property
     def shown_missing(self) -> str:
@@ -124,8 +125,7 @@ def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
     if not columns.members:
         raise ValueError(
             f"{path} is read as a table, but no columns of texts were named. Set members, such as "
-            "members = "
-            '["question1", "question2"].'
+            'members = ["question1", "question2"].'
         )
     skipped = 0
     for row in columns.rows(path):
@@ -159,8 +159,7 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
     if format != TABLE and columns.given:
         raise ValueError(
             f"{path} is read as '{format}', which has fixed columns and scores, but these are set "
-            "for a table: "
-            f'{", ".join(columns.given)}. Set format = "table", or leave them out.'
+            f'for a table: {", ".join(columns.given)}. Set format = "table", or leave them out.'
         )
     return format
 
@@ -206,8 +205,9 @@ def _starts_as_sts(path: Path) -> bool:
     _, columns = first
     if len(columns) < STS_COLUMNS or not 0 <= as_number(columns[4]) <= STS_MAX_SCORE:
         return False
-    are_texts = (has_text(text) and isnan(as_number(text)) for text in columns[5:7])
-    return bool(_YEAR.fullmatch(columns[2].strip())) and all(are_texts)
+    if _YEAR.fullmatch(columns[2].strip()) is None:
+        return False
+    return all(has_text(text) and isnan(as_number(text)) for text in columns[5:7])
 
 
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
@@ -293,9 +293,6 @@ def _is_example(group: SpanGroup | None) -> bool:
     score = group.attrs.get("score", 0.0)
     label = group.attrs.get("label", "none")
     low, high = SCORE_RANGE
-    return (
-        isinstance(score, (int, float))
-        and low <= score <= high
-        and isinstance(label, str)
-        and bool(label)
-    )
+    if not isinstance(score, (int, float)) or not low <= score <= high:
+        return False
+    return isinstance(label, str) and bool(label)

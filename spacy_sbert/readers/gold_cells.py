@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy
 
@@ -21,7 +22,28 @@ _NOT_GIVEN = frozenset(
 # Beside numbers, True and False only: beside other words it is a class
 _NONE = "none"
 _TRUTHS = {"true", "false"}
-_RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+
+
+class _Range(NamedTuple):
+    """The lowest and the highest of scores."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+
+_RANGES = (
+    _Range(0.0, 1.0),
+    _Range(1.0, 5.0),
+    _Range(0.0, 5.0),
+    _Range(-1.0, 1.0),
+    _Range(1.0, 10.0),
+    _Range(0.0, 10.0),
+    _Range(0.0, 100.0),
+)
 
 
 @dataclass(frozen=True)
@@ -86,34 +108,15 @@ class GoldCells:
 
         These are "-", "NA" and the like, and "", which is always one of them.
         """
-        marks = self._marks()
-        if len(self.values.keys() - marks - {""}) < 2:
-            marks = set()
-        blank = [""] if "" in self.values else []
+        marks = _find_marks(self.values)
+        blank = {""} & self.values.keys()
+        if len(self.values.keys() - marks - blank) < 2:
+            return tuple(blank)
         return (*sorted(marks), *blank)
 
-    def _marks(self) -> set[str]:
-        """Return the values that mark records without a label, except "".
-
-        -1 is one of them beside words or three classes from 0 on, as SNLI and its copies have it,
-        and None beside numbers, True and False.
-        """
-        marks = {value for value in self.values if value and value.lower() in _NOT_GIVEN}
-        others = self.values.keys() - marks - {""}
-        none = {value for value in others if value.lower() == _NONE}
-        minus = {value for value in others if as_number(value) == -1}
-        numbers = {as_number(value) for value in others - none - minus}
-        words = {value.lower() for value in others - none if math.isnan(as_number(value))}
-        if words:
-            return marks | minus | (none if words <= _TRUTHS else set())
-        are_classes = len(numbers) > 2 and all(
-            number >= 0 and number.is_integer() for number in numbers
-        )
-        return marks | none | minus if are_classes else marks | none
-
-    def is_binary(self, marks: Iterable[str]) -> bool:
+    def is_binary(self, marks: Collection[str]) -> bool:
         """Return whether all values but the marks are 0 and 1, or booleans, and both are there."""
-        return {cell_number(value) for value in self.values if value not in marks} == {0.0, 1.0}
+        return self._numbers(marks) == {0.0, 1.0}
 
     @property
     def is_score(self) -> bool:
@@ -123,13 +126,40 @@ class GoldCells:
         """
         if not is_label_name(self.name):
             return True
-        missing = self.missing
-        numbers = {cell_number(value) for value in self.values if value not in missing}
+        numbers = self._numbers(self.missing)
         if numbers <= {0.0, 1.0}:
             return True
         if any(map(math.isnan, numbers)):
             return False
         return not all(number.is_integer() for number in numbers)
+
+    def _numbers(self, marks: Collection[str]) -> set[float]:
+        """Return all values but the marks as numbers, nan for those that are none."""
+        return {cell_number(value) for value in self.values if value not in marks}
+
+
+def _find_marks(values: Iterable[str]) -> set[str]:
+    """Return the values that mark records without a label, except "".
+
+    -1 is one of them beside words or three classes from 0 on, as SNLI and its copies have it, and
+    None beside numbers, True and False.
+    """
+    filled = set(filter(None, values))
+    marks = {value for value in filled if value.lower() in _NOT_GIVEN}
+    none = {value for value in filled if value.lower() == _NONE}
+    minus = {value for value in filled if as_number(value) == -1}
+    labels = filled - marks - none - minus
+    words = {value.lower() for value in labels if math.isnan(as_number(value))}
+    if words <= _TRUTHS:
+        marks |= none
+    if words or _are_classes(set(map(as_number, labels))):
+        marks |= minus
+    return marks
+
+
+def _are_classes(numbers: Collection[float]) -> bool:
+    """Return whether numbers are those of three classes or more, from 0 on."""
+    return len(numbers) > 2 and all(number >= 0 and number.is_integer() for number in numbers)
 
 
 def describe_gold(cells: GoldCells, n_texts: int, given: GoldColumn) -> GoldColumn:
@@ -140,58 +170,79 @@ def describe_gold(cells: GoldCells, n_texts: int, given: GoldColumn) -> GoldColu
     """
     gold = given
     if given.score is None and given.label is None:
-        is_score = n_texts != SINGLE and cells.is_score
-        gold = replace(gold, score=cells.name) if is_score else replace(gold, label=cells.name)
+        if n_texts != SINGLE and cells.is_score:
+            gold = replace(given, score=cells.name)
+        else:
+            gold = replace(given, label=cells.name)
     missing = gold.missing
     if gold.label == cells.name or is_label_name(cells.name):
         missing = tuple(dict.fromkeys((*missing, *cells.missing)))
-    low = gold.min_score
-    high = gold.max_score
-    if gold.score == cells.name:
-        low, high = _score_range(cells, missing, low, high)
-    return replace(
+    gold = replace(
         gold,
-        min_score=low,
-        max_score=high,
         missing=missing,
         is_binary=cells.is_binary(missing),
         values={value: n for value, n in cells.values.items() if value not in missing},
     )
+    if gold.score == cells.name:
+        return _with_range(gold, cells)
+    return gold
 
 
-def _score_range(
-    cells: GoldCells, missing: Sequence[str], low: float | None, high: float | None
-) -> tuple[float | None, float | None]:
-    """Return the range of scores, of which either end may be given.
+def _with_range(gold: GoldColumn, cells: GoldCells) -> GoldColumn:
+    """Return gold with the range of its scores, of which either end may be given.
 
-    RAISES (ValueError): for bad scores, and for few that are far away: 1 of 100, or one of ten and
-        more, that doubles the range or makes it an unusual one.
+    RAISES (ValueError): for bad scores, and for few that are far away, see _check_far_scores.
     """
-    if cells.first_bad is not None and not missing:
+    if cells.first_bad is not None and not gold.missing:
         raise _not_a_number(cells, *cells.first_bad)
-    scores = numpy.sort(cells.scores[~numpy.isnan(cells.scores)])
+    low = gold.min_score
+    high = gold.max_score
     is_given = low is not None and high is not None
-    if not len(scores) or is_given or cells.is_binary(missing):
-        return low, high
-    n_few = max(len(scores) // 100, int(len(scores) >= 10))
+    scores = numpy.sort(cells.scores[~numpy.isnan(cells.scores)])
+    if is_given or gold.is_binary or not len(scores):
+        return gold
+    n_few = _n_few(len(scores))
     n_low = n_few if low is None else 0
     n_high = n_few if high is None else 0
-    inner_low, inner_high = _usual_range(scores[n_low : len(scores) - n_high])
-    first, last = _usual_range(scores)
-    is_wider = last - first >= 2 * (inner_high - inner_low) > 0
-    is_unusual = (first, last) not in _RANGES and (inner_low, inner_high) in _RANGES
-    distances = numpy.maximum(inner_low - cells.scores, cells.scores - inner_high)
-    is_outside = distances > 0
-    if (is_wider or is_unusual) and is_outside.any():
-        farthest = numpy.nanargmax(distances)
-        raise ValueError(
-            f"{cells.path}, line {cells.lines[farthest]}: the score {cells.scores[farthest]:g} in "
-            f"the column '{cells.name}' is far from the others: {is_outside.sum()} of "
-            f"{len(scores)} are outside of {inner_low:g} to {inner_high:g}, and all would be "
-            f"scaled from {first:g} to {last:g}. Repair the line; if it is right, give the range: "
-            f"--min-score {first:g} --max-score {last:g}."
-        )
-    return (first if low is None else low), (last if high is None else high)
+    inner = scores[n_low : len(scores) - n_high]
+    whole = _usual_range(scores)
+    _check_far_scores(cells, whole, _usual_range(inner))
+    if low is None:
+        low = whole.low
+    if high is None:
+        high = whole.high
+    return replace(gold, min_score=low, max_score=high)
+
+
+def _n_few(n_scores: int) -> int:
+    """Return how many scores at an end do not decide the range: 1 of 100, or one of ten or more."""
+    if n_scores < 10:
+        return 0
+    return max(n_scores // 100, 1)
+
+
+def _check_far_scores(cells: GoldCells, whole: _Range, inner: _Range) -> None:
+    """Refuse few scores that double the range of the others, or make it an unusual one.
+
+    whole: the range of all scores. inner: that of all but the few at each end that was not given.
+    """
+    is_wider = whole.width >= 2 * inner.width > 0
+    is_unusual = inner in _RANGES and whole not in _RANGES
+    if not is_wider and not is_unusual:
+        return
+    distances = numpy.maximum(inner.low - cells.scores, cells.scores - inner.high)
+    n_far = numpy.count_nonzero(distances > 0)
+    if not n_far:
+        return
+    n_scores = numpy.count_nonzero(~numpy.isnan(cells.scores))
+    farthest = numpy.nanargmax(distances)
+    raise ValueError(
+        f"{cells.path}, line {cells.lines[farthest]}: the score {cells.scores[farthest]:g} in the "
+        f"column '{cells.name}' is far from the others: {n_far} of {n_scores} are outside of "
+        f"{inner.low:g} to {inner.high:g}, and all would be scaled from {whole.low:g} to "
+        f"{whole.high:g}. Repair the line; if it is right, give the range: --min-score "
+        f"{whole.low:g} --max-score {whole.high:g}."
+    )
 
 
 def _not_a_number(cells: GoldCells, line: int, text: str) -> ValueError:
@@ -203,11 +254,10 @@ def _not_a_number(cells: GoldCells, line: int, text: str) -> ValueError:
     )
 
 
-def _usual_range(scores: numpy.ndarray) -> tuple[float, float]:
+def _usual_range(scores: numpy.ndarray) -> _Range:
     """Return the first of the usual ranges that holds sorted scores, or the lowest and highest."""
-    lowest = float(scores[0])
-    highest = float(scores[-1])
-    for low, high in _RANGES:
-        if low <= lowest and highest <= high:
-            return low, high
-    return lowest, highest
+    found = _Range(float(scores[0]), float(scores[-1]))
+    for usual in _RANGES:
+        if usual.low <= found.low and found.high <= usual.high:
+            return usual
+    return found

@@ -9,7 +9,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,8 @@ from .formats import Columns
 from .gold_cells import MANY, GoldCells, GoldColumn, cell_number, describe_gold
 from .text_cells import find_nameless_texts, find_texts
 
+# Characters of the name of a column in a list of them
+_LONGEST = 40
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
@@ -110,6 +112,11 @@ def find_table(
     RAISES (ValueError): if the names do not tell the columns, with the options to give; for a bad
         record, with its line; for few scores that would make the range twice as wide as the others
         have it.
+
+    Example:
+        table = find_table(Path("pairs.csv"))
+        corpus = PairCorpus("pairs.csv", format="table", **table.reading())
+
     """
     names = _all_names(path, header=header)
     if not names:
@@ -126,11 +133,11 @@ def find_table(
         raise _unclear(path, names, str(unclear)) from None
     table = OwnTable(
         columns,
-        _kind_of(columns, is_binary=gold.is_binary),
-        count,
-        tuple(name for name in names if name not in columns.names),
-        skipped,
-        gold.values,
+        kind=_kind_of(columns, is_binary=gold.is_binary),
+        count=count,
+        unused=tuple(_others(names, columns.names)),
+        skipped=skipped,
+        gold=gold.values,
     )
     if not roles.are_given:
         check_unread_texts(path, table)
@@ -144,6 +151,10 @@ def _all_names(path: Path, *, header: bool) -> list[str]:
     return [name for name in column_names(path, header=header) if name]
 
 
+def _others(names: Sequence[str], taken: Collection[str | None]) -> list[str]:
+    return [name for name in names if name not in taken]
+
+
 def _no_examples(path: Path) -> ValueError:
     return ValueError(f"{path} holds no examples. Give a table with a row for each.")
 
@@ -155,12 +166,18 @@ def _unclear(path: Path, names: Sequence[str], reason: str) -> ValueError:
             f"Cannot tell which columns of {path} to read: two columns are named '{doubled}'. "
             "Rename one of them."
         )
-    columns = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names)
+    columns = ", ".join(map(_cut, names))
     return ValueError(
         f"Cannot tell which columns of {path} to read: {reason}. Its columns are: {columns}. Name "
         "them: --members first,second --score COLUMN (or --label COLUMN), or --members "
         "anchor,positive,negative; for a table without a header 0, 1, ... with --no-header."
     )
+
+
+def _cut(name: str) -> str:
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:_LONGEST]}..."
 
 
 @dataclass(frozen=True)
@@ -185,15 +202,18 @@ def _find_roles(
 ) -> _Roles:
     """Return which columns are read. members, given: what options say."""
     gold = given.score or given.label
-    if not header and not members:
+    if members:
+        texts = tuple(members)
+    elif header:
+        texts = text_columns(_others(names, [gold]))
+    else:
         return _roles_by_type(path, names, gold)
-    texts = tuple(members) if members else text_columns([name for name in names if name != gold])
     if len(texts) > TRIPLET:
         raise UnclearColumns(
             f"{len(texts)} columns of texts were named, expected one, two or three"
         )
     if gold is None and header and len(texts) < TRIPLET:
-        others = [name for name in names if name not in texts]
+        others = _others(names, texts)
         gold = gold_column(others, is_single=len(texts) == SINGLE, is_given=bool(members))
         if gold is None and not members:
             _check_nameless_values(path)
@@ -222,21 +242,26 @@ def _check_nameless_values(path: Path) -> None:
 
 def _roles_by_type(path: Path, names: Sequence[str], gold: str | None) -> _Roles:
     """Return the columns of a table without a header: two of words, and one of numbers at most."""
-    has_words: set[str] = set()
-    for _, cells in read_table(path, names, header=False):
-        for name, cell in zip(names, cells, strict=True):
-            if math.isnan(cell_number(cell)):
-                has_words.add(name)
-    others = [name for name in names if name != gold]
-    texts = tuple(name for name in others if name in has_words)
-    numbers = [name for name in others if name not in has_words]
-    if len(texts) != PAIR or (len(numbers) > 1 and gold is None):
+    numbers = _columns_of_numbers(path, names)
+    texts = _others(names, [gold, *numbers])
+    if gold is None and len(numbers) == 1:
+        gold = numbers[0]
+    is_unclear = gold is None and bool(numbers)
+    if len(texts) != PAIR or is_unclear:
         raise UnclearColumns(
             "without a header, two columns of words and one of numbers are expected"
         )
-    if gold is None and numbers:
-        gold = numbers[0]
-    return _Roles(texts, gold)
+    return _Roles(tuple(texts), gold)
+
+
+def _columns_of_numbers(path: Path, names: Sequence[str]) -> list[str]:
+    """Return the columns of a table without a header in which every cell is a number."""
+    words: set[str] = set()
+    for _, cells in read_table(path, names, header=False):
+        for name, cell in zip(names, cells, strict=True):
+            if math.isnan(cell_number(cell)):
+                words.add(name)
+    return _others(names, words)
 
 
 def _read_gold(path: Path, roles: _Roles, given: GoldColumn, *, header: bool) -> GoldColumn:
@@ -256,14 +281,10 @@ def _read_gold(path: Path, roles: _Roles, given: GoldColumn, *, header: bool) ->
 
 
 def _columns(roles: _Roles, gold: GoldColumn, *, header: bool) -> Columns:
+    scale = {"min_score": gold.min_score, "max_score": gold.max_score}
+    found = {name: value for name, value in scale.items() if value is not None}
     return Columns(
-        roles.texts,
-        gold.score,
-        gold.label,
-        Columns.min_score if gold.min_score is None else gold.min_score,
-        Columns.max_score if gold.max_score is None else gold.max_score,
-        header=header,
-        missing=gold.missing,
+        roles.texts, gold.score, gold.label, header=header, missing=gold.missing, **found
     )
 
 
@@ -309,7 +330,9 @@ def _kind_of(columns: Columns, *, is_binary: bool) -> _Kind:
 def check_unread_texts(path: Path, table: OwnTable) -> None:
     """Refuse a table with a column of texts that is not read: it may be half of each pair."""
     columns = table.columns
-    nameless = find_nameless_texts(path) if columns.header else []
+    nameless: list[str] = []
+    if columns.header:
+        nameless = find_nameless_texts(path)
     if nameless:
         raise ValueError(
             f"{path}: {nameless[0]} holds texts, and has no name in the header. Name it there to "
@@ -317,18 +340,21 @@ def check_unread_texts(path: Path, table: OwnTable) -> None:
         )
     unread = find_texts(path, table.unused, header=columns.header)
     if unread:
-        more = _members_option((*columns.members, unread[0]))
+        read = _members_option(columns.members)
+        both = _members_option((*columns.members, unread[0]))
         raise ValueError(
             f"{path}: the column '{unread[0]}' holds texts, and would not be read beside "
-            f"{', '.join(columns.members)}. Name the columns of texts: {more} to read it, or "
-            f"{_members_option(columns.members)} to leave it out, and the gold by --score or "
-            "--label."
+            f"{', '.join(columns.members)}. Name the columns of texts: {both} to read it, or "
+            f"{read} to leave it out, and the gold by --score or --label."
         )
 
 
 def _members_option(names: Sequence[str]) -> str:
     """Return the option that names some columns, as a shell and the command read it."""
-    quoted = [f'"{name}"' if "," in name or '"' in name else name for name in names]
+    quoted = []
+    for name in names:
+        needs_quotes = "," in name or '"' in name
+        quoted.append(f'"{name}"' if needs_quotes else name)
     return f"--members {shlex.quote(','.join(quoted))}"
 
 
@@ -351,7 +377,9 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
 def _check_missing_of(block: Mapping[str, Any], name: str) -> None:
     given = block.get("missing") or []
     paths = block.get("path") or []
-    for path in [paths] if isinstance(paths, str) else paths:
+    if isinstance(paths, str):
+        paths = [paths]
+    for path in paths:
         unknown: list[str] = []
         # Bad files are reported by the reader
         with suppress(ValueError, OSError):

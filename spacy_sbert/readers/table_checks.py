@@ -13,18 +13,19 @@ from .corpora import PairCorpus
 from .examples import Row, listed_lines
 
 _Key = tuple[str, ...]
-# Of the rows: what fewer do is normal, as published data sets show
+# A finding about a smaller share of the rows is normal, as published data sets show
 _SHARE = 0.02
-# Pairs whose texts are compared
+# How many pairs have their texts compared
 _COMPARED = 20_000
-# Pairs of a kind that are needed to compare their scores
+# How many pairs of a kind are needed to compare their scores
 _FEWEST = 3
-# Of 0 to 1: so much lower are inverted scores of pairs of near-identical texts
+# By how much, of 0 to 1, the scores of near-identical texts are lower if scores are inverted
 _LOWER = 0.2
-# Similarity of near-identical texts, see character_similarity
+# The least similarity of near-identical texts, and the largest of unlike ones: see
+# character_similarity
 _ALIKE = 0.6
 _UNLIKE = 0.25
-# Standard errors of the means: what differs by less may be chance
+# Means that differ by fewer standard errors may differ by chance
 _ERRORS = 2.0
 _LABELS_COMPARED = 1000
 _ENDS_OF_WORDS = ".,;:!?\"'`()\u2018\u2019\u201c\u201d\u2026\u3001\u3002"
@@ -95,19 +96,32 @@ class ScannedRows:
     def add(self, row: Row) -> None:
         """Count an example."""
         self.count += 1
-        gold = row.label if row.score is None else row.score
         if row.label is not None and len(self.labels) < _LABELS_COMPARED:
             self.labels[_label_key(row.label)].add(row.label)
-        line, first_gold = self.first_rows.setdefault(row_key(row), (row.line, gold))
-        if line != row.line:
-            lines = self.repeated if gold == first_gold else self.contradicting
-            lines.append(row.line)
+        self._compare_gold(row)
         if row.score is not None and len(row.members) == 2 and self.count <= _COMPARED:
-            similarity = character_similarity(*row.members)
-            if similarity >= _ALIKE:
-                self.alike.append(row.score)
-            elif similarity <= _UNLIKE:
-                self.unlike.append(row.score)
+            self._compare_texts(row.score, *row.members)
+
+    def _compare_gold(self, row: Row) -> None:
+        """Count a row whose texts came before."""
+        gold: object = row.score
+        if gold is None:
+            gold = row.label
+        line, first_gold = self.first_rows.setdefault(row_key(row), (row.line, gold))
+        if line == row.line:
+            return
+        if gold == first_gold:
+            self.repeated.append(row.line)
+        else:
+            self.contradicting.append(row.line)
+
+    def _compare_texts(self, score: float, first: str, second: str) -> None:
+        """Count the score of two texts that are near-identical, or have little in common."""
+        similarity = character_similarity(first, second)
+        if similarity >= _ALIKE:
+            self.alike.append(score)
+        elif similarity <= _UNLIKE:
+            self.unlike.append(score)
 
 
 def scan_rows(rows: Iterable[Row | None]) -> ScannedRows:
@@ -156,18 +170,22 @@ def row_key(row: Row) -> _Key:
 
     Those of a pair with a score come in any order.
     """
-    texts = tuple(map(_text_key, row.members))
-    return texts if row.score is None else tuple(sorted(texts))
+    texts = list(map(_text_key, row.members))
+    if row.score is not None:
+        texts.sort()
+    return tuple(texts)
 
 
 def _text_key(text: str) -> str:
     """Return a text as many encoders read it; the text itself if it is nothing but marks."""
     words = unicodedata.normalize("NFKC", text).casefold().split()
-    return " ".join(filter(None, (word.strip(_ENDS_OF_WORDS) for word in words))) or text
+    stripped = [word.strip(_ENDS_OF_WORDS) for word in words]
+    return " ".join(filter(None, stripped)) or text
 
 
 def _label_key(label: str) -> str:
-    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", unicodedata.normalize("NFKC", label).casefold())
+    folded = unicodedata.normalize("NFKC", label).casefold()
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", folded)
 
 
 def _finding(message: str, lines: Sequence[int], count: int, **names: str) -> list[Finding]:

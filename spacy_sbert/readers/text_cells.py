@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from ..files.tables import read_nameless, read_table
 
-# A text has as many words or more, or one less with the mark of a sentence behind them
+# A text has as many words or more, or one less if it ends as a sentence does
 _WORDS = 3
 # A column with fewer different texts than this share of its cells holds categories
 _MAX_CATEGORIES = 0.3
-# Different texts of a column that are counted
+# How many different texts of a column are counted
 _MANY = 1000
 _LETTERS = re.compile(r"[^\W\d_]")
-# Thai, Chinese, ...
+# Characters of languages without spaces between words: Lao and Thai, Burmese, Khmer, Japanese,
+# Chinese
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _CHARACTERS_OF_WORD = 1.5
 _SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
@@ -79,22 +80,33 @@ def _strings(cell: object) -> list[str]:
     """Return the strings in a cell that are not blank; of JSON also those in lists and objects."""
     if isinstance(cell, str):
         return [cell] if cell.strip() else []
-    items = cell.values() if isinstance(cell, Mapping) else cell
-    if not isinstance(items, Iterable):
+    if isinstance(cell, Mapping):
+        cell = cell.values()
+    if not isinstance(cell, Iterable):
         return []
-    return [text for item in items for text in _strings(item)]
+    return list(chain.from_iterable(map(_strings, cell)))
 
 
 def _is_text(value: str) -> bool:
     """Return whether a cell holds a text: several words, few numbers, and no list or markup."""
     value = value.strip()
     tokens = value.split()
-    n_words = sum(len(_LETTERS.findall(token)) > 1 and "://" not in token for token in tokens)
+    n_words = len(list(filter(_is_word, tokens)))
     n_words += int(len(_UNSPACED.findall(value)) / _CHARACTERS_OF_WORD)
-    needed = _WORDS - 1 if value.endswith(_SENTENCE_ENDS) else _WORDS
-    if n_words < needed or value[0] in "[{<":
+    needed = _WORDS
+    if value.endswith(_SENTENCE_ENDS):
+        needed -= 1
+    if n_words < needed or value[0] in "[{<" or _is_list(value):
         return False
-    n_numbers = sum(any(map(str.isdigit, token)) for token in tokens)
-    parts = _SEPARATED.split(value)
-    is_list = len(parts) > 2 and all(len(part.split()) < _WORDS for part in parts)
-    return 3 * n_numbers < len(tokens) + n_words and not is_list
+    n_numbers = len([token for token in tokens if any(map(str.isdigit, token))])
+    return 3 * n_numbers < len(tokens) + n_words
+
+
+def _is_word(token: str) -> bool:
+    return len(_LETTERS.findall(token)) > 1 and "://" not in token
+
+
+def _is_list(value: str) -> bool:
+    """Return whether a cell holds names with separators between, such as keywords."""
+    names = _SEPARATED.split(value)
+    return len(names) > 2 and all(len(name.split()) < _WORDS for name in names)

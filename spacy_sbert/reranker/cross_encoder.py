@@ -335,7 +335,7 @@ class _ClassifierShim(TransformerShim):
         super()._update(optimizer)
         self.config.has_new_head = False
 
-    def _load_weights_of(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
+    def _read_weights(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
         folder = source.folder
         has_head = any(
             str(name).endswith("ForSequenceClassification") for name in config.architectures or ()

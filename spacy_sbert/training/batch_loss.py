@@ -208,7 +208,7 @@ def _member_rows(example: Example, encoded: EncodedDoc, spans_key: str) -> list[
     has_text = [bool(span.text.strip()) for span in spans]
     if all(has_text):
         given: str | list[tuple[int, int]] = "windows that overlap"
-        if not rows.foreign:
+        if not rows.has_merged:
             given = [(start, end) for start, end in rows.spans.tolist()]
         check_rows(given, doc, spans_key)
     order = row_order(spans)

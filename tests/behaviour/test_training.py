@@ -188,9 +188,9 @@ def test_docs_without_members_do_not_change_the_loss(make_nlp, examples, monkeyp
     batch = examples(nlp)
     nlp.initialize(lambda: batch)
     alone = nlp.update(batch, sgd=False)["sbert"]
-    stock = forward._packed_states
+    stock = forward.packed_states
     monkeypatch.setattr(
-        forward, "_packed_states", lambda *given: seen.append(len(given[2])) or stock(*given)
+        forward, "packed_states", lambda *given: seen.append(len(given[2])) or stock(*given)
     )
     others = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("The dog ran fast.", "")]
     mixed = nlp.update([others[0], *batch, others[1]], sgd=False)

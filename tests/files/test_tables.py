@@ -10,13 +10,13 @@ import pytest
 import spacy
 from helpers.made_tables import write_texts
 
-from spacy_sbert.cli.visualize import read_texts
 from spacy_sbert.files.delimited import by_name, read_delimited
 from spacy_sbert.files.tables import (
     TextColumns,
     read_columns,
     read_table,
     read_text_rows,
+    read_texts,
     write_table,
 )
 from spacy_sbert.files.text_lines import read_lines

@@ -15,7 +15,7 @@ from thinc.api import NumpyOps, get_current_ops, set_current_ops
 from thinc.backends import _custom_kernels, cupy_ops
 from thinc.backends.cupy_ops import CupyOps
 
-import spacy_sbert.models.engine.training
+import spacy_sbert.models.engine.fused_adam
 
 
 class StrictOps(CupyOps):
@@ -121,7 +121,7 @@ def strict_device() -> Iterator[Looks]:
             for dtype in [""] if name == "hash_data" else ["_float", "_double"]:
                 patch.setattr(_custom_kernels, f"{name}_kernel{dtype}", kernel(name))
         # It is for a CPU
-        patch.setattr(spacy_sbert.models.engine.training, "can_fuse", lambda *args: False)
+        patch.setattr(spacy_sbert.models.engine.fused_adam, "can_fuse", lambda *args: False)
         set_current_ops(StrictOps())
         LOOKS.clear()
         try:

@@ -23,7 +23,7 @@ TEXTS = [
 # Modules that wait for values of the device: for the states of wordpieces, for the lengths of
 # wordpieces, which curated-transformers leaves there, for vectors, and for weights
 STATES = "spacy_sbert.models.pooling"
-LENGTHS = "spacy_sbert.models.listener"
+LENGTHS = "spacy_sbert.models.shared_encoder"
 VECTORS = "spacy_sbert.pipeline.records"
 WEIGHTS = "spacy_sbert.models.fingerprint"
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}

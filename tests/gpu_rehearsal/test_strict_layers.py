@@ -15,8 +15,7 @@ from thinc.api import Ragged, get_current_ops
 from thinc.util import to_numpy
 
 from spacy_sbert.models.heads import ACTIVATIONS, Dense, normalization, truncation
-from spacy_sbert.models.pooling import _without_leading
-from spacy_sbert.models.poolings import POOLING, make_pooling
+from spacy_sbert.models.poolings import POOLING, make_pooling, without_leading
 from spacy_sbert.models.span_batch import in_places
 from spacy_sbert.models.word_layers import bilstm_encoder, ngram_hash_embed, word_vectors
 from spacy_sbert.similarity import cosine, euclidean, manhattan
@@ -70,8 +69,10 @@ def dense(activation):
 
 
 def leading_wordpieces():
-    kept, lengths, backprop = _without_leading(put(STATES), LENGTHS, 2)
-    return kept, lengths, backprop(kept * 2)
+    layer = without_leading(2)
+    kept, backprop = layer.begin_update(Ragged(put(STATES), LENGTHS))
+    d_states = backprop(Ragged(kept.dataXd * 2, kept.lengths))
+    return kept.dataXd, kept.lengths, d_states.dataXd
 
 
 def repeated_states():

@@ -10,13 +10,15 @@ from thinc.api import Model, NumpyOps, Ragged, chain
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.models.encoded_docs import EncodeSettings
-from spacy_sbert.models.heads import Dense, normalization, truncation
-from spacy_sbert.models.pooling import (
-    SentencePooling,
-    _row_vectors,
-    _without_leading,
+from spacy_sbert.models.heads import (
+    Dense,
+    normalization,
+    truncation,
+    window_average,
+    zero_rows,
 )
-from spacy_sbert.models.poolings import POOLING, _row_sums, make_pooling
+from spacy_sbert.models.pooling import SentencePooling
+from spacy_sbert.models.poolings import POOLING, _row_sums, make_pooling, without_leading
 from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.sentence_encoder import SentenceEncoder
@@ -103,16 +105,18 @@ def test_sums_of_long_rows_are_close_to_exact():
 
 def test_leading_wordpieces_are_left_out():
     states = numpy.arange(14.0).reshape(7, 2)
-    kept, lengths, backprop = _without_leading(states, numpy.array([4, 1, 2]), 2)
-    assert kept.tolist() == [
+    kept, backprop = without_leading(2).begin_update(Ragged(states, numpy.array([4, 1, 2])))
+    assert kept.dataXd.tolist() == [
         states[2].tolist(),
         states[3].tolist(),
         states[4].tolist(),
         states[6].tolist(),
     ]
     # Never none
-    assert lengths.tolist() == [2, 1, 1]
-    assert backprop(numpy.ones((4, 2)))[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 1]
+    assert kept.lengths.tolist() == [2, 1, 1]
+    d_states = backprop(Ragged(numpy.ones((4, 2)), kept.lengths))
+    assert d_states.dataXd[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 1]
+    assert d_states.lengths.tolist() == [4, 1, 2]
 
 
 # Three windows, one, one, two, one
@@ -122,9 +126,13 @@ WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])
 
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
-    return _row_vectors(
-        OPS, [normalization()] if normalize else [], windows, row_of, weights, is_train=is_train
-    )
+    layers = [normalization()] if normalize else []
+    return rows_of_windows(layers, row_of, weights)(windows, is_train)
+
+
+def rows_of_windows(layers, row_of, weights):
+    without_text = numpy.flatnonzero(numpy.bincount(row_of, weights=weights) == 0)
+    return chain(window_average(row_of, weights), *layers, zero_rows(without_text))
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -175,7 +183,7 @@ def test_rows_through_layers():
     upstream = RNG.normal(size=(3, 2))
 
     def vectors(of):
-        return _row_vectors(OPS, layers, of, row_of, weights, is_train=True)
+        return rows_of_windows(layers, row_of, weights)(of, True)
 
     given, backprop = vectors(windows)
     average = (windows[:1] + 3 * windows[1:2]) / 4

@@ -29,11 +29,12 @@ from transformers import (
 
 from spacy_sbert import find_sbert
 from spacy_sbert.models.encoder_checks import position_limit
+from spacy_sbert.models.engine.packing import borders_of
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
-from spacy_sbert.models.shared_transformer import _align_tokens
-from spacy_sbert.models.span_batch import borders_of, encode_spans
+from spacy_sbert.models.span_batch import encode_spans
 from spacy_sbert.models.spans import _get_sentence_spans
+from spacy_sbert.models.token_vectors import _align_tokens
 from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 NLP = spacy.blank("en")

@@ -16,10 +16,10 @@ from helpers.writers import WRITERS, in_time, run_suite
 from protocols.argument_corpora import read_arguments
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.cli.visualize import read_texts
 from spacy_sbert.evaluation import evaluate
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.files.serialization import read_arrays
+from spacy_sbert.files.tables import read_texts
 from spacy_sbert.files.text_lines import read_counts, read_lines
 from spacy_sbert.meta.fit import read_sentences
 from spacy_sbert.readers import PairCorpus, convert

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
@@ -21,8 +22,10 @@ Module: TypeAlias = Any
 # A layer: its parts by BERT's names in Hugging Face's class, such as "attention.self.query"
 Layer: TypeAlias = Mapping[str, Any]
 # The matrix products of a layer; those of queries, keys and values are one
-ATTENTION, ATTENTION_OUTPUT = "attention.self", "attention.output.dense"
-INTERMEDIATE, OUTPUT = "intermediate.dense", "output.dense"
+ATTENTION = "attention.self"
+ATTENTION_OUTPUT = "attention.output.dense"
+INTERMEDIATE = "intermediate.dense"
+OUTPUT = "output.dense"
 LINEARS = (ATTENTION, ATTENTION_OUTPUT, INTERMEDIATE, OUTPUT)
 # Those that read what layer norm gives, whose channels differ most
 SMOOTHED = (ATTENTION, INTERMEDIATE)
@@ -191,27 +194,33 @@ def is_packable(model: Network) -> bool:
     """Return whether PackedBert computes what a model does: it is of FAMILIES, without extras."""
     if family_of(model) is None:
         return False
+    return _has_known_config(model) and _has_only_known_parameters(model) and _is_unchanged(model)
+
+
+def _has_known_config(model: Network) -> bool:
+    """Return whether the config of a model asks for nothing that PackedBert does not do."""
     config = model.config
-    if getattr(config, "position_embedding_type", "absolute") != "absolute":
+    # Version 5 of transformers gives some of these only to families that can be decoders.
+    extras = ("is_decoder", "add_cross_attention", "output_hidden_states", "output_attentions")
+    if any(getattr(config, name, False) for name in extras):
         return False
-    if activation_of(model) not in ACTIVATIONS:
-        return False
-    # Version 5 of transformers gives these two to families alone that can be decoders.
-    if getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
-        return False
-    if config.output_hidden_states or config.output_attentions:
-        return False
-    if not _has_only_known_parameters(model):
-        return False
+    has_absolute_positions = getattr(config, "position_embedding_type", "absolute") == "absolute"
+    return has_absolute_positions and activation_of(model) in ACTIVATIONS
+
+
+def _is_unchanged(model: Network) -> bool:
+    """Return whether the linear layers and heads of a model are those of its class.
+
+    Adapters (LoRA) put modules of their own in the place of linear layers.
+    """
     layers = layers_of(model)
-    if any(layer[N_HEADS] != config.num_attention_heads for layer in layers):
+    if any(layer[N_HEADS] != model.config.num_attention_heads for layer in layers):
         return False
-    # Adapters (LoRA) put modules of their own in the place of linear layers.
-    plain = torch.nn.Module if isinstance(model, BertParameters) else torch.nn.Linear
+    expected = torch.nn.Module if isinstance(model, BertParameters) else torch.nn.Linear
     modules = [layer[name] for layer in layers for name in _LINEAR_MODULES]
     if hasattr(model, "embeddings_project"):
         modules.append(model.embeddings_project)
-    return all(type(module) is plain for module in modules)
+    return all(type(module) is expected for module in modules)
 
 
 def _has_only_known_parameters(model: Network) -> bool:
@@ -231,7 +240,8 @@ class BertParameters(torch.nn.Module):
 
     def __init__(self, family: str, config: PretrainedConfig, weights: Mapping[str, torch.Tensor]):
         super().__init__()
-        self.family, self.config = family, config
+        self.family = family
+        self.config = config
         for name, weight in weights.items():
             path, _, last = name.rpartition(".")
             _module_at(self, path).register_parameter(last, torch.nn.Parameter(weight))
@@ -285,21 +295,28 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
     file = source.folder / "model.safetensors"
     if name is None or not file.is_file() or not _is_plain(source, config, kind):
         return None
-    padding, n_heads = FAMILIES[name].padding_of(config), config.num_attention_heads
-    if padding not in range(config.vocab_size) or n_heads < 1 or config.hidden_size % n_heads:
+    family = FAMILIES[name]
+    if family.padding_of(config) not in range(config.vocab_size):
         return None
-    try:
-        weights = load_file(file)
-    except (OSError, SafetensorError):
+    if config.num_attention_heads < 1 or config.hidden_size % config.num_attention_heads:
         return None
-    weights = {key: weight for key, weight in weights.items() if not key.endswith(BUFFERS)}
-    if any(weight.dtype != torch.float32 for weight in weights.values()):
-        return None
-    shapes = dict(_shapes(FAMILIES[name], config, has_pooler="pooler.dense.weight" in weights))
+    weights = _read_float32(file)
+    shapes = dict(_shapes(family, config, has_pooler="pooler.dense.weight" in weights))
     if {key: weight.shape for key, weight in weights.items()} != shapes:
         return None
     parameters = BertParameters(name, config, {key: weights[key] for key in shapes})
     return parameters if is_packable(parameters) else None
+
+
+def _read_float32(file: Path) -> dict[str, torch.Tensor]:
+    """Return the weights in a file; none if it is damaged, or some are not float32."""
+    try:
+        tensors = load_file(file)
+    except (OSError, SafetensorError):
+        return {}
+    weights = {key: tensor for key, tensor in tensors.items() if not key.endswith(BUFFERS)}
+    is_float32 = all(weight.dtype == torch.float32 for weight in weights.values())
+    return weights if is_float32 else {}
 
 
 def _is_plain(source: Source, config: PretrainedConfig, kind: str) -> bool:
@@ -325,7 +342,6 @@ def _shapes(
     """Yield name and shape of each parameter of an encoder of FAMILIES, layer after layer."""
     hidden = config.hidden_size
     width = getattr(config, "embedding_size", hidden)
-    inner = getattr(config, family.inner_size)
     yield "embeddings.word_embeddings.weight", (config.vocab_size, width)
     yield "embeddings.position_embeddings.weight", (config.max_position_embeddings, width)
     if family.has_token_types:
@@ -333,20 +349,26 @@ def _shapes(
     if family.relative_bias:
         n_buckets = config.relative_attention_num_buckets
         yield f"{family.relative_bias}.weight", (n_buckets, config.num_attention_heads)
-    modules: dict[str, tuple[int, ...]] = {"embeddings.LayerNorm": (width,)}
+    # The others have a bias, too
+    weights: dict[str, tuple[int, ...]] = {"embeddings.LayerNorm": (width,)}
     if width != hidden:
-        modules["embeddings_project"] = (hidden, width)
-    of_layer: dict[str, tuple[int, ...]] = {
+        weights["embeddings_project"] = (hidden, width)
+    of_layer = _shapes_of_layer(hidden, getattr(config, family.inner_size))
+    for i in range(config.num_hidden_layers):
+        for part, shape in of_layer.items():
+            weights[f"{family.layers}.{i}.{family.path(part)}"] = shape
+    if has_pooler and family.has_pooler:
+        weights["pooler.dense"] = (hidden, hidden)
+    for name, shape in weights.items():
+        yield f"{name}.weight", shape
+        yield f"{name}.bias", shape[:1]
+
+
+def _shapes_of_layer(hidden: int, inner: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of the weight of each part of a layer that has parameters."""
+    return {
         **dict.fromkeys((*QUERY_KEY_VALUE, ATTENTION_OUTPUT), (hidden, hidden)),
         INTERMEDIATE: (inner, hidden),
         OUTPUT: (hidden, inner),
         **dict.fromkeys(NORMS, (hidden,)),
     }
-    for i in range(config.num_hidden_layers):
-        for part, shape in of_layer.items():
-            modules[f"{family.layers}.{i}.{family.path(part)}"] = shape
-    if has_pooler and family.has_pooler:
-        modules["pooler.dense"] = (hidden, hidden)
-    for name, shape in modules.items():
-        yield f"{name}.weight", shape
-        yield f"{name}.bias", shape[:1]

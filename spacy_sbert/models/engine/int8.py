@@ -1,4 +1,4 @@
-"""int8 inference: calibration and quantized linear layers."""
+"""int8 inference: calibration, and a PackedBert whose products are of 8 bits."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from ...errors import Errors
 from ...files.checksum import digest_of_bytes
 from ..loading import Network
-from ..private_attributes import Int8Product, Linear, int8_product, linear
+from ..private_attributes import Linear, linear
 from ..tokenization import TokenizedBatch
 from .bert_families import (
     ATTENTION,
@@ -28,11 +28,14 @@ from .bert_families import (
     layers_of,
     weights_of,
 )
+from .int8_linear import Int8Linear, fake_quantized
 from .packed_bert import PackedBert
-from .packing import CPU_BUDGET, ragged_arange
+from .packing import CPU_BUDGET
 
 # The names in a file of ranges, of which those of LINEARS are older than Hugging Face's here
-_COUNT, _ROUNDED, _COSINE = "n_wordpieces", "is_rounded", "lowest_cosine"
+_COUNT = "n_wordpieces"
+_ROUNDED = "is_rounded"
+_COSINE = "lowest_cosine"
 _NAMES_IN_FILE = {
     ATTENTION: "heads",
     ATTENTION_OUTPUT: "mix",
@@ -58,7 +61,7 @@ class Calibration:
     lowest_cosine: float
 
     def to_bytes(self) -> bytes:
-        """As safetensors."""
+        """Return the calibration as safetensors."""
         tensors = {_NAMES_IN_FILE[name]: ranges for name, ranges in self.ranges.items()}
         tensors[_ROUNDED] = self.is_rounded
         tensors[_COUNT] = torch.tensor(self.n_wordpieces)
@@ -104,125 +107,10 @@ def _shapes_in_file(model: Network) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-_SMOOTHING = 0.5
-# Of channels that are zero on all texts
-_SMALLEST = 1e-5
 # A product that is noisier, by a ratio of signal to noise of 13 dB, is left out without a trial
 _MAX_NOISE = 0.05
 # The lowest cosine of a window's mean state with 8 bits and that without
 MIN_COSINE = 0.99
-
-
-class _Quantizer:
-    """From numbers to 8 bits, and how to read these.
-
-    q = min(max(round(x / (scale f)) + zero, 0), 255),    x = scale f (q - zero)
-
-    ranges: float32 (2, width), the least and the greatest number of each channel, see Calibration.
-    factors: float32 (width,), f of each channel; None for 1.
-    SOURCE: Jacob et al. 2018, Quantization and Training of Neural Networks for Efficient
-        Integer-Arithmetic-Only Inference, section 2.1.
-    """
-
-    def __init__(self, ranges: torch.Tensor, factors: torch.Tensor | None = None):
-        least, greatest = ranges if factors is None else ranges / factors
-        low, high = min(0.0, float(least.min())), max(_SMALLEST, float(greatest.max()))
-        self.scale = (high - low) / 255
-        self.zero = round(-low / self.scale)
-        self._steps = (
-            torch.full_like(least, self.scale) if factors is None else factors * self.scale
-        )
-        self._inverse = 1 / self._steps
-        # What is left over is cut off
-        self._shift = torch.tensor(self.zero + 0.5, device=ranges.device)
-
-    def __call__(self, states: torch.Tensor) -> torch.Tensor:
-        return (
-            torch.addcmul(self._shift, states.float(), self._inverse).clamp_(0, 255).to(torch.uint8)
-        )
-
-    def read(self, rounded: torch.Tensor) -> torch.Tensor:
-        """Return x, float32 (n, width), of what this gave."""
-        return (rounded.float() - self.zero) * self._steps
-
-
-def _round_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return V, int8 (out, in), and d, float32 (out,), of W = d V: d_i = max_j |W_ij| / 127."""
-    weight = weight.detach().float()
-    scales = weight.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / 127
-    return (weight / scales[:, None]).round().to(torch.int8), scales
-
-
-class _Int8Linear:
-    """x W' + b, and the activation of it, from 8 bits of x and W.
-
-    weight: (out, in); bias: (out,); ranges: see _Quantizer; activation: see ACTIVATIONS, None for
-        none.
-    smooth (bool): see _smoothed; what is rounded by the layer before has no factors.
-    dtype (torch.dtype): of what it returns.
-    then (_Quantizer): of the layer that takes what this one gives, which is then given in 8 bits;
-        None for a number.
-    """
-
-    def __init__(
-        self,
-        weight: torch.Tensor,
-        bias: torch.Tensor,
-        ranges: torch.Tensor,
-        activation: str | None = None,
-        *,
-        smooth: bool = False,
-        dtype: torch.dtype,
-        then: _Quantizer | None = None,
-    ):
-        weight, self.rounding, _ = _smoothed(weight, ranges, smooth=smooth)
-        output = (dtype, 1.0, 0) if then is None else (torch.uint8, then.scale, then.zero)
-        self._product: Int8Product = int8_product(
-            *_round_weight(weight),
-            bias,
-            (self.rounding.scale, self.rounding.zero),
-            activation,
-            output,
-        )
-
-    def __call__(self, states: torch.Tensor) -> torch.Tensor:
-        return self._product(states if states.dtype == torch.uint8 else self.rounding(states))
-
-
-def _fake_quantized(
-    weight: torch.Tensor,
-    bias: torch.Tensor,
-    ranges: torch.Tensor,
-    activation: str | None = None,
-    *,
-    smooth: bool,
-) -> Linear:
-    """Return the same as _Int8Linear by products in float32, which every device has."""
-    shared, rounding, factors = _smoothed(weight, ranges, smooth=smooth)
-    rounded, scales = _round_weight(shared)
-    product = linear(rounded * scales[:, None] / factors, bias, torch.float32, activation)
-    return lambda states: product(rounding.read(rounding(states)))
-
-
-def _smoothed(
-    weight: torch.Tensor, ranges: torch.Tensor, *, smooth: bool
-) -> tuple[torch.Tensor, _Quantizer, torch.Tensor]:
-    """Let weights take over a part of the differences between the channels of inputs.
-
-    x W' = (x / f) (W f)',    f_j = max |x_j|^a / max_i |W_ij|^(1 - a),    a = 1/2
-
-    smooth (bool): whether it should; else f = 1.
-
-    RETURNS (tuple): W f, float32 (out, in), how x / f is rounded, and f, float32 (in,).
-    SOURCE: Xiao et al. 2023, SmoothQuant, section 4.
-    """
-    weight, ranges = weight.detach().float(), ranges.to(weight.device)
-    factors = torch.ones_like(ranges[0])
-    if smooth:
-        of_states = ranges.abs().amax(0).clamp(min=_SMALLEST) ** _SMOOTHING
-        of_weight = weight.abs().amax(0).clamp(min=_SMALLEST) ** (1 - _SMOOTHING)
-        factors = (of_states / of_weight).clamp(min=_SMALLEST)
-    return weight * factors, _Quantizer(ranges, factors), factors
 
 
 # A layer, and one of LINEARS
@@ -251,7 +139,8 @@ class _Trial:
         self, products: Mapping[_Place, Linear], measure: _Measure | None = None
     ) -> tuple[torch.Tensor, dict[_Place, torch.Tensor]]:
         """Return the sums of windows' states, float32 (k, hidden), and measurements of batches."""
-        backend, wordpieces = self.backend, self.wordpieces
+        backend = self.backend
+        wordpieces = self.wordpieces
         measured = defaultdict(list)
 
         def observed(place: _Place, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
@@ -263,7 +152,7 @@ class _Trial:
         sums = backend.words.new_zeros(len(self.windows), backend.hidden_size)
         for batch in backend.batches(wordpieces, self.windows, CPU_BUDGET):
             lengths = wordpieces.lengths[batch.windows]
-            places = torch.from_numpy(ragged_arange(batch.starts, lengths)).to(backend.device)
+            places = batch.places(lengths).to(backend.device)
             for i, layer in enumerate(backend.layers):
                 layer.linears = {name: partial(observed, (i, name), places) for name in LINEARS}
             owners = torch.from_numpy(numpy.repeat(batch.windows, lengths)).to(backend.device)
@@ -319,7 +208,7 @@ def _rounded_products(
     weights = [weights_of(layer) for layer in layers_of(model)]
     activations = {INTERMEDIATE: activation_of(model)}
     return {
-        (i, name): _fake_quantized(
+        (i, name): fake_quantized(
             *weights[i][name], own, activations.get(name), smooth=name in SMOOTHED
         )
         for (i, name), own in ranges.items()
@@ -371,7 +260,7 @@ def _exclude_noisiest(
 
 
 def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> PackedBert:
-    """Return a PackedBert whose products are those of _Int8Linear, as far as they bear it.
+    """Return a PackedBert whose products are those of Int8Linear, as far as they bear it.
 
     dtype: of the others.
     """
@@ -402,12 +291,12 @@ def _int8_products(
         # The widening product writes 8 bits for the narrowing one, so that activations are
         # never rounded twice.
         reader = products.get(OUTPUT) if name == INTERMEDIATE else None
-        products[name] = _Int8Linear(
+        products[name] = Int8Linear(
             *weights[name],
             ranges[name],
             own_activation,
             smooth=name in SMOOTHED,
             dtype=dtype,
-            then=reader.rounding if isinstance(reader, _Int8Linear) else None,
+            then=reader.rounding if isinstance(reader, Int8Linear) else None,
         )
     return products

@@ -25,7 +25,7 @@ from .bert_families import (
     relative_bias_of,
     weights_of,
 )
-from .packing import PLACES_APART, Batch, lay_out, packed_batches, with_places
+from .packing import Batch, lay_out, packed_batches, places_for, with_places
 
 
 def position_ids(
@@ -224,7 +224,7 @@ class PackedBert(BertForward):
         n_used (int): the places up to the last of a window; None for all.
         RETURNS (dtype (n_used, hidden), or some more): the states; those of padding mean nothing.
         """
-        n_places = _places_for(n_used or ids.numel())
+        n_places = places_for(n_used or ids.numel(), of_short_text=True)
         states = self.forward(ids, columns, types, windows, padding=self.padding, n_places=n_places)
         return states[: ids.numel()]
 
@@ -248,15 +248,6 @@ def _products(
         name: linear(weight, bias, dtype, activation if name == INTERMEDIATE else None)
         for name, (weight, bias) in weights.items()
     }
-
-
-def _places_for(n_used: int) -> int:
-    """Return how many places products are made of.
-
-    For a short text alone, which has a quarter of them, by 16.
-    """
-    apart = PLACES_APART if n_used > PLACES_APART else PLACES_APART // 4
-    return apart * math.ceil(n_used / apart)
 
 
 class _PackedLayer(BertLayer):

@@ -1,7 +1,9 @@
 """Batches of windows: packed into few rows with little padding, or padded; their arrays."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy
@@ -90,6 +92,11 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
     return _Packing(new_place[row_of], numpy.array(column_of), numpy.array(widths)[by_width])
 
 
+def borders_of(counts: Iterable[int]) -> list[int]:
+    """Return where each of several groups begins, and where the last ends."""
+    return [0, *accumulate(counts)]
+
+
 def ragged_arange(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarray:
     """start, start + 1, ... of each stretch, one after another: int64 (sum of lengths,)."""
     return numpy.arange(lengths.sum()) + numpy.repeat(
@@ -99,14 +106,23 @@ def ragged_arange(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarra
 
 @dataclass
 class Batch:
-    """A forward pass: rows of similar width."""
+    """What goes through the encoder at once: rows of one width, each of one window or of several.
 
-    # int64 (k,), those in it
+    windows: int64 (k,), the numbers of the windows.
+    starts: int64 (k,), where each window begins in the flattened rows.
+    shape: rows and width.
+    """
+
     windows: numpy.ndarray
-    # int64 (k,), where each begins in the flattened rows
     starts: numpy.ndarray
-    # Rows and width
     shape: tuple[int, int]
+
+    def places(self, lengths: numpy.ndarray) -> torch.Tensor:
+        """Return where the wordpieces are in the flattened rows, int64 (sum of lengths,).
+
+        lengths (int64 (k,)): of the windows.
+        """
+        return torch.from_numpy(ragged_arange(self.starts, lengths))
 
 
 def packed_batches(
@@ -142,9 +158,20 @@ def packed_batches(
     return passes
 
 
-def width_for(longest: numpy.integer) -> int:
-    """Return the width of the rows of a pass by its longest."""
+def width_for(longest: int) -> int:
+    """Return the width of the rows of a batch by its longest."""
     return WIDTHS_APART * math.ceil(longest / WIDTHS_APART)
+
+
+def places_for(n_used: int, *, of_short_text: bool = False) -> int:
+    """Return how many places products are made of.
+
+    of_short_text (bool): whether fewer than PLACES_APART are in steps of a quarter of them.
+    """
+    apart = PLACES_APART
+    if of_short_text and n_used <= PLACES_APART:
+        apart = PLACES_APART // 4
+    return apart * math.ceil(n_used / apart)
 
 
 def padded_batches(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from spacy_sbert.models.engine.int8 import _fake_quantized, _Int8Linear, _Quantizer
+from spacy_sbert.models.engine.int8_linear import Int8Linear, Quantizer, fake_quantized
 from spacy_sbert.models.private_attributes import has_int8_product
 
 needs_int8 = pytest.mark.skipif(
@@ -35,7 +35,7 @@ def layer():
 def test_rounding_by_the_formula(layer, factors):
     _, _, states, ranges = layer
     f = torch.ones(16, dtype=torch.float64) if factors is None else factors.double()
-    rounding = _Quantizer(ranges, factors)
+    rounding = Quantizer(ranges, factors)
     low = (ranges.double() / f)[0].min()
     high = (ranges.double() / f)[1].max()
     assert rounding.scale == pytest.approx(float(high - low) / 255, rel=1e-6)
@@ -49,13 +49,13 @@ def test_rounding_by_the_formula(layer, factors):
 
 
 def test_beyond_the_range_is_its_end_and_zero_is_exact(layer):
-    rounding = _Quantizer(layer[3])
+    rounding = Quantizer(layer[3])
     far = torch.tensor([[-1e6, 1e6, 0.0] + [0.0] * 13])
     assert rounding(far)[0, :3].tolist() == [0, 255, rounding.zero]
-    rounding = _Quantizer(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
+    rounding = Quantizer(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
     assert rounding.zero == 0
     assert rounding(torch.zeros(1, 2)).tolist() == [[0, 0]]
-    assert _Quantizer(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
+    assert Quantizer(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
 
 
 @needs_int8
@@ -64,7 +64,7 @@ def test_beyond_the_range_is_its_end_and_zero_is_exact(layer):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_product_by_the_formula(layer, activation, smooth, dtype):
     weight, bias, states, ranges = layer
-    linear = _Int8Linear(weight, bias, ranges, activation, smooth=smooth, dtype=dtype)
+    linear = Int8Linear(weight, bias, ranges, activation, smooth=smooth, dtype=dtype)
     f = torch.ones(16, dtype=torch.float64)
     if smooth:
         f = (
@@ -85,7 +85,7 @@ def test_product_by_the_formula(layer, activation, smooth, dtype):
     close = {"atol": 1e-3, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.02, "rtol": 0.01}
     assert torch.allclose(given.double(), ACTIVATIONS[activation](expected), **close)
     if dtype == torch.float32:
-        again = _fake_quantized(weight, bias, ranges, activation, smooth=smooth)(states)
+        again = fake_quantized(weight, bias, ranges, activation, smooth=smooth)(states)
         assert torch.allclose(again, given, atol=1e-3, rtol=1e-4)
 
 
@@ -95,7 +95,7 @@ def test_channels_that_differ_round_better_with_factors(layer):
     exact = functional.linear(states, weight, bias)
     errors = [
         float(
-            (_Int8Linear(weight, bias, ranges, smooth=smooth, dtype=torch.float32)(states) - exact)
+            (Int8Linear(weight, bias, ranges, smooth=smooth, dtype=torch.float32)(states) - exact)
             .square()
             .mean()
         )
@@ -108,14 +108,14 @@ def test_channels_that_differ_round_better_with_factors(layer):
 @pytest.mark.parametrize("activation", ["gelu", "relu"])
 def test_what_is_written_in_8_bits_for_the_next(layer, activation):
     weight, bias, states, ranges = layer
-    plain = _Int8Linear(weight, bias, ranges, activation, dtype=torch.float32)
+    plain = Int8Linear(weight, bias, ranges, activation, dtype=torch.float32)
     given = plain(states)
     ranges_of_given = torch.stack([given.amin(0), given.amax(0)])
-    then = _Quantizer(ranges_of_given)
-    rounded = _Int8Linear(weight, bias, ranges, activation, dtype=torch.float32, then=then)(states)
+    then = Quantizer(ranges_of_given)
+    rounded = Int8Linear(weight, bias, ranges, activation, dtype=torch.float32, then=then)(states)
     assert rounded.dtype == torch.uint8
     difference = (rounded.int() - then(given).int()).abs()
     assert difference.max() <= 1
     assert (difference > 0).float().mean() < 0.02
-    narrow = _Int8Linear(weight.T.contiguous(), bias[:16], ranges_of_given, dtype=torch.float32)
+    narrow = Int8Linear(weight.T.contiguous(), bias[:16], ranges_of_given, dtype=torch.float32)
     assert torch.equal(narrow(then(given)), narrow(given))

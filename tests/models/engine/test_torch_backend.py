@@ -20,7 +20,7 @@ from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sbert.models.engine import training
+from spacy_sbert.models.engine import fused_adam
 from spacy_sbert.models.engine.huggingface import HFBackend
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.torch_backend import TorchBackendCache, resolve_precision
@@ -159,8 +159,10 @@ def test_after_a_step_the_vector_is_that_of_the_plain_model(
 ):
     make, n_fused = OPTIMIZERS[name]
     fused = []
-    update = training.update_fused
-    monkeypatch.setattr(training, "update_fused", lambda *given: (fused.append(1), update(*given)))
+    update = fused_adam.update_fused
+    monkeypatch.setattr(
+        fused_adam, "update_fused", lambda *given: (fused.append(1), update(*given))
+    )
     nlp = make_pipeline(make_nlp, encoder, precision=precision)
     optimizer = make()
     model = shim_of(nlp, HOLDER[encoder])._model
@@ -244,8 +246,8 @@ def test_what_another_thread_makes_amid_an_update_is_not_kept(
     nlp = make_pipeline(make_nlp)
     optimizer = OPTIMIZERS[name][0]()
     shim = shim_of(nlp)
-    update = training.update_fused
-    monkeypatch.setattr(training, "update_fused", lambda *given: (shim.backend(), update(*given)))
+    update = fused_adam.update_fused
+    monkeypatch.setattr(fused_adam, "update_fused", lambda *given: (shim.backend(), update(*given)))
     apply = type(optimizer).__call__
     monkeypatch.setattr(
         type(optimizer), "__call__", lambda *given: (shim.backend(), apply(*given))[1]

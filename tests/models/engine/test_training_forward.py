@@ -11,7 +11,7 @@ from thinc.api import Adam
 from torch.nn import functional
 from transformers import AutoModel
 
-from spacy_sbert.models.engine import training
+from spacy_sbert.models.engine import packed_training, training
 from spacy_sbert.models.engine.bert_families import is_packable, layers_of
 from spacy_sbert.models.engine.packing import PLACES_APART
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
@@ -113,8 +113,8 @@ def test_dropout_is_where_hugging_face_has_it(make_model, monkeypatch):
     """Where each window fills a row, both draw the same with PyTorch's dropout."""
     model = make_model(0.3)
     with monkeypatch.context() as patched:
-        patched.setattr(training, "_dropout", lambda module, x: module(x))
-        patched.setattr(training, "_attention", attention_of_pytorch)
+        patched.setattr(packed_training, "_dropout", lambda module, x: module(x))
+        patched.setattr(packed_training, "_attention", attention_of_pytorch)
         assert_alike(ours(model, ALONE), of_hugging_face(model, ALONE))
     given = ours(model, ALONE)
     assert not torch.allclose(given[0], ours(model.eval(), ALONE)[0], atol=0.1)
@@ -141,7 +141,7 @@ def test_products_are_of_few_shapes(make_model, monkeypatch):
     """Each new one costs memory for good, see passes."""
     model = make_model(0.0)
     seen = set()
-    linear = training._linear
+    linear = packed_training._linear
     of_layers = [
         module
         for parts in layers_of(model)
@@ -154,7 +154,7 @@ def test_products_are_of_few_shapes(make_model, monkeypatch):
             seen.add(x.shape[:-1])
         return linear(module, x)
 
-    monkeypatch.setattr(training, "_linear", watch)
+    monkeypatch.setattr(packed_training, "_linear", watch)
     draw = numpy.random.default_rng(0)
     for _ in range(8):
         ours(model, draw.integers(1, 110, 8).tolist(), precision="bfloat16")

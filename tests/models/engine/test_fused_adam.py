@@ -8,7 +8,7 @@ import torch
 from helpers.pipelines import HOLDER, gradients, make_pipeline, weights
 from thinc.api import SGD, Adam, Optimizer, RAdam, warmup_linear
 
-from spacy_sbert.models.engine.training import can_fuse, update_fused
+from spacy_sbert.models.engine.fused_adam import can_fuse, update_fused
 
 N_STEPS = 10
 SETTINGS = {

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from spacy_sbert.models.engine import training as cpu_training
-from spacy_sbert.models.engine.training import (
+from spacy_sbert.models.engine import packed_training
+from spacy_sbert.models.engine.packed_training import (
     _attention,
-    _dense_gradient,
     _dropout,
     _embedding,
     _linear,
+    dense_gradient,
 )
 
 
@@ -92,7 +92,7 @@ def test_embedding(draw, padding):
     table.weight.grad = torch.ones(6, 4, dtype=torch.float64)
     memory = table.weight.grad.data_ptr()
     found = _embedding(table, ids)
-    _dense_gradient(table)
+    dense_gradient(table)
     found.backward(weights)
     assert torch.equal(found, expected)
     assert torch.allclose(table.weight.grad, of_pytorch + 1, atol=1e-12)
@@ -105,7 +105,7 @@ def test_what_is_frozen_gets_no_gradient(draw):
     layer = make_linear(draw(4, 3).requires_grad_())
     table = torch.nn.Embedding(5, 3, dtype=torch.float64)
     table.weight.requires_grad_(False)
-    _dense_gradient(table)
+    dense_gradient(table)
     _linear(layer, _embedding(table, torch.tensor([0, 1])) + x).sum().backward()
     with torch.no_grad():
         assert _linear(layer, x).grad_fn is None
@@ -133,7 +133,7 @@ def test_dropout_drops_with_its_probability_and_keeps_the_mean(p):
 
 def test_dropped_numbers_are_independent():
     torch.manual_seed(0)
-    kept = cpu_training._kept(torch.empty(200, 5000), 0.5).bool().numpy()
+    kept = packed_training._kept(torch.empty(200, 5000), 0.5).bool().numpy()
     shares = [
         kept[:, ::4].mean(),
         *(numpy.corrcoef(kept[:, :-lag].flat, kept[:, lag:].flat)[0, 1] for lag in (1, 2, 4)),
@@ -155,7 +155,7 @@ def test_attention(draw, monkeypatch):
     gradients.
     """
     kept = (torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(3)) > 0.3).double() / 0.7
-    monkeypatch.setattr(cpu_training, "_kept", lambda like, p: kept.to(like.dtype))
+    monkeypatch.setattr(packed_training, "_kept", lambda like, p: kept.to(like.dtype))
     added = draw(2, 1, 4, 5)
     added[0, 0, :, 2] = -torch.inf
 

@@ -19,10 +19,10 @@ from spacy.tokens import Doc
 from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
-from spacy_sbert.models.listener import Tok2VecEncoder
 from spacy_sbert.models.pooling import SentencePooling
 from spacy_sbert.models.sentence_encoder import SentenceEncoder
 from spacy_sbert.models.spans import sentence_spans
+from spacy_sbert.models.token_encoder import Tok2VecEncoder
 
 TEXT = "He can't go. \n The cat sat on the mat. Food."
 ARCHITECTURE = "spacy-sbert.Tok2VecSentenceEncoder.v1"
