@@ -25,8 +25,8 @@ from spacy.util import import_file, is_package
 
 from spacy_sbert.files.text_lines import read_counts
 from spacy_sbert.hub import import_folder
-from spacy_sbert.pipeline.sentence_model import find_transformer
 from spacy_sbert.pipeline.sbert import find_sbert
+from spacy_sbert.pipeline.sentence_model import find_transformer
 
 WORDS = 50_000
 

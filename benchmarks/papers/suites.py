@@ -23,7 +23,7 @@ import spacy
 from spacy.util import import_file
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
-from spacy_sbert.evaluation.encoders import Source, make_baseline
+from spacy_sbert.evaluation.encoders import VectorSource, make_baseline
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
@@ -48,7 +48,7 @@ FIGURES = {
 }
 
 
-def source_of(name: str, encoders: Path, data: Path) -> Source:
+def source_of(name: str, encoders: Path, data: Path) -> VectorSource:
     if name not in BASELINES:
         return PipelineSource(spacy.load(encoders / name), name=name)
     nlp = spacy.load(encoders / "words") if name in NEED_VECTORS else spacy.blank("en")

@@ -14,7 +14,16 @@ from ..files.tables import distinct
 from ..progress import ticking
 from ._corpus import check_paths, encoder_for, read_with_vectors, write_rows
 from ._util import command, exit_on_error, fail, named_output
-from .options import Columns, Corpus, LoadingOnGpu, Overwrite, Pipeline, Seed, Vectors, without_none
+from .options import (
+    ColumnOptions,
+    CorpusPath,
+    LoadingOnGpu,
+    Overwrite,
+    Pipeline,
+    SeedOption,
+    Vectors,
+    without_none,
+)
 
 if TYPE_CHECKING:
     from ..search.texts import Corpus as Texts
@@ -34,10 +43,10 @@ _Clustered = tuple[int, int, str]
 @command("mine")
 def _mine_cli(
     pipeline: Pipeline,
-    corpus: Corpus,
+    corpus: CorpusPath,
     output: _Table,
     loading: LoadingOnGpu,
-    columns: Columns,
+    columns: ColumnOptions,
     k: Annotated[
         int | None,
         Option("--k", "-k", help="The pairs to write, 0 for all; by default 100.", min=0),
@@ -128,7 +137,7 @@ class _Clustering:
     linkage: Annotated[
         str | None, Option(help="The linkage of hierarchical: average, complete or single.")
     ] = None
-    seed: Seed = None
+    seed: SeedOption = None
     n_init: Annotated[
         int | None, Option(help="The tries of kmeans, of which the best counts; by default 10.")
     ] = None
@@ -137,10 +146,10 @@ class _Clustering:
 @command("cluster")
 def _cluster_cli(
     pipeline: Pipeline,
-    corpus: Corpus,
+    corpus: CorpusPath,
     output: _Table,
     loading: LoadingOnGpu,
-    columns: Columns,
+    columns: ColumnOptions,
     clustering: _Clustering,
     method: Annotated[str, Option("--method", "-m", help=_METHODS)] = "communities",
     vectors: Vectors = None,

@@ -10,7 +10,7 @@ from wasabi import msg
 from ..files.text_lines import has_text, read_lines
 from ._corpus import check_paths, encoder_for, read_with_vectors, write_rows
 from ._util import check_corpus, command, exit_on_error, fail, named_output
-from .options import TEXTS, Columns, LoadingOnGpu, Overwrite, Pipeline, Quiet, without_none
+from .options import TEXTS, ColumnOptions, LoadingOnGpu, Overwrite, Pipeline, Quiet, without_none
 
 if TYPE_CHECKING:
     from ..search.corpus_search import FoundText, Searchable
@@ -28,7 +28,7 @@ def _search_cli(
     pipeline: Pipeline,
     corpus: Annotated[Path, Argument(help=_SEARCHED, exists=True, callback=check_corpus)],
     loading: LoadingOnGpu,
-    columns: Columns,
+    columns: ColumnOptions,
     queries: Annotated[list[str] | None, Argument(help="The texts to search for.")] = None,
     queries_path: Annotated[
         Path | None, Option("--queries", help="A file with a query a line; - for the input.")
@@ -149,7 +149,7 @@ def _open_folder(folder: Path, vectors: str | None) -> "Searchable":
 
 def _open_file(
     path: Path,
-    columns: Columns,
+    columns: ColumnOptions,
     *,
     index: Path | None,
     kind: str | None,

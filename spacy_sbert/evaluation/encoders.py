@@ -34,7 +34,7 @@ from ..validation import NonNegative, Width, check
 Progress = Callable[[Sequence[Any], str], Iterable[Any]]
 
 
-class Source:
+class VectorSource:
     """Vectors of texts: of a pipeline, or of a baseline.
 
     name (str): in results. digest (str): of everything that the vectors depend on, except the
@@ -59,7 +59,7 @@ class Source:
         return f"{type(self).__name__}({self.name})"
 
 
-class PipelineSource(Source):
+class PipelineSource(VectorSource):
     """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
     def __init__(self, nlp: Language, *, name: str | None = None, batch_size: int = 64):
@@ -104,7 +104,7 @@ class VectorStore:
     Called as Run.encode.
     """
 
-    def __init__(self, source: Source, folder: Path | None, progress: Progress):
+    def __init__(self, source: VectorSource, folder: Path | None, progress: Progress):
         """Keep the vectors of a source in a folder (Path), None to keep them only in memory."""
         made_by = digest_of_parts(source.digest, versions(), device())
         self.source = source
@@ -183,7 +183,7 @@ def sklearn_module(name: str, task: str) -> ModuleType:
 _Encode = Callable[[Sequence[str], Sequence[str]], numpy.ndarray]
 
 
-class _Baseline(Source):
+class _Baseline(VectorSource):
     """A baseline, by a function of texts and corpus.
 
     parts: what else its digest depends on beside its name.
@@ -318,7 +318,7 @@ def make_baseline(
     encoder: str | None = None,
     width: Width = _WIDTH,
     seed: NonNegative = 0,
-) -> Source:
+) -> VectorSource:
     """Make a baseline by its name.
 
     name (str): "static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls" or
@@ -357,7 +357,7 @@ def make_baseline(
     return _Baseline(f"{name} ({width}, seed {seed})", lambda texts, _: bags(texts), tokenizer)
 
 
-def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> Source:
+def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> VectorSource:
     if nlp is None:
         raise ValueError(
             f"The baseline '{name}' needs a pipeline with static vectors (nlp), such as "

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from ..render.document import Cell, Row, Table
+from ..render.document import Cell, Table, TableRow
 from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter_plot
 from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
 
@@ -89,7 +89,7 @@ def _sts_table(models: _Models) -> Table:
         "mean": "mean of the sub-sets",
         "weighted_mean": "size-weighted mean of the sub-sets",
     }
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for label, results in models:
         tasks = [results["tasks"].get(name) for name in names.values()]
         if not any(tasks):
@@ -115,7 +115,7 @@ def _sts_table(models: _Models) -> Table:
 def _transfer_table(models: _Models) -> Table:
     """Table 5: transfer, once for each classifier on top of the vectors."""
     names = ("MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC")
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for label, results in models:
         for classifier, words in _CLASSIFIERS.items():
             cells = _with_average(
@@ -157,7 +157,7 @@ def _figures_tables(results: Json) -> Iterator[Table]:
         heads = list(
             dict.fromkeys(head for task in tasks.values() for head in task["variants"][0]["scores"])
         )
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for name, task in tasks.items():
             for path in dict.fromkeys(leaf[1:] for leaf in _leaves(task["variants"][0]["scores"])):
                 words = " ".join(part.replace("_", " ") for part in path if part != "subsets")
@@ -214,7 +214,7 @@ def _variant_tables(results: Json) -> Iterator[Table]:
             if tuned:
                 entries[name]["tuned in each fold", task["variants"][0]["size"]] = tuned
                 caption += _tuning(name, tuned)
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for variant in dict.fromkeys(chain(*entries.values())):
             row: list[Cell | str] = [*variant]
             for name, task in tasks.items():
@@ -257,7 +257,7 @@ def _how_tables(results: Json) -> list[Table]:
     how.append(
         ("versions", ", ".join(f"{name} {value}" for name, value in results["versions"].items()))
     )
-    data: list[Row] = []
+    data: list[TableRow] = []
     for name, task in tasks.items():
         reused = "reused" if task.get("reused") else "measured"
         data += [

@@ -25,7 +25,7 @@ from .methods import EMPTY_CORPUS, MetaEmbedding
 # A corpus that is read more than once
 Texts = Callable[[], Iterable[str]]
 MAX_TOKENS = 60
-MANIFEST = "vectors.json"
+VECTORS_MANIFEST = "vectors.json"
 
 
 def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
@@ -115,7 +115,7 @@ class _VectorCache:
         None if they are missing or damaged.
         """
         try:
-            manifest = _VectorManifest.read(self.folder / MANIFEST)
+            manifest = _VectorManifest.read(self.folder / VECTORS_MANIFEST)
             if (manifest.key, manifest.names) != (self.key, self.names):
                 return None
             if [checksum.file_digest(path) for path in self.paths] != manifest.files:
@@ -151,7 +151,7 @@ class _VectorCache:
                 n += len(block[0])
         files = list(map(checksum.file_digest, self.paths))
         manifest = _VectorManifest(key=self.key, names=self.names, n=n, files=files)
-        manifest.write(self.folder / MANIFEST)
+        manifest.write(self.folder / VECTORS_MANIFEST)
         return self._mapped(n)
 
 

@@ -14,7 +14,7 @@ from ..errors import Errors
 from ..similarity import scaled_norms
 from ..validation import Width, check_weights, validated
 
-# Of NumPy or CuPy
+# An array of NumPy or CuPy
 Array: TypeAlias = Any
 _Layer = Model[Floats2d, Floats2d]
 # That dy has to spare: a gradient up to 2^8 does not overflow

@@ -17,7 +17,7 @@ Linear = Callable[[torch.Tensor], torch.Tensor]
 # Of uint8 (n, in)
 Int8Product = Callable[[torch.Tensor], torch.Tensor]
 # Name in a config -> that of the fused kernel, and its algorithm
-ACTIVATIONS: dict[str, tuple[str, str]] = {
+FUSED_ACTIVATIONS: dict[str, tuple[str, str]] = {
     "gelu": ("gelu", "none"),
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
@@ -36,7 +36,7 @@ def linear(
     weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
     """
     weight, bias = weight.detach().to(dtype), bias.detach().to(dtype)
-    name, algorithm = ACTIVATIONS[activation] if activation else ("none", "")
+    name, algorithm = FUSED_ACTIVATIONS[activation] if activation else ("none", "")
     if _has_packed_linear(weight):
         laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
         return lambda x: torch.ops.mkldnn._linear_pointwise(x, laid_out, bias, name, [], algorithm)
@@ -85,7 +85,7 @@ def int8_product(
         operators.qlinear_prepack(rounded, None),
         torch.zeros(len(scales), dtype=torch.int32),
     )
-    name, algorithm = ACTIVATIONS[activation] if activation else ("none", "none")
+    name, algorithm = FUSED_ACTIVATIONS[activation] if activation else ("none", "none")
     bias, (dtype, scale, zero) = bias.detach().float(), output
 
     def product(states: torch.Tensor) -> torch.Tensor:

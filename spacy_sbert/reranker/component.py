@@ -49,7 +49,7 @@ from ..validation import (
     validated,
     with_fields_of,
 )
-from .cross_encoder import ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
+from .cross_encoder import SCORE_ACTIVATIONS, SOFTMAX_OF_ONE, CrossEncoder, Pair, PairLogits
 
 # Pairs that are tokenised and sorted together
 WINDOW = 4096
@@ -678,7 +678,7 @@ def _mean_squared_error(
     SOURCE: Devlin et al. 2019, section 4.1, on the STS benchmark (identity); Reimers and Gurevych
         2019, section 3, regression by mean squared error.
     """
-    scores = ACTIVATIONS[activation](logits)[:, 0]
+    scores = SCORE_ACTIVATIONS[activation](logits)[:, 0]
     errors = scores - gold
     slopes = scores * (1 - scores) if activation == "sigmoid" else 1.0
     return mean_square(errors), (2 * errors * slopes / len(gold))[:, None]

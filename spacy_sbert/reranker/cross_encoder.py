@@ -72,7 +72,7 @@ _NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
 # Pairs are not rounded, nor batched as "reference"
 _Precision = Literal["float32", "bfloat16", "float16", "auto"]
 # From logits to scores, float (n, k) each; softmax is over the k.
-ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
+SCORE_ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
     "sigmoid": sigmoid,
     "identity": lambda logits: logits,
     "softmax": softmax,
@@ -82,7 +82,7 @@ ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
 _ACTIVATION_NAMES = {
     f"torch.nn.{module}{name.title()}": name
     for module in ("", "modules.activation.", "modules.linear.")
-    for name in ACTIVATIONS
+    for name in SCORE_ACTIVATIONS
 }
 # In config.json, where versions 4 and later save it
 _BLOCK = "sentence_transformers"
@@ -440,7 +440,7 @@ class CrossEncoder(
         if activation is None:
             raise ValueError(
                 f"The folder names activation_fn = '{saved}', which is not supported: set "
-                f"activation in the config of the model, one of {', '.join(ACTIVATIONS)}."
+                f"activation in the config of the model, one of {', '.join(SCORE_ACTIVATIONS)}."
             )
         if activation == "softmax" and config.num_labels == 1:
             raise ValueError(SOFTMAX_OF_ONE)
@@ -448,7 +448,7 @@ class CrossEncoder(
 
     def scores(self, logits: Floats2d) -> Floats2d:
         """Return the logits after the activation."""
-        return ACTIVATIONS[self.activation](logits)
+        return SCORE_ACTIVATIONS[self.activation](logits)
 
     def prompt(self, name: str | None = None) -> str:
         """Return the folder's prompt of a name, None for the default one; "" if there is none.

@@ -27,10 +27,10 @@ from .exact import (
     slices,
 )
 from .faiss_index import BuiltKind, import_faiss
-from .identity import EncoderIdentity, check_encoder, identify
+from .identity import EncoderIdentity, check_same_encoder, identify
 from .index import VectorIndex
 from .index_folder import MANIFEST, IndexRow
-from .texts import TEXT, Corpus, TextVectors, encode_queries, read_corpus, text_vectors
+from .texts import TEXT_COLUMN, Corpus, TextVectors, encode_queries, read_corpus, text_vectors
 
 NO_CLUSTER = -1
 # Texts whose vectors are in memory beside an index that is built
@@ -204,7 +204,7 @@ class SearchableIndex(Searchable):
         self._index = index
 
     def check_encoder(self, pipe: SentenceBert) -> None:
-        check_encoder(self._index.encoder, identify(pipe), self.index_folder)
+        check_same_encoder(self._index.encoder, identify(pipe), self.index_folder)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         with ticking("Searching", shown=progress):
@@ -229,8 +229,8 @@ class SearchableVectors(Searchable):
     def check_encoder(self, pipe: SentenceBert) -> None:
         encoder = identify(pipe)
         if self._index is not None and self._place is not None:
-            check_encoder(self._index.encoder, encoder, self._place)
-        check_encoder(EncoderIdentity.of(self._vectors), encoder, self._vectors.name)
+            check_same_encoder(self._index.encoder, encoder, self._place)
+        check_same_encoder(EncoderIdentity.of(self._vectors), encoder, self._vectors.name)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         k = min(k, len(self._vectors))
@@ -286,7 +286,7 @@ def search_texts(
     k: Positive = 10,
     index: Path | str | None = None,
     kind: BuiltKind | None = None,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     query_prompt: str | None = None,
     read: Corpus | None = None,
@@ -360,7 +360,7 @@ def mine_texts(
     *,
     k: Positive | None = 100,
     min_score: Cosine = -1.0,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
     vectors: ArrayLike | TextVectors | None = None,
@@ -397,7 +397,7 @@ def group_texts(
     corpus: Path | str,
     *,
     min_score: Cosine,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
     vectors: ArrayLike | TextVectors | None = None,
@@ -427,7 +427,7 @@ def cluster_texts(
     corpus: Path | str,
     *,
     method: Literal["communities", "hierarchical", "kmeans"] = "communities",
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
     vectors: ArrayLike | TextVectors | None = None,

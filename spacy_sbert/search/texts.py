@@ -17,10 +17,10 @@ from ..progress import progress_of
 from ..similarity import checked, cosine
 from ..validation import short_repr
 from .exact import nearest
-from .identity import EncoderIdentity, check_encoder, identify
+from .identity import EncoderIdentity, check_same_encoder, identify
 
 # The default column
-TEXT = "text"
+TEXT_COLUMN = "text"
 # Texts that are encoded, to find out whether given vectors are theirs
 _COMPARED = 8
 # By which a text's own vector may be less similar to a new one than another
@@ -44,7 +44,7 @@ class Corpus(NamedTuple):
 
 def read_corpus(
     path: Path | str,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     *,
     id_column: str | None = None,
     header: bool = True,
@@ -102,7 +102,7 @@ class TextVectors:
 
     def by(self, pipe: SentenceBert) -> numpy.ndarray:
         """Return the vectors. RAISES (ValueError): if another encoder made them."""
-        check_encoder(EncoderIdentity.of(self._file), identify(pipe), self._file.path)
+        check_same_encoder(EncoderIdentity.of(self._file), identify(pipe), self._file.path)
         return self.rows
 
 

@@ -9,7 +9,7 @@ from spacy.util import is_in_jupyter
 
 from ..validation import check, validated
 from . import heatmap, scatter
-from .page import Picture, check_count
+from .page import Picture, check_n_texts
 from .projection import import_tsne
 
 __all__ = ["render"]
@@ -110,5 +110,5 @@ def check_options(style: str, options: Mapping[str, object], *, n_texts: int | N
     if options.get("projection") == "tsne":
         import_tsne()
     if n_texts is not None and style != "tokens":
-        most = heatmap.MAX_TEXTS if style == "heatmap" else scatter.MOST
-        check_count(n_texts, 2, most)
+        most = heatmap.MAX_TEXTS if style == "heatmap" else scatter.MAX_POINTS
+        check_n_texts(n_texts, 2, most)

@@ -14,11 +14,19 @@ from markupsafe import Markup
 from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import Axis, box, clean, number, shape
 from ..validation import Seed, validated
-from .page import LIGHT_LABELS, Picture, Text, as_rows, check_count, row_vector, unit_rows
+from .page import (
+    LIGHT_LABELS,
+    DocOrSpan,
+    Picture,
+    check_n_texts,
+    row_vector,
+    texts_to_draw,
+    unit_rows,
+)
 from .projection import MAX_TSNE, import_tsne, pca, tsne
 
 # Points of a map
-MOST = 20_000
+MAX_POINTS = 20_000
 # Characters of a text that is shown
 MOST_CHARACTERS = 500
 WIDTH = 760
@@ -42,11 +50,11 @@ HINT = (
 DENSE = 1000
 # Paths of a label in a dense map: where see-through points of one path overlap, they are painted
 # once
-LAYERS = 6
-# The opacity of up to SPARSE points, and the least of more
+N_LAYERS = 6
+# The opacity of up to FEW_POINTS points, and the least of more
 OPAQUE = 0.85
 FAINT = 0.35
-SPARSE = 300
+FEW_POINTS = 300
 # By which points are larger on a small screen
 SMALL_SCREEN = 1.8
 # Characters of a name on the map; the button has all of it
@@ -55,7 +63,7 @@ LONGEST = 32
 
 @validated
 def scatter(
-    docs: Text | Iterable[Text],
+    docs: DocOrSpan | Iterable[DocOrSpan],
     *,
     labels: Iterable[object] | None = None,
     projection: Projection | None = None,
@@ -133,7 +141,9 @@ def scatter(
     )
 
 
-def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
+def _read(
+    docs: DocOrSpan | Iterable[DocOrSpan],
+) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
     """Return the shown text, words and vector of length 1 of each text, and the language.
 
     Keep no Doc.
@@ -143,14 +153,14 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
     vectors: list[numpy.ndarray] = []
     encoders: dict[str, str] = {}
     lang = ""
-    for row in as_rows(docs):
-        check_count(len(texts) + 1, 1, MOST)
+    for row in texts_to_draw(docs):
+        check_n_texts(len(texts) + 1, 1, MAX_POINTS)
         vectors.append(row_vector(row, len(texts)))
         encoders |= encoders_of_vector(row)
         texts.append(_shortened(row.text))
         words.append(words_of(row))
         lang = lang or doc_of(row).lang_
-    check_count(len(texts), 2, MOST)
+    check_n_texts(len(texts), 2, MAX_POINTS)
     check_one_encoder(encoders)
     return texts, words, unit_rows(vectors), lang
 
@@ -218,7 +228,7 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     Of a dense map one for each label in each layer.
     """
     is_dense = len(places) > DENSE
-    n_layers = LAYERS if is_dense else 1
+    n_layers = N_LAYERS if is_dense else 1
     n_labels = max(group) + 1
     paths: list[list[str]] = [[] for _ in range(n_layers * n_labels)]
     for at, ((x, y), label) in enumerate(zip(places, group, strict=True)):
@@ -240,7 +250,7 @@ def _point_size(count: int) -> float:
 
 def _opacity(count: int) -> float:
     """Return the opacity of points: lower if there are more, so that points below others show."""
-    return round(max(FAINT, OPAQUE * min(1.0, (SPARSE / count) ** 0.3)), 2)
+    return round(max(FAINT, OPAQUE * min(1.0, (FEW_POINTS / count) ** 0.3)), 2)
 
 
 def _shortened(text: str) -> str:
@@ -337,7 +347,7 @@ def _compact_groups(
             yield place, float(middle[0]), float(middle[1])
 
 
-def words_of(text: Text) -> list[str]:
+def words_of(text: DocOrSpan) -> list[str]:
     """Return the words of a text that can name it, in lower case.
 
     They have two or more letters, and are no stop words.

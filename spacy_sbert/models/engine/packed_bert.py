@@ -19,7 +19,7 @@ from .bert_families import (
     NORMS,
     OUTPUT,
     Layer,
-    Module,
+    TorchModule,
     activation_of,
     layers_of,
     relative_bias_of,
@@ -275,7 +275,7 @@ class _PackedLayer(BertLayer):
 class _LayerNorm:
     """Layer norm whose factors stay float32 whatever the states are."""
 
-    def __init__(self, norm: Module):
+    def __init__(self, norm: TorchModule):
         self.weight, self.bias, self.eps = norm.weight.detach(), norm.bias.detach(), norm.eps
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
