@@ -90,12 +90,10 @@ def table(scores: dict[tuple[str, ...], Scores]) -> str:
 
 def name(pooling: str, concatenation: str) -> tuple[str, str]:
     """As a table has them."""
-    parts = (
-        "-"
-        if concatenation == NONE
-        else f"({', '.join(WRITTEN[part] for part in concatenation.split(','))})"
-    )
-    return pooling, parts
+    if concatenation == NONE:
+        return pooling, "-"
+    parts = [WRITTEN[part] for part in concatenation.split(",")]
+    return pooling, f"({', '.join(parts)})"
 
 
 def main() -> None:
@@ -117,9 +115,9 @@ def main() -> None:
     args = parser.parse_args()
     use_device(args)
     config = load_config(args.config, overrides=sample_paths(args.config), interpolate=True)
-    concatenations = (
-        args.concatenation if "concatenation" in config["components"]["sbert"]["loss"] else [NONE]
-    )
+    concatenations = [NONE]
+    if "concatenation" in config["components"]["sbert"]["loss"]:
+        concatenations = args.concatenation
     given = args.train or config["corpora"]["train"]["path"]
     data = [Path(given)] if isinstance(given, str) else list(map(Path, given))
     settings = settings_of(args, "epochs", "steps", "head_factor")

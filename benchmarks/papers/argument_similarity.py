@@ -27,6 +27,7 @@ import random
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy
@@ -59,7 +60,8 @@ from spacy.language import Language
 from spacy.util import load_config
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.encoders import VectorSource, VectorStore, make_baseline
+from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.evaluation.encoders import VectorSource, VectorStore
 from spacy_sbert.evaluation.protocols.sts import CORRELATIONS
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine
@@ -79,9 +81,9 @@ PROTOCOLS = {
     "topics": "leave one topic out ({count})",
     "topic-folds": "{count}-fold cross-validation over topics",
 }
-# Of each test pair, float (n,), and the seconds of training
+# What is predicted of each test pair, float (n,), and the seconds of training
 Predicted = tuple[numpy.ndarray, float]
-# Of the inner folds that choose its settings
+# Draws the inner folds that choose the settings of SVR
 SVR_SEED = 0
 # In the order of the paper
 MEASURES = ("pearson", "spearman")
@@ -93,7 +95,8 @@ def make_splits(
     """The splits of one of PROTOCOLS: all, or only those of some names. folds (int): of pairs,
     sentences or topics.
     """
-    members, topics = [row.members for row in rows], [row.topic for row in rows]
+    members = [row.members for row in rows]
+    topics = [row.topic for row in rows]
     make: dict[str, Callable[[], list[Split]]] = {
         "folds": lambda: split_folds(members, folds),
         "sentences": lambda: split_sentences(members, folds),
@@ -104,13 +107,13 @@ def make_splits(
         splits = make[protocol]()
     except ValueError as error:
         raise SystemExit(str(error)) from error
-    unknown = set(only) - {split.name for split in splits}
+    if not only:
+        return splits
+    by_name = {split.name: split for split in splits}
+    unknown = set(only) - by_name.keys()
     if unknown:
-        raise SystemExit(
-            f"--only {', '.join(unknown)}: expected some of "
-            f"{', '.join(split.name for split in splits)}"
-        )
-    return [split for split in splits if not only or split.name in only]
+        raise SystemExit(f"--only {', '.join(unknown)}: expected some of {', '.join(by_name)}")
+    return [split for split in splits if split.name in only]
 
 
 def fixed_source(args: argparse.Namespace, row: str) -> VectorSource:
@@ -119,7 +122,9 @@ def fixed_source(args: argparse.Namespace, row: str) -> VectorSource:
     """
     if row == "untrained":
         return PipelineSource(untrained(args.config, args))
-    return make_baseline(row, nlp=spacy.load(args.static) if row == "static" else None)
+    if row == "static":
+        return make_baseline(row, nlp=spacy.load(args.static))
+    return make_baseline(row)
 
 
 def vectors(
@@ -173,12 +178,13 @@ def regressed(
     (n,).
     """
     features = concatenated(*vectors(source, rows), parts=SYMMETRIC)
-    scores, predicted = numpy.array([row.score for row in rows]), numpy.full(len(rows), numpy.nan)
+    scores = numpy.array([row.score for row in rows])
+    predicted = numpy.full(len(rows), numpy.nan)
     for split in splits:
-        train, test = list(split.train), list(split.test)
-        predicted[test] = fit_support_vectors((features[train], scores[train]), SVR_SEED)(
-            features[test]
-        )
+        train = list(split.train)
+        test = list(split.test)
+        predict = fit_support_vectors((features[train], scores[train]), SVR_SEED)
+        predicted[test] = predict(features[test])
     return predicted
 
 
@@ -186,7 +192,8 @@ def fit_and_score(
     args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], split: Split, seed: int
 ) -> Scores:
     """Learn from a split, and score its test pairs."""
-    train, test = list(split.train), [rows[i] for i in split.test]
+    train = list(split.train)
+    test = [rows[i] for i in split.test]
     # So that a limit leaves pairs of all topics
     random.Random(seed).shuffle(train)
     limited = [rows[i] for i in train[: args.limit or len(train)]]
@@ -203,14 +210,15 @@ def fit_pipeline(
 ) -> Predicted:
     """Train a pipeline, and predict with it."""
     with tempfile.TemporaryDirectory() as folder:
-        path, model = Path(folder) / "train.jsonl", Path(folder) / "model"
-        path.write_text(
-            "".join(json.dumps(as_record(pair)) + "\n" for pair in train), encoding="utf8"
-        )
+        path = Path(folder) / "train.jsonl"
+        model = Path(folder) / "model"
+        lines = [json.dumps(as_record(pair)) + "\n" for pair in train]
+        path.write_text("".join(lines), encoding="utf8")
         given = {"system.seed": seed, "paths.train": str(path), "paths.dev": str(path)}
         overrides: Overrides = {**given, **length(args.epochs, args.steps), **columns_of_records()}
-        config = args.cross_config if row == "cross-encoder" else args.config
+        config = args.config
         if row == "cross-encoder":
+            config = args.cross_config
             overrides |= cross_overrides(args)
         seconds = trained(model, {}, config, args, overrides)
         return similarities(load(model), test), seconds
@@ -243,7 +251,9 @@ def vectors_of(args: argparse.Namespace, row: str) -> Settings:
     """What the scores of a row depend on that is not trained, beside the pairs."""
     if row in ("untrained", SVR):
         return {"encoder": args.encoder, "precision": args.precision, "config": digest(args.config)}
-    return {"static": args.static} if row == "static" else {}
+    if row == "static":
+        return {"static": args.static}
+    return {}
 
 
 def weights_of(args: argparse.Namespace, row: str) -> Settings:
@@ -265,24 +275,29 @@ def table(scores: dict[tuple[str, ...], Scores]) -> str:
     found: dict[tuple[str, str], dict[str, list[Scores]]] = {}
     for (protocol, row, *rest), one in scores.items():
         splits = found.setdefault((protocol, row), {})
-        for split, of_split in one.items() if row in FIXED else [(rest[0], one)]:
+        # A run of vectors that are not trained has the scores of all splits
+        of_splits = one if row in FIXED else {rest[0]: one}
+        for split, of_split in of_splits.items():
             splits.setdefault(split, []).append(of_split)
-    order = [
-        (protocol, row) for protocol in PROTOCOLS for row in TITLES if (protocol, row) in found
-    ]
     lines = []
-    for protocol, row in order:
-        splits = found[protocol, row]
-        each = [
-            [mean_of([one[name] for one in runs]) for runs in splits.values()] for name in MEASURES
-        ]
-        cells = [part for column in each for part in mean_and_deviation(column)]
-        seeds = "-" if row in FIXED else min(map(len, splits.values()))
-        lines.append(
-            [PROTOCOLS[protocol].format(count=len(splits)), TITLES[row], *cells, len(splits), seeds]
-        )
-    scored = [part for name in MEASURES for part in (f"{name.title()} x 100", "standard deviation")]
-    return markdown(["protocol", "what", *scored, "scored", "seeds"], lines)
+    for protocol, row in product(PROTOCOLS, TITLES):
+        if (protocol, row) in found:
+            lines.append(line(protocol, row, list(found[protocol, row].values())))
+    header = ["protocol", "what"]
+    for name in MEASURES:
+        header += [f"{name.title()} x 100", "standard deviation"]
+    return markdown([*header, "scored", "seeds"], lines)
+
+
+def line(protocol: str, row: str, splits: Sequence[Sequence[Scores]]) -> list[object]:
+    """A line of the table. splits: the scores of each, by seed."""
+    cells: list[object] = []
+    for name in MEASURES:
+        means = [mean_of([one[name] for one in runs]) for runs in splits]
+        cells += mean_and_deviation(means)
+    seeds = "-" if row in FIXED else str(min(map(len, splits)))
+    title = PROTOCOLS[protocol].format(count=len(splits))
+    return [title, TITLES[row], *cells, len(splits), seeds]
 
 
 def parse() -> argparse.Namespace:
@@ -310,7 +325,8 @@ def parse() -> argparse.Namespace:
     args = parser.parse_args()
     rows = [row for row in TITLES if row != "static" or args.static]
     if RERANKER in load_config(args.config)["components"]:
-        args.cross_config, rows = args.config, ["cross-encoder"]
+        args.cross_config = args.config
+        rows = ["cross-encoder"]
     args.rows = args.rows or rows
     if "static" in args.rows and not args.static:
         raise SystemExit("--rows static: name a pipeline with static vectors, --static PIPELINE")
@@ -321,29 +337,26 @@ def main() -> None:
     args = parse()
     use_device(args)
     rows = read_arguments(args.data, args.layout)
-    folds = {
-        name: args.topic_folds if name == "topic-folds" else args.folds for name in args.protocols
-    }
     data = {"layout": args.layout, "data": digest(*argument_files(args.data, args.layout))}
-    settings: dict[str, Settings] = {
-        name: {**data, "folds": folds[name], "protocol": name} for name in folds
-    }
-    splits = {
-        protocol: make_splits(protocol, rows, folds[protocol], args.only) for protocol in folds
-    }
+    settings: dict[str, Settings] = {}
+    splits: dict[str, list[Split]] = {}
+    for protocol in args.protocols:
+        folds = args.topic_folds if protocol == "topic-folds" else args.folds
+        settings[protocol] = {**data, "folds": folds, "protocol": protocol}
+        splits[protocol] = make_splits(protocol, rows, folds, args.only)
     runs = Runs(args.output, vars(args), table)
-    for protocol, each in splits.items():
-        for row in (row for row in args.rows if row in FIXED):
-            depends = {**vectors_of(args, row), **settings[protocol], "only": args.only}
-            runs(protocol, row, settings=depends, make=partial(score_fixed, args, row, rows, each))
-    for seed in args.seeds:
-        for protocol, split in (
-            (protocol, split) for protocol, each in splits.items() for split in each
-        ):
-            for row in (row for row in args.rows if row in TRAINED):
-                depends = {**weights_of(args, row), **settings[protocol], "split": split.name}
-                make = partial(fit_and_score, args, row, rows, split, seed)
-                runs(protocol, row, split.name, str(seed), settings=depends, make=make)
+    fixed = [row for row in args.rows if row in FIXED]
+    learned = [row for row in args.rows if row in TRAINED]
+    for protocol, row in product(splits, fixed):
+        depends = {**vectors_of(args, row), **settings[protocol], "only": args.only}
+        make = partial(score_fixed, args, row, rows, splits[protocol])
+        runs(protocol, row, settings=depends, make=make)
+    # Seed by seed: a table that is stopped has each row
+    for seed, protocol in product(args.seeds, splits):
+        for split, row in product(splits[protocol], learned):
+            depends = {**weights_of(args, row), **settings[protocol], "split": split.name}
+            make = partial(fit_and_score, args, row, rows, split, seed)
+            runs(protocol, row, split.name, str(seed), settings=depends, make=make)
     print(table(runs.found))
 
 

@@ -82,7 +82,8 @@ def words(folder: Path) -> None:
     counts = read_counts(data() / "corpora" / "enwiki_vocab_min200.txt")
     frequent = sorted(counts, key=counts.__getitem__, reverse=True)[:CAPITALIZED]
     known = sorted({*counts, *(word.capitalize() for word in frequent)})
-    nlp, vectors = spacy.blank("en"), _word_llama().embed(known)
+    nlp = spacy.blank("en")
+    vectors = _word_llama().embed(known)
     nlp.vocab.vectors = spacy.vectors.Vectors(strings=nlp.vocab.strings, data=vectors, keys=known)
     nlp.to_disk(folder)
 

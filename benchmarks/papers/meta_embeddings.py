@@ -17,6 +17,7 @@ goes on from there. Other members, data, sentences or versions are other runs.
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from itertools import compress, product
@@ -72,7 +73,10 @@ class Ensemble:
     """
 
     def __init__(self, members: Members, views: list[Any], data: Data, folder: Path):
-        self.members, self.views, self.data, self.folder = members, views, data, folder
+        self.members = members
+        self.views = views
+        self.data = data
+        self.folder = folder
         self.widths = dict(zip(members.names, (view.shape[1] for view in views), strict=True))
         vectors = digest(Path(views[0].filename).parent / VECTORS_MANIFEST)
         self.made_of = {"vectors": vectors, "data": data.facts(), "versions": versions()}
@@ -94,15 +98,17 @@ class Ensemble:
         spread over all; with the seconds and the notes of the fit, or the error, where there can be
         none."""
         chosen = [i for i, name in enumerate(self.members.names) if name != without]
-        names, total = [self.members.names[i] for i in chosen], len(self.views[0])
-        rows = numpy.linspace(0, total - 1, n).astype(int) if n else slice(None)
+        names = [self.members.names[i] for i in chosen]
+        total = len(self.views[0])
+        rows: Any = slice(None)
+        if n:
+            rows = numpy.linspace(0, total - 1, n).astype(int)
 
         def make() -> Scores:
             start = time.perf_counter()
             try:
-                estimator = make_estimator(**settings).fit(
-                    [self.views[i][rows] for i in chosen], names
-                )
+                views = [self.views[i][rows] for i in chosen]
+                estimator = make_estimator(**settings).fit(views, names)
             except ValueError as error:
                 return {"error": str(error)}
             fit = {
@@ -170,17 +176,16 @@ def best_of(found: dict[str, Scores], method: str, normalize: bool) -> Scores | 
     """The settings that correlate best, by rank, with members brought to length 1 or not; none if
     none has a score.
     """
-    keys = {
-        key: json.loads(key)
-        for key, one in found.items()
-        if one["dev"] and one["dev"]["spearman"] is not None
-    }
-    fitting = [
-        key
-        for key, one in keys.items()
-        if (one["method"], one.get("normalize", True)) == (method, normalize)
-    ]
-    return keys[max(fitting, key=lambda key: found[key]["dev"]["spearman"])] if fitting else None
+    best = None
+    highest = -math.inf
+    for key, one in found.items():
+        settings = json.loads(key)
+        has_kind = (settings["method"], settings.get("normalize", True)) == (method, normalize)
+        spearman = one["dev"]["spearman"] if one["dev"] else None
+        if has_kind and spearman is not None and spearman > highest:
+            best = settings
+            highest = spearman
+    return best
 
 
 def chosen_settings(
@@ -191,43 +196,46 @@ def chosen_settings(
     """
     settings: dict[str, Scores] = {}
     for method, raw in product(methods, (True, False)):
-        searched = any(json.loads(key)["method"] == method for key in found)
-        best = best_of(found, method, not raw) if searched else None if raw else {"method": method}
-        if best is not None:
-            shown = f"{method}, {'raw' if raw else 'unit length'}" if method in RAW else method
-            settings[shown + mark_of(best)] = best
-    return {
-        name: {**one, "epochs": epochs} if one["method"] == "ae" else one
-        for name, one in settings.items()
-    }
+        best = best_of(found, method, not raw)
+        if not raw and not any(json.loads(key)["method"] == method for key in found):
+            # It has no hyper-parameters to search
+            best = {"method": method}
+        if best is None:
+            continue
+        if method == "ae":
+            best["epochs"] = epochs
+        shown = method
+        if method in RAW:
+            shown += ", raw" if raw else ", unit length"
+        settings[shown + mark_of(best)] = best
+    return settings
 
 
 def table2(
     ensemble: Ensemble, settings: dict[str, Scores], width: int
 ) -> tuple[dict[str, Scores], str | None]:
     """Table 2, and the best member by its mean, if there is one."""
-    names, tuned_on = ensemble.members.names, ensemble.data.tuned_on()
+    names = ensemble.members.names
+    tuned_on = ensemble.data.tuned_on()
     runs = {name: ensemble.member(name) for name in names}
-    narrower = [name for name in names if ensemble.widths[name] < width]
-    runs |= {f"{name}, projected up": ensemble.projected(name, width) for name in narrower}
+    for name in names:
+        if ensemble.widths[name] < width:
+            runs[f"{name}, projected up"] = ensemble.projected(name, width)
     runs |= {name: ensemble.method(one) for name, one in settings.items()}
-    rows = {name: {**of_fit(one), "tasks": one.get("tasks", {})} for name, one in runs.items()}
-    for row in rows.values():
-        row["mean"] = average(row["tasks"], tuned_on)
-    means = {
-        name: rows[name]["mean"]["spearman"]
-        for name in names
-        if rows[name]["mean"]["spearman"] is not None
-    }
-    if not means:
+    rows: dict[str, Scores] = {}
+    for name, one in runs.items():
+        tasks = one.get("tasks", {})
+        rows[name] = {**of_fit(one), "tasks": tasks, "mean": average(tasks, tuned_on)}
+    means = {name: rows[name]["mean"]["spearman"] for name in names}
+    defined = [name for name in names if means[name] is not None]
+    if not defined:
         return rows, None
-    best = max(means, key=means.__getitem__)
+    best = max(defined, key=means.__getitem__)
     theirs = resampled(runs[best]["predictions"], tuned_on)
     for name in settings:
         if "predictions" in runs[name]:
-            rows[name]["difference"] = difference(
-                resampled(runs[name]["predictions"], tuned_on), theirs
-            )
+            ours = resampled(runs[name]["predictions"], tuned_on)
+            rows[name]["difference"] = difference(ours, theirs)
     return rows, best
 
 
@@ -235,7 +243,10 @@ def table3(ensemble: Ensemble, settings: dict[str, Scores]) -> dict[str, dict[st
     """Each method without one of the members; none where that would leave one."""
     names = ensemble.members.names
     found: dict[str, dict[str, Scores]] = {}
-    for left_out in ["nobody", *(names if len(names) > 2 else [])]:
+    left_outs = ["nobody"]
+    if len(names) > 2:
+        left_outs += names
+    for left_out in left_outs:
         found[left_out] = {}
         for name, one in settings.items():
             run = ensemble.method(one, without=left_out)
@@ -278,18 +289,13 @@ def _grid(found: Scores) -> Table:
 
 
 def _methods(found: Scores) -> Table:
-    rows, tuned_on = found["table2"], found["tuned_on"]
+    rows = found["table2"]
+    tuned_on = found["tuned_on"]
     tasks = _tasks(rows)
-    lines = [
-        [
-            name,
-            *(cell(row["tasks"].get(task)) for task in tasks),
-            cell(row["mean"]),
-            _difference(row),
-            _seconds(row),
-        ]
-        for name, row in rows.items()
-    ]
+    lines = []
+    for name, row in rows.items():
+        cells = [cell(row["tasks"].get(task)) for task in tasks]
+        lines.append([name, *cells, cell(row["mean"]), _difference(row), _seconds(row)])
     better = (
         "better: by how much the method's mean of Spearman is above that of the best member "
         f"({found['best_member']}), and the 95 % interval of {found['resamples']} paired resamples "
@@ -317,16 +323,13 @@ def _subsets(found: Scores) -> Table:
     rows = found["table2"]
     full: Scores = next((row["tasks"] for row in rows.values() if row["tasks"]), {})
     places = [(task, subset) for task, scores in full.items() for subset in scores["subsets"]]
-    lines = [
-        [
-            f"{task} {subset}",
-            *(
-                cell(row["tasks"].get(task, {"subsets": {}})["subsets"].get(subset))
-                for row in rows.values()
-            ),
-        ]
-        for task, subset in places
-    ]
+    lines = []
+    for task, subset in places:
+        line = [f"{task} {subset}"]
+        for row in rows.values():
+            scores = row["tasks"].get(task, {"subsets": {}})
+            line.append(cell(scores["subsets"].get(subset)))
+        lines.append(line)
     return ["sub-set", *rows], lines, [CORRELATION, PAPER]
 
 
@@ -336,11 +339,15 @@ def _tasks(rows: Scores) -> list[str]:
 
 def _difference(row: Scores) -> str:
     found = row.get("difference")
-    return "-" if found is None else "{difference:+.2f} [{low:+.2f}, {high:+.2f}]".format(**found)
+    if found is None:
+        return "-"
+    return "{difference:+.2f} [{low:+.2f}, {high:+.2f}]".format(**found)
 
 
 def _seconds(row: Scores) -> str:
-    return f"{row['seconds']:.1f}" if "seconds" in row else "-"
+    if "seconds" not in row:
+        return "-"
+    return f"{row['seconds']:.1f}"
 
 
 def arguments() -> argparse.Namespace:

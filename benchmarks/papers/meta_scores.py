@@ -37,7 +37,9 @@ class Members:
     """
 
     def __init__(self, nlp: Language, pipe: SentenceMeta, folder: Path):
-        self.nlp, self.pipe, self.folder = nlp, pipe, folder
+        self.nlp = nlp
+        self.pipe = pipe
+        self.folder = folder
         self.names = [member.name for member in pipe.members]
         self.place: dict[str, int] = {}
         # Of each member, (texts so far, d_j)
@@ -45,17 +47,13 @@ class Members:
 
     def __call__(self, texts: Sequence[str], chosen: Sequence[int]) -> list[numpy.ndarray]:
         """The vectors of some members, float32 (n, d_j) each."""
-        new = sorted(
-            {text for text in texts if text not in self.place}, key=lambda text: (len(text), text)
-        )
+        unknown = {text for text in texts if text not in self.place}
+        new = sorted(unknown, key=lambda text: (len(text), text))
         if new:
-            found = corpus_vectors(
-                self.nlp, self.pipe.name, self.pipe.members, lambda: new, self.folder
-            )
-            self.rows = [
-                numpy.vstack(pair)
-                for pair in zip(self.rows or [view[:0] for view in found], found, strict=True)
-            ]
+            members = self.pipe.members
+            views = corpus_vectors(self.nlp, self.pipe.name, members, lambda: new, self.folder)
+            before = self.rows or [view[:0] for view in views]
+            self.rows = [numpy.vstack(pair) for pair in zip(before, views, strict=True)]
             start = len(self.place)
             self.place.update((text, start + i) for i, text in enumerate(new))
         places = [self.place[text] for text in texts]
@@ -70,14 +68,16 @@ class Combined(VectorSource):
     def __init__(
         self, members: Members, chosen: Sequence[int], estimator: MetaEmbedding | None = None
     ):
-        self.members, self.chosen, self.estimator = members, list(chosen), estimator
+        self.members = members
+        self.chosen = list(chosen)
+        self.estimator = estimator
         self.name = "+".join(members.names[i] for i in chosen)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         views = self.members(texts, self.chosen)
-        return (views[0] if self.estimator is None else self.estimator.transform(views)).astype(
-            "float32"
-        )
+        if self.estimator is None:
+            return views[0].astype("float32")
+        return self.estimator.transform(views).astype("float32")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,9 @@ class Data:
 
 
 def _percent(value: float | None) -> float | None:
-    return None if value is None else 100 * value
+    if value is None:
+        return None
+    return 100 * value
 
 
 def _of_task(scores: Mapping[str, Scores]) -> Scores:
@@ -179,14 +181,17 @@ def resampled(predictions: Mapping[str, Scores], left_out: Sequence[str]) -> num
     for number, (task, found) in enumerate(predictions.items()):
         if task in left_out:
             continue
-        predicted, gold = (numpy.array(found[key]) for key in ("predicted", "gold"))
+        predicted = numpy.array(found["predicted"])
+        gold = numpy.array(found["gold"])
         subsets = []
         for place, at in enumerate(indices_by_name(found["subset"]).values()):
             statistic = spearman_of(predicted[at], gold[at])
             drawn = resample(statistic, len(at), RESAMPLES, (SEED, number, place))
             subsets.append(numpy.concatenate([statistic(numpy.arange(len(at))[None]), drawn]))
         tasks.append(numpy.mean(subsets, axis=0))
-    return 100 * numpy.mean(tasks, axis=0) if tasks else numpy.full(1 + RESAMPLES, numpy.nan)
+    if not tasks:
+        return numpy.full(1 + RESAMPLES, numpy.nan)
+    return 100 * numpy.mean(tasks, axis=0)
 
 
 def difference(ours: numpy.ndarray, theirs: numpy.ndarray) -> Scores | None:
@@ -198,8 +203,6 @@ def difference(ours: numpy.ndarray, theirs: numpy.ndarray) -> Scores | None:
         interval.
     """
     ends = interval((ours - theirs)[1:])
-    return (
-        None
-        if ends is None
-        else {"difference": float(ours[0] - theirs[0]), "low": ends[0], "high": ends[1]}
-    )
+    if ends is None:
+        return None
+    return {"difference": float(ours[0] - theirs[0]), "low": ends[0], "high": ends[1]}

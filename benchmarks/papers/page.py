@@ -22,7 +22,8 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "papers.md"
 RESULTS = HERE / "results"
 # The page that lists the others, and their folder
-INDEX, FOLDER = "papers.html", "pages"
+INDEX = "papers.html"
+FOLDER = "pages"
 # In every page
 CONTENTS = '<nav aria-label="Contents"><ul>'
 BLOCK = re.compile(
@@ -95,7 +96,8 @@ def _index(sections: dict[str, dict[str, str]]) -> str:
     empty = Document(
         "The papers' tables", ["Each section of docs/papers.md that has tables, with plots."], []
     ).html()
-    start, end = empty.index(CONTENTS), empty.index("</nav>") + len("</nav>")
+    start = empty.index(CONTENTS)
+    end = empty.index("</nav>") + len("</nav>")
     return empty[:start] + "".join(parts) + empty[end:]
 
 

@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 
 from spacy_sbert.evaluation import register_tasks
+from spacy_sbert.evaluation.tables import register_tables
 
 # `--code` imports this file alone
 sys.path.append(str(Path(__file__).parent))
 
 from protocols import arguments, classification, learned_similarity, probing, variants
+from protocols.variant_tables import variant_tables
 
 for module in (variants, learned_similarity, arguments, classification, probing):
     register_tasks(*module.TASKS)
+register_tables(variant_tables)

@@ -76,27 +76,34 @@ def measured(name: str, part: str, args: argparse.Namespace, data: Path) -> dict
 def shown(scores: Mapping[str, Any]) -> dict[str, Any]:
     """The scores that a table has: sub-sets are many, and other distances than the cosine's."""
     left_out = ("subsets", "weighted_mean", "manhattan", "euclidean", "dot")
-    return {
-        name: shown(each) if isinstance(each, dict) else each
-        for name, each in scores.items()
-        if name not in left_out
-    }
+    found = {}
+    for name, each in scores.items():
+        if name not in left_out:
+            found[name] = shown(each) if isinstance(each, dict) else each
+    return found
 
 
 def scores_of(task: Mapping[str, Any], normalization: str, size: str) -> Mapping[str, Any] | None:
     """Those of a variant, if it was measured."""
-    variants = ((each["normalization"], each["size"], each["scores"]) for each in task["variants"])
-    return next((scores for *key, scores in variants if key == [normalization, size]), None)
+    for variant in task["variants"]:
+        if (variant["normalization"], variant["size"]) == (normalization, size):
+            return variant["scores"]
+    return None
 
 
 def mean_over(
     tasks: Iterable[Mapping[str, Any]], path: str, normalization: str = "none", size: str = "own"
 ) -> Any:
     """The mean of a figure over tasks, None where a task does not have it."""
-    each = [scores_of(task, normalization, size) for task in tasks]
-    values = [None if scores is None else figure(scores, path) for scores in each]
-    defined = [value for value in values if value is not None]
-    return sum(defined) / len(defined) if defined and len(defined) == len(values) else None
+    values = []
+    for task in tasks:
+        value = figure(scores_of(task, normalization, size), path)
+        if value is None:
+            return None
+        values.append(value)
+    if not values:
+        return None
+    return sum(values) / len(values)
 
 
 def of_suite(parts: Mapping[str, Any], part: str, suite: str) -> list[Mapping[str, Any]]:
@@ -105,26 +112,25 @@ def of_suite(parts: Mapping[str, Any], part: str, suite: str) -> list[Mapping[st
 
 
 def tasks_of(parts: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    return parts[part]["tasks"] if part in parts else {}
+    """The tasks of a part, none if it was not measured."""
+    if part not in parts:
+        return {}
+    return parts[part]["tasks"]
 
 
 def sizes(found: Found) -> str:
     """A row an encoder: the mean over STS tasks, and over transfer tasks where they were measured
     at that size.
     """
+    transfer = [size for size in SIZES if accuracy_is_shown(size)]
     rows = []
     for name, parts in found.items():
         pairs = of_suite(parts, "pairs", "sts")
-        row = [percent(mean_over(pairs, "cosine.spearman.pooled", size=size)) for size in SIZES]
-        rows.append(
-            [
-                name,
-                *row,
-                *(percent(accuracy(parts, size)) for size in SIZES if accuracy_is_shown(size)),
-            ]
-        )
-    transfer = [f"transfer, {size}" for size in SIZES if accuracy_is_shown(size)]
-    return markdown(["", *(f"STS, {size}" for size in SIZES), *transfer], rows)
+        row = [mean_over(pairs, "cosine.spearman.pooled", size=size) for size in SIZES]
+        row += [accuracy(parts, size) for size in transfer]
+        rows.append([name, *map(percent, row)])
+    header = ["", *(f"STS, {size}" for size in SIZES), *(f"transfer, {size}" for size in transfer)]
+    return markdown(header, rows)
 
 
 def accuracy_is_shown(size: str) -> bool:
@@ -139,7 +145,8 @@ def accuracy(parts: Mapping[str, Any], size: str) -> float | None:
 def normalizations(found: Found) -> str:
     rows = []
     for name, parts in found.items():
-        pairs, classes = of_suite(parts, "pairs", "sts"), of_suite(parts, "classes", "transfer")
+        pairs = of_suite(parts, "pairs", "sts")
+        classes = of_suite(parts, "classes", "transfer")
         row = [mean_over(pairs, "cosine.spearman.pooled", each) for each in NORMALIZATIONS]
         row += [
             mean_over(classes, f"{kind}.accuracy", each)
@@ -152,34 +159,36 @@ def normalizations(found: Found) -> str:
 
 
 def classifiers(found: Found) -> str:
-    """A table each of transfer and probing tasks: accuracies and ranks; below, their rank
-    correlation, and how many
-    have another rank."""
+    """A table each of transfer and probing tasks: accuracies and ranks. Below, their rank
+    correlation, and how many have another rank.
+    """
     names = [name for name, parts in found.items() if "classes" in parts]
-    suites = PARTS["classes"][0] if names else ()
+    if not names:
+        return ""
+    suites, _ = PARTS["classes"]
     return "\n".join(of_classifiers(found, names, suite) for suite in suites)
 
 
 def of_classifiers(found: Found, names: Sequence[str], suite: str) -> str:
-    header, columns, notes = [""], [], []
-    for task, one in found[names[0]]["classes"]["tasks"].items():
-        if one["suite"] != suite:
-            continue
-        first = [found[name]["classes"]["tasks"][task]["variants"][0]["scores"] for name in names]
-        each = {
-            kind: [figure(scores, f"{kind}.accuracy") for scores in first] for kind in ("lr", "mlp")
-        }
-        places = {kind: ranks(values) or () for kind, values in each.items()}
-        for kind in each:
+    tasks = tasks_of(found[names[0]], "classes")
+    header = [""]
+    rows = [[name] for name in names]
+    notes = []
+    for task in (task for task in tasks if tasks[task]["suite"] == suite):
+        scores = [tasks_of(found[name], "classes")[task]["variants"][0]["scores"] for name in names]
+        accuracies = {}
+        places = {}
+        for kind in ("lr", "mlp"):
+            accuracies[kind] = [figure(of_model, f"{kind}.accuracy") for of_model in scores]
+            places[kind] = ranks(accuracies[kind]) or []
             header.append(f"{task} {kind.upper()}")
-            columns.append(
-                [f"{percent(a)} ({rank})" for a, rank in zip(each[kind], places[kind], strict=True)]
-            )
-        rho = stats.spearmanr(each["lr"], each["mlp"]).statistic
+            for row, value, place in zip(rows, accuracies[kind], places[kind], strict=True):
+                row.append(f"{percent(value)} ({place})")
+        rho = stats.spearmanr(accuracies["lr"], accuracies["mlp"]).statistic
         moved = sum(one != other for one, other in zip(places["lr"], places["mlp"], strict=True))
         notes.append(f"{task} {100 * rho:.1f}, {moved} of {len(names)} with another rank")
     said = f"\nRank correlation of both classifiers over encoders x 100: {'; '.join(notes)}.\n"
-    return markdown(header, [list(row) for row in zip(names, *columns, strict=True)]) + said
+    return markdown(header, rows) + said
 
 
 def learned(found: Found) -> str:
@@ -189,19 +198,11 @@ def learned(found: Found) -> str:
             scores = one["variants"][0]["scores"]
             for kind in SIMILARITIES:
                 if kind in scores:
-                    both = [
-                        correlation(scores, f"{kind}.{each}") for each in ("pearson", "spearman")
-                    ]
+                    pearson = correlation(scores, f"{kind}.pearson")
+                    spearman = correlation(scores, f"{kind}.spearman")
                     error = figure(scores, f"{kind}.mse")
-                    rows.append(
-                        [
-                            name,
-                            task,
-                            kind,
-                            *map(percent, both),
-                            "-" if error is None else f"{error:.3f}",
-                        ]
-                    )
+                    error_text = "-" if error is None else f"{error:.3f}"
+                    rows.append([name, task, kind, percent(pearson), percent(spearman), error_text])
     return markdown(
         ["", "task", "similarity", "Pearson x 100", "Spearman x 100", "squared error"], rows
     )
@@ -210,7 +211,9 @@ def learned(found: Found) -> str:
 def correlation(scores: Mapping[str, Any], path: str) -> float | None:
     """Of sets that have sub-sets, folds or topics, their mean."""
     found: Any = figure(scores, path)
-    return found["mean"] if isinstance(found, dict) else found
+    if isinstance(found, dict):
+        return found["mean"]
+    return found
 
 
 def probing(found: Found) -> str:
@@ -218,18 +221,22 @@ def probing(found: Found) -> str:
     results: list[Any] = [parts["classes"] for parts in found.values() if "classes" in parts]
     if not results:
         return ""
-    shared = [name for name in results[0]["tasks"] if all(name in one["tasks"] for one in results)]
+    first = results[0]["tasks"]
+    shared = [name for name in first if all(name in one["tasks"] for one in results)]
     table: Any = transfer_probing(results, shared)
     if "reason" in table:
         return f"{table['reason']}\n"
-    correlations, intervals = (table[name] for name in ("correlations", "intervals"))
-    columns = list(next(iter(correlations.values())))
-
-    def cell(row: str, column: str) -> str:
-        value, ends = correlations[row][column], intervals[row][column]
-        return percent(value) + (f" ({percent(ends[0])} to {percent(ends[1])})" if ends else "")
-
-    rows = [[row, *(cell(row, column) for column in columns)] for row in correlations]
+    columns = list(next(iter(table["correlations"].values())))
+    rows = []
+    for transfer, correlations in table["correlations"].items():
+        cells = []
+        for column, value in correlations.items():
+            text = percent(value)
+            ends = table["intervals"][transfer][column]
+            if ends:
+                text += f" ({percent(ends[0])} to {percent(ends[1])})"
+            cells.append(text)
+        rows.append([transfer, *cells])
     return markdown(["", *columns], rows) + f"\n{table['models']} encoders; {table['interval']}.\n"
 
 
@@ -237,15 +244,20 @@ TABLES = {made.__name__: made for made in (sizes, normalizations, classifiers, l
 
 
 def percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f}"
+    if value is None:
+        return "-"
+    return f"{100 * value:.2f}"
 
 
 def saved(folder: Path, names: Sequence[str]) -> Found:
     """All that there is."""
-    runs = {part: read_runs(folder / f"{part}.json") for part in PARTS}
-    return {
-        name: {part: runs[part][name] for part in PARTS if name in runs[part]} for name in names
-    }
+    found: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for part in PARTS:
+        runs = read_runs(folder / f"{part}.json")
+        for name in names:
+            if name in runs:
+                found[name][part] = runs[name]
+    return found
 
 
 def main() -> None:

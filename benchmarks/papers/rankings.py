@@ -12,6 +12,7 @@ and probing tasks.
 import argparse
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 from scipy import stats
@@ -27,10 +28,7 @@ from spacy_sbert.similarity import spearman
 
 _MIN_MODELS = 5
 # Of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
-_OTHERS = (
-    "SST-5",
-    "SICK-E",
-)
+_OTHERS = ("SST-5", "SICK-E")
 _METHOD = (
     "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation of "
     "1 or -1"
@@ -52,34 +50,47 @@ def rank_changes(results: Sequence[Json], shared: Sequence[str]) -> dict[str, Js
     ranks of the models.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
     """
-    by_kind: dict[str, Json] = {kind: {"compared": 0, "changes": []} for kind in _KINDS}
-
-    def note(
-        kind: str, task: str, names: tuple[str, str], before: list[Figure], after: list[Figure]
-    ) -> None:
-        old, new = ranks(before), ranks(after)
-        if old is not None and new is not None:
-            by_kind[kind]["compared"] += 1
-            if old != new:
-                change = {
-                    "task": task,
-                    "from": names[0],
-                    "to": names[1],
-                    "before": old,
-                    "after": new,
-                }
-                by_kind[kind]["changes"].append(change)
-
-    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
-    means = {f"mean of {suite}": list(names) for suite, names in suites.items() if len(names) > 1}
-    for task, tasks in ({name: [name] for name in shared} | means).items():
+    changes: dict[str, Json] = {kind: {"compared": 0, "changes": []} for kind in _KINDS}
+    groups = {name: [name] for name in shared}
+    for suite, names in _by_suite(results, shared).items():
+        if len(names) > 1:
+            groups[f"mean of {suite}"] = names
+    for task, tasks in groups.items():
         first, *others = common_variants(results, tasks) or [("", "")]
         for variant in others:
-            figures = [_figures(results, tasks, each) for each in (first, variant)]
-            note("variants", task, (", ".join(first), ", ".join(variant)), *figures)
-        for kind, pair in _PAIRS.items():
-            note(kind, task, pair, *(_figures(results, tasks, beside=name) for name in pair))
-    return by_kind
+            before = _figures(results, tasks, first)
+            after = _figures(results, tasks, variant)
+            compared = [", ".join(first), ", ".join(variant)]
+            _note_change(changes["variants"], task, compared, before, after)
+        for kind, (one, other) in _PAIRS.items():
+            before = _figures(results, tasks, beside=one)
+            after = _figures(results, tasks, beside=other)
+            _note_change(changes[kind], task, [one, other], before, after)
+    return changes
+
+
+def _by_suite(results: Sequence[Json], shared: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of the shared tasks by suite."""
+    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
+    return {suite: list(tasks) for suite, tasks in suites.items()}
+
+
+def _note_change(
+    found: Json,
+    task: str,
+    names: Sequence[str],
+    before: Sequence[Figure],
+    after: Sequence[Figure],
+) -> None:
+    """Note how the models change their ranks between two settings, if all have figures."""
+    old = ranks(before)
+    new = ranks(after)
+    if old is None or new is None:
+        return
+    found["compared"] += 1
+    if old != new:
+        change = {"task": task, "from": names[0], "to": names[1], "before": old, "after": new}
+        found["changes"].append(change)
 
 
 def ranks(values: Sequence[Figure]) -> list[int] | None:
@@ -107,35 +118,51 @@ def transfer_probing(results: Sequence[Json], shared: Sequence[str]) -> Json:
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3; Fieller,
         Hartley and Pearson 1957, Tests for rank correlation coefficients I.
     """
-    suites, n = by_suite({name: results[0]["tasks"][name] for name in shared}), len(results)
+    n = len(results)
     if n < _MIN_MODELS:
         return {"reason": f"needs at least {_MIN_MODELS} models"}
+    suites = _by_suite(results, shared)
     names = [name for name in suites.get("transfer", ()) if name not in _OTHERS]
     if not names or "probing" not in suites:
         return {"reason": "needs transfer and probing tasks that all models share"}
-    transfer, probing = _columns(results, names), _columns(results, list(suites["probing"]))
+    transfer = _columns(results, names)
+    probing = _columns(results, suites["probing"])
     correlations: dict[str, dict[str, float | None]] = {row: {} for row in transfer}
     intervals: dict[str, dict[str, list[float] | None]] = {row: {} for row in transfer}
-    for row, ours in transfer.items():
-        for column, theirs in probing.items():
-            are_numbers = all(isinstance(value, int | float) for value in (*ours, *theirs))
-            correlations[row][column] = rho = spearman(ours, theirs) if are_numbers else None
-            intervals[row][column] = _fisher_interval(rho, n)
-    left_out = [name for name in suites["transfer"] if name in _OTHERS]
-    found = {"correlations": correlations, "intervals": intervals, "interval": _METHOD}
-    return {"models": n, **found, "left_out": left_out}
+    for (row, ours), (column, theirs) in product(transfer.items(), probing.items()):
+        rho = _correlation(ours, theirs)
+        correlations[row][column] = rho
+        intervals[row][column] = _fisher_interval(rho, n)
+    return {
+        "models": n,
+        "correlations": correlations,
+        "intervals": intervals,
+        "interval": _METHOD,
+        "left_out": [name for name in suites["transfer"] if name in _OTHERS],
+    }
+
+
+def _correlation(x: Sequence[Figure], y: Sequence[Figure]) -> float | None:
+    """Return Spearman's correlation of figures; None if one is not a number."""
+    if all(isinstance(value, int | float) for value in (*x, *y)):
+        return spearman(x, y)
+    return None
 
 
 def _fisher_interval(correlation: float | None, n: int) -> list[float] | None:
     # 1 up to rounding
     if correlation is None or abs(correlation) > 1 - 1e-9:
         return None
-    z, half = math.atanh(correlation), stats.norm.ppf(0.975) * math.sqrt(1.06 / (n - 3))
+    z = math.atanh(correlation)
+    half = stats.norm.ppf(0.975) * math.sqrt(1.06 / (n - 3))
     return [math.tanh(z - half), math.tanh(z + half)]
 
 
 def _columns(results: Sequence[Json], names: list[str]) -> dict[str, list[Figure]]:
-    groups = {name: [name] for name in names} | ({"mean": names} if len(names) > 1 else {})
+    """Return the figures of the models by task, and their means if tasks are several."""
+    groups = {name: [name] for name in names}
+    if len(names) > 1:
+        groups["mean"] = names
     return {name: _figures(results, group) for name, group in groups.items()}
 
 
@@ -181,22 +208,19 @@ def _correlation_table(found: Json) -> Table:
         cells = []
         for column, value in each.items():
             ends = found["intervals"][name][column]
-            cells.append(
-                figure_text(value)
-                + (f" ({figure_text(ends[0])} to {figure_text(ends[1])})" if ends else "")
-            )
+            text = figure_text(value)
+            if ends:
+                text += f" ({figure_text(ends[0])} to {figure_text(ends[1])})"
+            cells.append(text)
         rows.append((name, *cells))
     caption = (
         f"Spearman's rank correlation x 100 over {found['models']} models: transfer tasks down, "
         f"probing across. In brackets: {found['interval']}."
     )
-    caption += f" Left out: {', '.join(found['left_out'])}." if found["left_out"] else ""
-    return Table(
-        "Transfer and probing",
-        ("Transfer", *next(iter(found["correlations"].values()))),
-        rows,
-        caption,
-    )
+    if found["left_out"]:
+        caption += f" Left out: {', '.join(found['left_out'])}."
+    probing = next(iter(found["correlations"].values()))
+    return Table("Transfer and probing", ("Transfer", *probing), rows, caption)
 
 
 def rankings(results: Sequence[Json], files: Sequence[str]) -> Json:
@@ -224,7 +248,8 @@ def report(found: Json) -> Document:
         if changes["compared"]:
             changed = f"{len(changes['changes'])} of {changes['compared']}"
             paragraphs.append(f"Between {words}, {changed} rankings of the models change.")
-    if reason := found["transfer_probing"].get("reason"):
+    reason = found["transfer_probing"].get("reason")
+    if reason:
         paragraphs.append(f"Rank correlation of transfer and probing results: {reason}.")
     tables = [_rank_table(found["models"], found), _correlation_table(found["transfer_probing"])]
     title = f"Rankings of {', '.join(found['models'])}"

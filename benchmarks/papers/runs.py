@@ -25,7 +25,8 @@ from spacy_sbert.files.atomic import write_text
 from spacy_sbert.files.serialization import device, versions
 
 ROOT = Path(__file__).parent.parent.parent
-CONFIGS, ASSETS = ROOT / "configs", ROOT / "assets"
+CONFIGS = ROOT / "configs"
+ASSETS = ROOT / "assets"
 RERANKER = "sbert_reranker"
 # Of a cross-encoder, by its objective
 ACTIVATIONS = {
@@ -90,7 +91,9 @@ class Runs:
     """
 
     def __init__(self, folder: Path, settings: Settings, table: Table):
-        self.folder, self.settings, self.table = folder, named(settings), table
+        self.folder = folder
+        self.settings = named(settings)
+        self.table = table
         self.found: dict[tuple[str, ...], Scores] = {}
 
     def __call__(self, *name: str, settings: Settings, make: Callable[[], Scores]) -> Scores:
@@ -99,7 +102,8 @@ class Runs:
         name (str): tells the run from others, such as its row and seed. settings (dict): what its
             scores depend on.
         """
-        settings, key = named(settings, identified), re.sub(r"\W+", "-", "-".join(name))
+        settings = named(settings, identified)
+        key = re.sub(r"\W+", "-", "-".join(name))
         saved = self._saved()
         if key in saved:
             same_settings(f"{key} in {self.folder / 'scores.json'}", saved[key], settings)
@@ -118,7 +122,9 @@ class Runs:
 
     def _saved(self) -> dict[str, Any]:
         file = self.folder / "scores.json"
-        return json.loads(file.read_text(encoding="utf8"))["runs"] if file.exists() else {}
+        if not file.exists():
+            return {}
+        return json.loads(file.read_text(encoding="utf8"))["runs"]
 
 
 def named(value: Any, describe: Callable[[Path], str] = lambda path: path.name) -> Any:
@@ -129,8 +135,9 @@ def named(value: Any, describe: Callable[[Path], str] = lambda path: path.name) 
         return {key: named(one, describe) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [named(one, describe) for one in value]
-    is_path = isinstance(value, Path) or (isinstance(value, str) and Path(value).exists())
-    return describe(Path(value)) if is_path else value
+    if isinstance(value, Path) or (isinstance(value, str) and Path(value).exists()):
+        return describe(Path(value))
+    return value
 
 
 @cache
@@ -138,7 +145,9 @@ def identified(path: Path) -> str:
     """The name of a file or folder and what it holds: another one of the same name is another
     setting.
     """
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
     return f"{path.name} {digest(*files)}"
 
 
@@ -222,11 +231,9 @@ def common_overrides(config: Path, args: argparse.Namespace) -> Overrides:
         "training.eval_frequency": 1_000_000,
         "training.logger.progress_bar": False,
     }
-    return (
-        given
-        if args.learn_rate is None
-        else {**given, "training.optimizer.learn_rate.initial_rate": args.learn_rate}
-    )
+    if args.learn_rate is not None:
+        given["training.optimizer.learn_rate.initial_rate"] = args.learn_rate
+    return given
 
 
 def sample_paths(config: Path) -> Overrides:
@@ -249,9 +256,9 @@ def cross_overrides(args: argparse.Namespace) -> Overrides:
 
 
 def model_overrides(config: Path, args: argparse.Namespace) -> Overrides:
-    """The encoder and the precision asked for; what goes on from a trained encoder has its name
-    from there, and, if the
-    whole pipe is sourced, its precision, too."""
+    """The encoder and the precision asked for. What goes on from a trained encoder has its name
+    from there, and, if the whole pipe is sourced, its precision, too.
+    """
     read = load_config(config)
     pipe = next(name for name in (RERANKER, "transformer", "sbert") if name in read["components"])
     if "source" in read["components"][pipe]:
@@ -285,15 +292,18 @@ def mean_and_deviation(values: Sequence[float | None]) -> tuple[str, str]:
     defined = [100 * value for value in values if value is not None]
     if not defined or len(defined) < len(values):
         return "-", "-"
-    return f"{statistics.mean(defined):.2f}", f"{statistics.stdev(defined):.2f}" if len(
-        defined
-    ) > 1 else "-"
+    deviation = "-"
+    if len(defined) > 1:
+        deviation = f"{statistics.stdev(defined):.2f}"
+    return f"{statistics.mean(defined):.2f}", deviation
 
 
 def in_one(values: Sequence[float | None]) -> str:
     """Mean and standard deviation of seeds in one cell."""
     mean, deviation = mean_and_deviation(values)
-    return mean if deviation == "-" else f"{mean} ± {deviation}"
+    if deviation == "-":
+        return mean
+    return f"{mean} ± {deviation}"
 
 
 def paired_difference(values: Sequence[float | None], others: Sequence[float | None]) -> list[str]:
@@ -325,7 +335,9 @@ def paired_difference(values: Sequence[float | None], others: Sequence[float | N
 def mean_of(values: Sequence[float | None]) -> float | None:
     """The mean; None without values, or where one is not defined."""
     defined = [value for value in values if value is not None and math.isfinite(value)]
-    return statistics.mean(defined) if defined and len(defined) == len(values) else None
+    if not defined or len(defined) < len(values):
+        return None
+    return statistics.mean(defined)
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

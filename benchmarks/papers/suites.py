@@ -23,7 +23,8 @@ import spacy
 from spacy.util import import_file
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
-from spacy_sbert.evaluation.encoders import VectorSource, make_baseline
+from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.evaluation.encoders import VectorSource
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
@@ -51,7 +52,9 @@ FIGURES = {
 def source_of(name: str, encoders: Path, data: Path) -> VectorSource:
     if name not in BASELINES:
         return PipelineSource(spacy.load(encoders / name), name=name)
-    nlp = spacy.load(encoders / "words") if name in NEED_VECTORS else spacy.blank("en")
+    nlp = spacy.blank("en")
+    if name in NEED_VECTORS:
+        nlp = spacy.load(encoders / "words")
     return make_baseline(name, nlp=nlp, counts=data / "corpora" / "enwiki_vocab_min200.txt")
 
 
@@ -83,6 +86,7 @@ def measured(name: str, args: argparse.Namespace, data: Path) -> dict[str, Any]:
 
 
 def figure(scores: Any, path: str) -> float | None:
+    """The figure at a path of keys; None if there is none."""
     for key in path.split("."):
         scores = scores.get(key) if isinstance(scores, dict) else None
     return scores
@@ -115,10 +119,14 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def shown(task: dict[str, Any] | None, path: str) -> str:
-    value = None if task is None else figure(task["scores"], path)
+    value = None
+    if task is not None:
+        value = figure(task["scores"], path)
     if value is None:
         return "-"
-    return f"{value:.0f}" if path.endswith("per_second") else f"{100 * value:.2f}"
+    if path.endswith("per_second"):
+        return f"{value:.0f}"
+    return f"{100 * value:.2f}"
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

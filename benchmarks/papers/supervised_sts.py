@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from runs import (
@@ -117,7 +118,8 @@ def score(args: argparse.Namespace, nlp: Language) -> Scores:
 
 def model_of(args: argparse.Namespace, name: str, seed: int) -> tuple[Path, dict[str, float]]:
     """The folder of a trained pipeline, and the seconds of each training that led to it."""
-    training, overrides = TRAININGS[name], on_data(args, name, seed)
+    training = TRAININGS[name]
+    overrides = on_data(args, name, seed)
     seconds: dict[str, float] = {}
     if training.after:
         checkpoint, seconds = model_of(args, training.after, seed)
@@ -129,12 +131,16 @@ def model_of(args: argparse.Namespace, name: str, seed: int) -> tuple[Path, dict
 
 def on_data(args: argparse.Namespace, name: str, seed: int) -> Overrides:
     """What a config is told of its data, its length and its head."""
-    is_nli = TRAININGS[name].data == "nli"
-    files = [str(path) for path in (args.nli if is_nli else [args.train])]
-    steps = length(args.nli_epochs, args.nli_steps) if is_nli else length(args.epochs, args.steps)
-    overrides: Overrides = {"system.seed": seed, **steps}
+    overrides: Overrides = {"system.seed": seed}
+    if TRAININGS[name].data == "nli":
+        files = [str(path) for path in args.nli]
+        overrides |= length(args.nli_epochs, args.nli_steps)
+        overrides["paths.dev"] = files[0]
+    else:
+        files = [str(args.train)]
+        overrides |= length(args.epochs, args.steps)
+        overrides["paths.dev"] = str(args.score[0])
     overrides["corpora.train.path"] = files if len(files) > 1 else files[0]
-    overrides["paths.dev"] = files[0] if is_nli else str(args.score[0])
     if name == "nli" and args.head_factor is not None:
         overrides["components.sbert.loss.learn_rate_factor"] = args.head_factor
     if name in ("cross-sts", "cross-nli-sts"):
@@ -154,7 +160,9 @@ def weights_of(args: argparse.Namespace, name: str) -> Settings:
     }
     found = settings_of(args, *names, *own.get(name, ()))
     found |= {"config": digest(getattr(args, training.config)), "data": digest(*files)}
-    return found | ({"after": weights_of(args, training.after)} if training.after else {})
+    if training.after:
+        found["after"] = weights_of(args, training.after)
+    return found
 
 
 def table(scores: dict[tuple[str, ...], Scores]) -> str:
@@ -175,10 +183,10 @@ def sts_table(found: Found, compared: Sequence[tuple[str, str]], learned: Collec
         they are compared with. learned (list): titles of what was trained on graded pairs.
     """
     suites = _suites(found)
-    note = f"\n{OVERLAP}" if suites and any(title in found for title in learned) else ""
-    return "\n".join(
-        part for part in (_files(found), _differences(found, compared), suites + note) if part
-    )
+    if suites and any(title in found for title in learned):
+        suites += f"\n{OVERLAP}"
+    tables = [_files(found), _differences(found, compared), suites]
+    return "\n".join(filter(None, tables))
 
 
 def _files(found: Found) -> str:
@@ -187,12 +195,11 @@ def _files(found: Found) -> str:
         each = list(runs.values())
         took = mean_of([sum(run["seconds"].values()) for run in each if run["seconds"]])
         for file in each[0]["files"]:
-            columns = [
-                mean_and_deviation([run["files"][file][measure] for run in each])
-                for measure in MEASURES
-            ]
-            cells = [part for column in columns for part in column]
-            rows.append([title, file, *cells, "-" if took is None else f"{took:.0f}", len(each)])
+            cells: list[str] = []
+            for measure in MEASURES:
+                cells += mean_and_deviation([run["files"][file][measure] for run in each])
+            cells.append("-" if took is None else f"{took:.0f}")
+            rows.append([title, file, *cells, len(each)])
     deviation = "standard deviation"
     scored = ["Spearman x 100", deviation, "Pearson x 100", deviation]
     return markdown(
@@ -207,34 +214,38 @@ def _differences(found: Found, compared: Sequence[tuple[str, str]]) -> str:
     rows = []
     for one, other in compared:
         seeds = [seed for seed in found.get(one, {}) if seed in found.get(other, {})]
-        for file in found[one][seeds[0]]["files"] if seeds else []:
-            values, others = (
-                [found[row][seed]["files"][file]["spearman"] for seed in seeds]
-                for row in (one, other)
-            )
-            rows.append(
-                [f"{one}, less {other}", file, *paired_difference(values, others), len(seeds)]
-            )
-    return markdown(["compared", "file", *DIFFERENCE, "seeds"], rows) if rows else ""
+        if not seeds:
+            continue
+        for file in found[one][seeds[0]]["files"]:
+            values = [found[one][seed]["files"][file]["spearman"] for seed in seeds]
+            others = [found[other][seed]["files"][file]["spearman"] for seed in seeds]
+            difference = paired_difference(values, others)
+            rows.append([f"{one}, less {other}", file, *difference, len(seeds)])
+    if not rows:
+        return ""
+    return markdown(["compared", "file", *DIFFERENCE, "seeds"], rows)
 
 
 def _suites(found: Found) -> str:
     """Spearman x 100 of each data set, of all its pairs and as the mean of its sub-sets; empty
     without any.
     """
-    tasks = list(
-        dict.fromkeys(
-            task for runs in found.values() for one in runs.values() for task in one["suites"]
-        )
-    )
-    rows = []
+    # Of each row, the results of each seed; cross-encoders have none
+    scored: dict[str, list[Scores]] = {}
+    tasks: dict[str, None] = {}
     for title, runs in found.items():
-        each = [one["suites"] for one in runs.values() if one["suites"]]
-        for key, scored_by in AGGREGATES.items() if each else []:
-            columns = [[suites[task][key] for suites in each] for task in tasks]
-            means = [mean_of(of_seed) for of_seed in zip(*columns, strict=True)]
-            rows.append([title, scored_by, *map(in_one, [*columns, means]), len(each)])
-    return markdown(["trained on", "scored by", *tasks, "mean", "seeds"], rows) if rows else ""
+        for one in runs.values():
+            if one["suites"]:
+                scored.setdefault(title, []).append(one["suites"])
+                tasks |= dict.fromkeys(one["suites"])
+    if not scored:
+        return ""
+    rows = []
+    for (title, each), (key, scored_by) in product(scored.items(), AGGREGATES.items()):
+        columns = [[suites[task][key] for suites in each] for task in tasks]
+        means = [mean_of(of_seed) for of_seed in zip(*columns, strict=True)]
+        rows.append([title, scored_by, *map(in_one, [*columns, means]), len(each)])
+    return markdown(["trained on", "scored by", *tasks, "mean", "seeds"], rows)
 
 
 def parse() -> argparse.Namespace:
@@ -319,7 +330,9 @@ def main() -> None:
 
 
 def seeds_of(args: argparse.Namespace, name: str) -> list[int]:
-    return args.cross_seeds or args.seeds if name.startswith("cross") else args.seeds
+    if name.startswith("cross"):
+        return args.cross_seeds or args.seeds
+    return args.seeds
 
 
 def remove_models(folder: Path, seed: int) -> None:

@@ -6,6 +6,7 @@ Finished windows are kept, so an interrupted run resumes.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
@@ -55,6 +56,11 @@ class Encoding:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def columns(self) -> TextColumns:
+        """The columns of a table that are read."""
+        return TextColumns(self.column, self.id_column, self.header)
 
     def check_format(self, output: Path) -> None:
         """Check the name of an output. RAISES (ImportError, ValueError): see encode_file."""
@@ -108,10 +114,10 @@ class Encoding:
 class BulkReport:
     """Counts of a file.
 
-    rows: of the input and of the output. width: of a vector. resumed: rows that an interrupted run
-        had done.
-    zero: rows without wordpieces, whose vectors are zero. cut: rows longer than the encoder's
-        limit.
+    rows (int): of the input, and of the output. width (int): of a vector.
+    resumed (int): how many rows an interrupted run had done.
+    zero (int): how many rows have no wordpieces, so that their vectors are zero.
+    cut (int): how many rows are longer than the encoder's limit.
     """
 
     rows: int
@@ -221,7 +227,7 @@ def check_paths(source: Path, output: Path, encoding: Encoding, *, overwrite: bo
 
 
 class _Devices(NamedTuple):
-    """What works on a file; see encode_file."""
+    """Processes and GPUs that encode a file; see encode_file."""
 
     n_process: int
     gpu_ids: Sequence[int]
@@ -238,49 +244,57 @@ def _encode(
     progress: bool,
 ) -> BulkReport:
     """Encode the windows that are not finished, and write the output. settings: see made_of."""
-    columns = TextColumns(encoding.column, encoding.id_column, encoding.header)
     made_of: MadeOf = {_INPUT: file_digest(run.source), **settings}
     if restart or not run.resume(made_of):
         run.clear()
-        texts = ScannedTexts.scan(run.source, columns, progress=progress)
+        texts = ScannedTexts.scan(run.source, encoding.columns, progress=progress)
         width = encoder.encode(encoder.tokenize(["a"]))[0].shape[1]
         run.begin(FileRecord(made_of=made_of, width=width, texts=texts))
     counts = [_count(finished) for finished in run.windows()]
-    n = run.record.texts.rows
     resumed = sum(count.rows for count in counts)
-    if resumed < n:
-        records = islice(read_text_rows(run.source, columns), resumed, None)
-        budget = encoder.budget(encoding.max_batch_items, devices.gpu_ids)
-        with (
-            progress_bar(n, initial=resumed, shown=progress, unit="texts") as bar,
-            _fixed(encoder, budget),
-        ):
-            windows = encode_chunks(
-                encoder,
-                (text for text, _ in records),
-                window=encoding.window,
-                n_process=devices.n_process,
-                gpu_ids=devices.gpu_ids,
-                moved=bar.update,
-            )
-            for window in windows:
-                counts.append(_count(run.write(len(counts), window)))
-
-    def write_output(file: BinaryIO, blocks: Iterator[numpy.ndarray]) -> None:
-        if run.output.suffix.lower() == ".npy":
-            _write_npy(file, blocks, (n, run.record.width), encoding.dtype)
-        else:
-            records = read_text_rows(run.source, columns)
-            _write_parquet(file, blocks, records, run.record, encoding)
-
-    run.finish(write_output)
+    counts += _encode_rest(run, encoding, encoder, devices, counts, progress=progress)
+    run.finish(partial(_write_output, run, encoding))
     return BulkReport(
-        rows=n,
+        rows=run.record.texts.rows,
         width=run.record.width,
         resumed=resumed,
         zero=sum(count.zero for count in counts),
         cut=sum(count.cut for count in counts),
     )
+
+
+def _encode_rest(
+    run: PartialRun,
+    encoding: Encoding,
+    encoder: TextEncoder,
+    devices: _Devices,
+    finished: Sequence["_Counts"],
+    *,
+    progress: bool,
+) -> list["_Counts"]:
+    """Encode and write the windows behind those that are finished, and return their counts."""
+    n = run.record.texts.rows
+    first = sum(count.rows for count in finished)
+    if first == n:
+        return []
+    records = islice(read_text_rows(run.source, encoding.columns), first, None)
+    budget = encoder.budget(encoding.max_batch_items, devices.gpu_ids)
+    counts: list[_Counts] = []
+    with (
+        progress_bar(n, initial=first, shown=progress, unit="texts") as bar,
+        _fixed(encoder, budget),
+    ):
+        windows = encode_chunks(
+            encoder,
+            (text for text, _ in records),
+            window=encoding.window,
+            n_process=devices.n_process,
+            gpu_ids=devices.gpu_ids,
+            moved=bar.update,
+        )
+        for number, window in enumerate(windows, len(finished)):
+            counts.append(_count(run.write(number, window)))
+    return counts
 
 
 class _Counts(NamedTuple):
@@ -309,6 +323,17 @@ def _fixed(encoder: TextEncoder, budget: int) -> Iterator[None]:
         yield
     finally:
         shim.max_batch_items = before
+
+
+def _write_output(
+    run: PartialRun, encoding: Encoding, file: BinaryIO, blocks: Iterator[numpy.ndarray]
+) -> None:
+    record = run.record
+    if run.output.suffix.lower() == ".npy":
+        _write_npy(file, blocks, (record.texts.rows, record.width), encoding.dtype)
+    else:
+        rows = read_text_rows(run.source, encoding.columns)
+        _write_parquet(file, blocks, rows, record, encoding)
 
 
 def _write_npy(

@@ -9,7 +9,7 @@ import numpy
 
 from ..files.atomic import Lock, atomic_write, check_output, rewrite_os_errors
 from ..files.checksum import file_digest
-from ..files.serialization import read_arrays
+from ..files.serialization import read_arrays, write_arrays
 from ..models.encoded_docs import Encoded
 from .embeddings_file import FileRecord, MadeOf, differences
 
@@ -71,7 +71,8 @@ class PartialRun:
                 f"Cannot resume the run of {self._run}: it is damaged ({error}). Start over with "
                 "--restart."
             ) from error
-        if differing := differences(self.record.made_of, made_of):
+        differing = differences(self.record.made_of, made_of)
+        if differing:
             raise ValueError(
                 f"{self.folder} holds an interrupted run that was begun otherwise: {differing}. "
                 "Resume with its input and options, or start over with --restart."
@@ -116,8 +117,8 @@ class PartialRun:
                 f"The vector of row {row} (from 0) is not finite in {self.dtype}. Write float32, "
                 "or use --precision float32."
             )
-        with atomic_write(self._path(number), temporary=self._new) as file:
-            numpy.savez(file, vectors=vectors, cut=numpy.array(n_cut, dtype="int64"))
+        arrays = {"vectors": vectors, "cut": numpy.array(n_cut, dtype="int64")}
+        write_arrays(self._path(number), arrays, temporary=self._new)
         return vectors, n_cut
 
     def finish(self, write_output: Callable[[BinaryIO, Iterator[numpy.ndarray]], None]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..search.texts import TextVectors
 
 
-def check_paths(
+def check_corpus_paths(
     corpus: Path, columns: ColumnOptions, output: Path | None, *inputs: Path | None, overwrite: bool
 ) -> None:
     """End the command, before any work, if the output cannot be written or columns not read."""

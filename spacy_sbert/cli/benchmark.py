@@ -92,7 +92,7 @@ class _Baseline:
     def source(self, nlp: Language, name: str) -> "VectorSource":
         """Return what gives the vectors. name (str): of the pipeline, in results."""
         from ..evaluation import PipelineSource
-        from ..evaluation.encoders import make_baseline
+        from ..evaluation.baselines import make_baseline
 
         if self.baseline is None:
             return PipelineSource(nlp, name=name)

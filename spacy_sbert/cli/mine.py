@@ -12,7 +12,7 @@ from wasabi import msg
 
 from ..files.tables import distinct
 from ..progress import ticking
-from ._corpus import check_paths, encoder_for, read_with_vectors, write_rows
+from ._corpus import check_corpus_paths, encoder_for, read_with_vectors, write_rows
 from ._util import command, exit_on_error, fail, named_output
 from .options import (
     ColumnOptions,
@@ -66,7 +66,7 @@ def _mine_cli(
     score on, and --groups --min-score 0.9 one row for each text that has a duplicate, with the
     number of its group.
     """
-    check_paths(corpus, columns, output, vectors, overwrite=overwrite)
+    check_corpus_paths(corpus, columns, output, vectors, overwrite=overwrite)
     if groups and (min_score is None or k is not None):
         fail("--groups needs --min-score, from which two texts are in one group, and takes no -k.")
 
@@ -160,7 +160,7 @@ def _cluster_cli(
     It is a number from 0, or -1 for texts in none, and has a name, the words that tell its texts
     from others. The other columns of a table are kept.
     """
-    check_paths(corpus, columns, output, vectors, overwrite=overwrite)
+    check_corpus_paths(corpus, columns, output, vectors, overwrite=overwrite)
 
     from ..search.corpus_search import check_method, cluster_texts
 

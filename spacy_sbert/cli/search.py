@@ -8,12 +8,12 @@ from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
 from ..files.text_lines import has_text, read_lines
-from ._corpus import check_paths, encoder_for, read_with_vectors, write_rows
+from ._corpus import check_corpus_paths, encoder_for, read_with_vectors, write_rows
 from ._util import check_corpus, command, exit_on_error, fail, named_output
 from .options import TEXTS, ColumnOptions, LoadingOnGpu, Overwrite, Pipeline, Quiet, without_none
 
 if TYPE_CHECKING:
-    from ..search.corpus_search import FoundText, Searchable
+    from ..search.searchable import FoundText, Searchable
 
 # Characters of a text that is shown
 _LONGEST = 100
@@ -60,7 +60,7 @@ def _search_cli(
     stored = None
     if vectors is not None:
         stored = Path(vectors)
-    check_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
+    check_corpus_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
     asked = _all_queries(queries or [], queries_path)
     if corpus.is_dir():
         _check_folder(corpus, vectors, id_column=columns.id_column, index=index, kind=kind)
@@ -138,8 +138,8 @@ def _check_folder(folder: Path, vectors: str | None, **of_files: object) -> None
 def _open_folder(folder: Path, vectors: str | None) -> "Searchable":
     """Open a saved index or stored vectors."""
     from ..bulk.dataset_encoding import JOB
-    from ..search.corpus_search import Searchable
     from ..search.faiss_index import import_faiss
+    from ..search.searchable import Searchable
 
     with exit_on_error(f"Cannot work on {folder}"):
         if not (folder / JOB).is_file():
@@ -157,8 +157,8 @@ def _open_file(
     shown: bool,
 ) -> "Searchable":
     """Read a file of texts, and their vectors if they are given."""
-    from ..search.corpus_search import SearchableTexts
     from ..search.faiss_index import BuiltKind, import_faiss
+    from ..search.searchable import SearchableTexts
     from ..validation import check
 
     with exit_on_error(f"Cannot work on {path}"):

@@ -19,24 +19,18 @@ from thinc.api import Model, Optimizer, get_current_ops, to_numpy
 from ..files.atomic import atomic_folder, rewrite_os_errors
 from ..files.checksum import add_checksum, digest_of_stream, verify_checksum
 from ..files.serialization import naming
-from .torch_distributed import TorchDistributed, torch_shims
+from .torch_distributed import TorchDistributed, nodes, torch_shims
 
 DIR_CHECKPOINT = "checkpoint"
-# Of an optimizer: dicts by parameter
+# Attributes of an optimizer that are dicts by parameter
 _MOMENTS = ("mom1", "mom2", "averages")
-# With a dot what a process that was killed has left
+# A name with a dot is what a killed process left
 _NAME = re.compile(r"\.?step-(\d+)(-\w+)*")
 _STATE = "state.pt"
 _PIPELINE = "pipeline"
-# Of a config, which determine the steps
-_SECTIONS = (
-    "nlp",
-    "components",
-    "corpora",
-    "training",
-    "initialize",
-)
-# Settings that a message names
+# Sections of a config on which the steps depend
+_SECTIONS = ("nlp", "components", "corpora", "training", "initialize")
+# How many settings a message names
 _SHOWN = 3
 
 
@@ -44,11 +38,11 @@ _SHOWN = 3
 class TrainingState:
     """Progress of a training.
 
-    step (int): batches taken. epoch (int): of the last of them. results: the score and the step of
-        each evaluation.
-    losses: since the last one. words (int): seen so far. seconds (float): taken. content (int): a
-        checksum of the
-    batches.
+    step (int): how many batches were learned. epoch (int): that of the last of them.
+    results (list): the score and the step of each evaluation.
+    losses (dict): their sums since the last evaluation, by component.
+    words (int): how many were seen. seconds (float): how long it took.
+    content (int): a checksum of the batches.
     """
 
     step: int = 0
@@ -62,9 +56,16 @@ class TrainingState:
 
 def latest(output: Path | None) -> Path | None:
     """Return the checkpoint of the last step in an output folder; None if there is none."""
-    found = [] if output is None else list((output / DIR_CHECKPOINT).glob("step-*"))
-    steps = {int(name[1]): path for path in found if (name := _NAME.fullmatch(path.name))}
-    return steps[max(steps)] if steps else None
+    if output is None:
+        return None
+    paths = {}
+    for path in (output / DIR_CHECKPOINT).glob("step-*"):
+        name = _NAME.fullmatch(path.name)
+        if name:
+            paths[int(name[1])] = path
+    if not paths:
+        return None
+    return paths[max(paths)]
 
 
 def find_checkpoint(
@@ -80,7 +81,8 @@ def find_checkpoint(
         with rewrite_os_errors(output):
             output.mkdir(parents=True, exist_ok=True)
     checkpoint = latest(output)
-    if not ranks.agree([b"" if checkpoint is None else checkpoint.name.encode()]):
+    name = "" if checkpoint is None else checkpoint.name
+    if not ranks.agree([name.encode()]):
         raise ValueError(
             f"The {ranks.size} processes find different checkpoints in {output}. Give a folder "
             "that all of them share."
@@ -110,7 +112,7 @@ def digest_of_examples(examples: Iterable[Example]) -> str:
         for example in examples:
             yield content_of([example])
             for group in example.reference.spans.values():
-                # Of a teacher
+                # The vector of a teacher, if there is one
                 yield numpy.asarray(group.attrs.get("vector", ()), dtype="float32").tobytes()
 
     return digest_of_stream(parts())
@@ -118,10 +120,13 @@ def digest_of_examples(examples: Iterable[Example]) -> str:
 
 def content_of(batch: Sequence[Example]) -> bytes:
     """Return the texts, scores and labels of a batch."""
-    docs = [example.reference for example in batch]
-    attrs = [[group.attrs for group in doc.spans.values()] for doc in docs]
-    gold = [[(group.get("score"), group.get("label")) for group in of_doc] for of_doc in attrs]
-    return repr([[doc.text, doc.cats] for doc in docs] + gold).encode("utf8", "surrogatepass")
+    texts: list[Any] = []
+    gold: list[Any] = []
+    for doc in (example.reference for example in batch):
+        groups = [group.attrs for group in doc.spans.values()]
+        texts.append([doc.text, doc.cats])
+        gold.append([(attrs.get("score"), attrs.get("label")) for attrs in groups])
+    return repr(texts + gold).encode("utf8", "surrogatepass")
 
 
 def save_checkpoint(
@@ -138,21 +143,21 @@ def save_checkpoint(
 
     corpora (dict): digests of what is trained and scored on, by names for messages.
     """
-    drawn = ranks.gather_objects(_random_states())
+    random_states = ranks.gather_objects(_random_states())
     if not ranks.is_first:
         return
+    losses = {component: float(loss) for component, loss in state.losses.items()}
+    content = {
+        "state": vars(state) | {"losses": losses},
+        "optimizer": _optimizer_state(nlp, optimizer),
+        "scalers": [(float(scale), int(tracker)) for scale, tracker in _gradient_scales(nlp)],
+        "settings": _settings(nlp),
+        "corpora": dict(corpora),
+        "random": random_states,
+    }
     name = f"step-{state.step}"
     with atomic_folder(output / DIR_CHECKPOINT / name, replace=True) as made:
         nlp.to_disk(made / _PIPELINE)
-        content = {
-            "state": vars(state)
-            | {"losses": {key: float(loss) for key, loss in state.losses.items()}},
-            "optimizer": _optimizer_state(nlp, optimizer),
-            "scalers": [(float(scale), int(tracker)) for scale, tracker in _gradient_scales(nlp)],
-            "settings": _settings(nlp),
-            "corpora": dict(corpora),
-            "random": drawn,
-        }
         data = io.BytesIO()
         torch.save(content, data)
         (made / _STATE).write_bytes(add_checksum(data.getvalue()))
@@ -175,13 +180,13 @@ def load_checkpoint(
     """
     try:
         with naming(path / _STATE):
-            content = torch.load(
-                io.BytesIO(verify_checksum((path / _STATE).read_bytes())), weights_only=True
-            )
+            data = verify_checksum((path / _STATE).read_bytes())
+            content = torch.load(io.BytesIO(data), weights_only=True)
         _check_settings(content["settings"], _settings(nlp))
         # Earlier versions did not save them
         saved = content.get("corpora", {})
-        if changed := [name for name, digest in saved.items() if corpora.get(name) != digest]:
+        changed = [name for name, digest in saved.items() if corpora.get(name) != digest]
+        if changed:
             raise ValueError(
                 f"The texts or the gold of {' and '.join(changed)} have changed since it was made, "
                 "so scores before and after cannot be compared. Give the same files."
@@ -210,12 +215,12 @@ def _check_settings(saved: Mapping[str, str], current: Mapping[str, str]) -> Non
     changed = [name for name in current if name in saved and saved[name] != current[name]]
     if not changed:
         return
-    names = [
-        name
-        for section in changed
-        for name in _changed(json.loads(saved[section]), json.loads(current[section]))
-    ]
-    listed = ", ".join(names[:_SHOWN]) + (" and others" if len(names) > _SHOWN else "")
+    names: list[str] = []
+    for section in changed:
+        names += _changed(json.loads(saved[section]), json.loads(current[section]))
+    listed = ", ".join(names[:_SHOWN])
+    if len(names) > _SHOWN:
+        listed += " and others"
     raise ValueError(
         f"It was made with other settings in {', '.join(changed)} ({listed}; the logger may "
         "differ)."
@@ -224,14 +229,15 @@ def _check_settings(saved: Mapping[str, str], current: Mapping[str, str]) -> Non
 
 def _changed(saved: Any, current: Any, path: str = "") -> list[str]:
     """Return the names of the settings that differ in two blocks of a config."""
+    if saved == current:
+        return []
     if not (isinstance(saved, dict) and isinstance(current, dict)):
-        return [] if saved == current else [path]
-    keys = dict.fromkeys((*saved, *current))
-    return [
-        name
-        for key in keys
-        for name in _changed(saved.get(key), current.get(key), f"{path}.{key}".lstrip("."))
-    ]
+        return [path]
+    names: list[str] = []
+    for key in dict.fromkeys((*saved, *current)):
+        name = f"{path}.{key}".lstrip(".")
+        names += _changed(saved.get(key), current.get(key), name)
+    return names
 
 
 def _settings(nlp: Language) -> dict[str, str]:
@@ -243,17 +249,16 @@ def _settings(nlp: Language) -> dict[str, str]:
 
 
 def _optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
-    """Return moments, averages and counts of updates by the places of parameters in _keys."""
-    places = {key: place for place, key in enumerate(_keys(nlp))}
-    state: dict[str, Any] = {
-        "nr_update": {places[key]: count for key, count in optimizer.nr_update.items()}
-    }
+    """Return moments, averages and counts of updates by the numbers of parameters in _keys."""
+    numbers = {key: number for number, key in enumerate(_keys(nlp))}
+    updates = {numbers[key]: count for key, count in optimizer.nr_update.items()}
+    state: dict[str, Any] = {"nr_update": updates}
     for kind in _MOMENTS:
-        moments = (getattr(optimizer, kind) or {}).items()
-        state[kind] = {
-            places[key]: torch.from_numpy(numpy.ascontiguousarray(to_numpy(one)))
-            for key, one in moments
-        }
+        state[kind] = {}
+        moments = getattr(optimizer, kind) or {}
+        for key, values in moments.items():
+            array = numpy.ascontiguousarray(to_numpy(values))
+            state[kind][numbers[key]] = torch.from_numpy(array)
     return state
 
 
@@ -261,9 +266,11 @@ def _load_optimizer_state(nlp: Language, optimizer: Optimizer, state: dict[str, 
     keys = _keys(nlp)
     ops = get_current_ops()
     for kind in _MOMENTS:
-        for place, values in state[kind].items():
-            getattr(optimizer, kind)[keys[place]] = ops.asarray(values.numpy())
-    optimizer.nr_update.update({keys[place]: count for place, count in state["nr_update"].items()})
+        moments = getattr(optimizer, kind)
+        for number, values in state[kind].items():
+            moments[keys[number]] = ops.asarray(values.numpy())
+    for number, count in state["nr_update"].items():
+        optimizer.nr_update[keys[number]] = count
 
 
 def _models(nlp: Language) -> list[Model]:
@@ -277,14 +284,12 @@ def _keys(nlp: Language) -> list[tuple[int, str]]:
     The ids in them differ.
     """
     models = _models(nlp)
-    keys = [
-        (shim.id, name)
-        for shim, module, _ in torch_shims(models)
-        for name, _ in module.named_parameters()
-    ]
-    return keys + [
-        (node.id, name) for model in models for node in model.walk() for name in node.param_names
-    ]
+    keys: list[tuple[int, str]] = []
+    for shim, module, _ in torch_shims(models):
+        keys += [(shim.id, name) for name, _ in module.named_parameters()]
+    for node in nodes(models):
+        keys += [(node.id, name) for name in node.param_names]
+    return keys
 
 
 def _gradient_scales(nlp: Language) -> list[tuple[torch.Tensor, torch.Tensor]]:

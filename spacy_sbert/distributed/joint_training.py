@@ -1,7 +1,7 @@
 """Updates and evaluations of a pipeline that several ranks train together."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spacy.language import Language
@@ -107,17 +107,24 @@ def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Any]
         if name not in frozen and getattr(pipe, "is_trainable", False):
             trained[name] = pipe
     pipes = {name: pipe for name, pipe in trained.items() if getattr(pipe, "takes_peers", False)}
-    upstream: dict[str, Model] = {}
-    for name, pipe in trained.items():
-        listeners = set(getattr(pipe, "listening_components", ())) & trained.keys()
-        if listeners and listeners <= pipes.keys():
-            upstream[name] = pipe.model
+    upstream = _upstream(trained, pipes)
     others = trained.keys() - pipes.keys() - upstream.keys()
-    if others or not pipes:
-        raise ValueError(
-            f"{size} ranks cannot train {', '.join(sorted(others)) or 'nothing'} together: "
-            "expected `sbert` pipes and the transformers they listen to, the pipeline has "
-            f"{', '.join(nlp.pipe_names) or 'none'}. Name other trainable components in "
-            "training.frozen_components, or train them on one rank."
-        )
-    return list(pipes.values()), list(upstream.values())
+    if not others and pipes:
+        return list(pipes.values()), list(upstream.values())
+    given = ", ".join(sorted(others)) or "nothing"
+    names = ", ".join(nlp.pipe_names) or "none"
+    raise ValueError(
+        f"{size} ranks cannot train {given} together: expected `sbert` pipes and the transformers "
+        f"they listen to, the pipeline has {names}. Name other trainable components in "
+        "training.frozen_components, or train them on one rank."
+    )
+
+
+def _upstream(trained: Mapping[str, Any], pipes: Mapping[str, Any]) -> dict[str, Model]:
+    """Return the models of components to which `sbert` pipes listen, and no other trained ones."""
+    upstream: dict[str, Model] = {}
+    for name, component in trained.items():
+        listeners = trained.keys() & set(getattr(component, "listening_components", ()))
+        if listeners and listeners <= pipes.keys():
+            upstream[name] = component.model
+    return upstream

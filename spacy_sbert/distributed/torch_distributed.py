@@ -27,8 +27,6 @@ class RankLost(RuntimeError):
 class TorchDistributed:
     """One of several processes that train together, each on every size-th example of a batch.
 
-    See batch_loss.
-
     The vectors of all are gathered, so that each computes the loss of the whole batch, and uses the
     gradient of its own rows. Without torch.distributed there is one rank, which sends nothing.
 
@@ -44,9 +42,9 @@ class TorchDistributed:
         self.size = distributed.get_world_size() if joined else 1
         self.gpu_id = gpu_id
         self.is_first = self.rank == 0
-        self.device = (
-            torch.device("cuda", gpu_id) if joined and gpu_id >= 0 else torch.device("cpu")
-        )
+        self.device = torch.device("cpu")
+        if joined and gpu_id >= 0:
+            self.device = torch.device("cuda", gpu_id)
         self.batch: Sequence[Example] = ()
 
     def __reduce__(self) -> tuple[type, tuple]:
@@ -67,7 +65,7 @@ class TorchDistributed:
         sent = xp2torch(vectors).to(self.device)
         whole = sent.new_zeros(sum(counts), sent.shape[1])
         whole[self._own_rows(counts)] = sent
-        # exact: all but one rank add zeros to a row
+        # This is exact: all but one rank add zeros to a row
         return cast(Floats2d, torch2xp(self.all_reduce(whole)))
 
     def own(self, d_vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
@@ -118,22 +116,26 @@ class TorchDistributed:
         parameters = list(_parameters_of(models))
         scalers = [scaler for _, _, scaler in torch_shims(models)]
         # Which parameters have a gradient, and which scalers have seen an overflow
-        has_gradient = [gradient is not None for _, gradient, _ in parameters]
-        has_overflown = [scaler.found_inf for scaler in scalers]
-        sent = [torch.tensor([float(flag) for flag in (*has_gradient, *has_overflown)])]
+        flags = [float(gradient is not None) for _, gradient, _ in parameters]
+        flags += [float(scaler.found_inf) for scaler in scalers]
+        sent = [torch.tensor(flags).to(self.device)]
         for weights, gradient, _ in parameters:
             if gradient is None:
-                sent.append(torch.zeros(weights.numel()))
+                values = torch.zeros(weights.numel())
             else:
-                sent.append(gradient.detach().flatten().float())
-        sent = [values.to(self.device) for values in sent]
+                values = gradient.detach().flatten().float()
+            sent.append(values.to(self.device))
         received = self.all_reduce(torch.cat(sent))
-        flags, *sums = received.split([len(values) for values in sent])
-        is_set = flags.bool().tolist()
-        for number, (weights, _, set_gradient) in enumerate(parameters):
-            if is_set[number]:
-                set_gradient(sums[number].view(weights.shape).to(weights))
-        for scaler, found_inf in zip(scalers, is_set[len(parameters) :], strict=True):
+        summed_flags, *sums = received.split([len(values) for values in sent])
+        is_set = summed_flags.bool().tolist()
+        has_gradient = is_set[: len(parameters)]
+        has_overflown = is_set[len(parameters) :]
+        for (weights, _, set_gradient), summed, has_sum in zip(
+            parameters, sums, has_gradient, strict=True
+        ):
+            if has_sum:
+                set_gradient(summed.view(weights.shape).to(weights))
+        for scaler, found_inf in zip(scalers, has_overflown, strict=True):
             scaler._found_inf = found_inf  # noqa: SLF001 (Thinc has no setter)
 
     def broadcast_parameters(self, models: Sequence[Model]) -> None:
@@ -179,9 +181,16 @@ def torch_shims(
     models: Iterable[Model],
 ) -> Iterator[tuple[PyTorchShim, torch.nn.Module, PyTorchGradScaler]]:
     """Yield each loaded PyTorch shim, its module, and the scaler of its gradients in float16."""
-    for shim in (shim for model in models for node in model.walk() for shim in node.shims):
-        if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
-            yield shim, shim._model, shim._grad_scaler  # noqa: SLF001 (Thinc has no public name)
+    for node in nodes(models):
+        for shim in node.shims:
+            if isinstance(shim, PyTorchShim) and shim._model is not None:  # noqa: SLF001 (Thinc has no public name)
+                yield shim, shim._model, shim._grad_scaler  # noqa: SLF001 (Thinc has no public name)
+
+
+def nodes(models: Iterable[Model]) -> Iterator[Model]:
+    """Yield all layers of models."""
+    for model in models:
+        yield from model.walk()
 
 
 def _parameters_of(models: Sequence[Model]) -> Iterator[_Parameter]:
@@ -189,14 +198,15 @@ def _parameters_of(models: Sequence[Model]) -> Iterator[_Parameter]:
 
     They come in the same order on all ranks.
     """
-    for parameter in (
-        parameter for _, module, _ in torch_shims(models) for parameter in module.parameters()
-    ):
-        if parameter.requires_grad:
-            yield parameter.detach(), parameter.grad, partial(setattr, parameter, "grad")
-    for node in (node for model in models for node in model.walk()):
+    for _, module, _ in torch_shims(models):
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                yield parameter.detach(), parameter.grad, partial(setattr, parameter, "grad")
+    for node in nodes(models):
         for name in filter(node.has_param, node.param_names):
-            gradient = xp2torch(node.get_grad(name)) if node.has_grad(name) else None
+            gradient = None
+            if node.has_grad(name):
+                gradient = xp2torch(node.get_grad(name))
             yield xp2torch(node.get_param(name)), gradient, partial(_set_gradient, node, name)
 
 

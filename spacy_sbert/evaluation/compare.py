@@ -48,29 +48,36 @@ def compare(
     files = files or [str(number) for number in range(1, len(results) + 1)]
     names = _distinct_names(results, files)
     results = aligned(results)
-    models_of_task: dict[str, list[str]] = {}
-    for name, result in zip(names, results, strict=True):
-        for task in result["tasks"]:
-            models_of_task.setdefault(task, []).append(name)
+    models = [
+        {"name": name, "digest": result["model"]["digest"]}
+        for name, result in zip(names, results, strict=True)
+    ]
+    models_of_task = _models_of_task(results, names)
     shared: Json = {}
-    not_shared = {}
-    for task, models in models_of_task.items():
-        if len(models) == len(results):
+    not_shared: Json = {}
+    for task, having in models_of_task.items():
+        if len(having) == len(results):
             shared[task] = _task([result["tasks"][task] for result in results], resamples, seed)
         else:
-            not_shared[task] = models
-    digests = [result["model"]["digest"] for result in results]
+            not_shared[task] = having
     return {
         "format": "spacy-sbert comparison 1",
         "resamples": resamples,
         "seed": seed,
-        "models": [
-            {"name": name, "digest": digest} for name, digest in zip(names, digests, strict=True)
-        ],
-        "warnings": [*_different_facts(results, names), *_equal_models(digests, names)],
+        "models": models,
+        "warnings": [*_different_facts(results, names), *_equal_models(models)],
         "tasks": shared,
         "not_shared": not_shared,
     }
+
+
+def _models_of_task(results: Sequence[Json], names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of the models that have each task."""
+    models: dict[str, list[str]] = {}
+    for name, result in zip(names, results, strict=True):
+        for task in result["tasks"]:
+            models.setdefault(task, []).append(name)
+    return models
 
 
 def _distinct_names(results: Sequence[Json], files: Sequence[str]) -> list[str]:
@@ -91,11 +98,12 @@ def aligned(results: Sequence[Json]) -> list[Json]:
     """
     copies: list[Json] = [{**result, "tasks": dict(result["tasks"])} for result in results]
     for name in copies[0]["tasks"]:
-        if not all(name in result["tasks"] for result in copies):
-            continue
-        common = common_variants(copies, [name])
-        for result in copies if common else []:
-            result["tasks"][name] = _with_first(result["tasks"][name], common[0])
+        common: list[VariantKey] = []
+        if all(name in result["tasks"] for result in copies):
+            common = common_variants(copies, [name])
+        if common:
+            for result in copies:
+                result["tasks"][name] = _with_first(result["tasks"][name], common[0])
     return copies
 
 
@@ -141,9 +149,10 @@ def _untested(ours: Json, theirs: Json) -> str | None:
         return "the figures that stand for the task differ"
     first = ours["predictions"]
     second = theirs["predictions"]
-    if first.get("right") and second.get("right"):
-        same_number = len(first["right"]) == len(second["right"])
-        return None if same_number else "the numbers of examples differ"
+    if _are_classified(first, second):
+        if len(first["right"]) != len(second["right"]):
+            return "the numbers of examples differ"
+        return None
     if not first.get("predicted") or not second.get("predicted"):
         return "no predictions were kept"
     if first["gold"] != second["gold"]:
@@ -153,19 +162,23 @@ def _untested(ours: Json, theirs: Json) -> str | None:
     return None
 
 
+def _are_classified(first: Json, second: Json) -> bool:
+    """Return whether both predictions are right or wrong, and no scores."""
+    return bool(first.get("right") and second.get("right"))
+
+
 def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int]:
     """Return the statistics of a paired test and the number of examples."""
     first = ours["predictions"]
     second = theirs["predictions"]
-    if first.get("right") and second.get("right"):
-        rights = [numpy.array(list(each["right"])) == "1" for each in (first, second)]
-        return mean_of(rights[0]), mean_of(rights[1]), len(rights[0])
+    if _are_classified(first, second):
+        right = numpy.array(list(first["right"])) == "1"
+        right_there = numpy.array(list(second["right"])) == "1"
+        return mean_of(right), mean_of(right_there), len(right)
     gold = numpy.array(first["gold"], dtype="float64")
-    statistics = [
-        spearman_of(numpy.array(each["predicted"], dtype="float64"), gold)
-        for each in (first, second)
-    ]
-    return statistics[0], statistics[1], len(gold)
+    predicted = numpy.array(first["predicted"], dtype="float64")
+    predicted_there = numpy.array(second["predicted"], dtype="float64")
+    return spearman_of(predicted, gold), spearman_of(predicted_there, gold), len(gold)
 
 
 def _different_facts(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
@@ -185,9 +198,12 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def _equal_models(digests: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    for digest in dict.fromkeys(digests):
-        equal = [name for name, own in zip(names, digests, strict=True) if own == digest]
+def _equal_models(models: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield which models are one."""
+    names: dict[str, list[str]] = {}
+    for model in models:
+        names.setdefault(model["digest"], []).append(model["name"])
+    for equal in names.values():
         if len(equal) > 1:
             listed = " and ".join(equal)
             yield f"{listed} are one and the same model: their digests are equal."

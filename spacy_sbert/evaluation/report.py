@@ -20,10 +20,14 @@ class Results(Json):
     def __repr__(self) -> str:
         parts = []
         for name, task in self["tasks"].items():
-            *_, key = path = task["primary"].split(".")
-            text = figure_text(figure(task["variants"][0]["scores"], path), key)
-            parts.append(f"{name} {text}" + (" sentences/s" if task["suite"] == "speed" else ""))
-        parts += [f"{len(self[key])} {key}" for key in ("skipped", "failed") if self[key]]
+            path = task["primary"].split(".")
+            text = figure_text(figure(task["variants"][0]["scores"], path), path[-1])
+            if task["suite"] == "speed":
+                text += " sentences/s"
+            parts.append(f"{name} {text}")
+        for key in ("skipped", "failed"):
+            if self[key]:
+                parts.append(f"{len(self[key])} {key}")
         return f"Results({self['model']['name']}: {', '.join(parts) or 'nothing measured yet'})"
 
     def _repr_html_(self) -> str:
@@ -31,9 +35,7 @@ class Results(Json):
 
 
 def evaluation_report(results: Json) -> Document:
-    """Report on one model: the paper's tables, every figure, what is missing.
-
-    Then how it was measured.
+    """Report on one model: the paper's tables, every figure, what is missing, how it was measured.
 
     results (dict): see evaluate_suites.
     RETURNS (Document): the same for the same results. Scores are x 100; one that is not defined is
@@ -42,20 +44,16 @@ def evaluation_report(results: Json) -> Document:
     name = results["model"]["name"]
     settings = results["settings"]
     tasks = results["tasks"]
-    reused = sum(bool(task.get("reused")) for task in tasks.values())
+    summary = f"{len(tasks)} tasks measured"
     counts = {
-        "of them earlier": reused,
+        "of them earlier": sum(bool(task.get("reused")) for task in tasks.values()),
         "skipped": len(results["skipped"]),
         "failed": len(results["failed"]),
     }
-    parts = [f"{len(tasks)} tasks measured", *(f"{n} {words}" for words, n in counts.items() if n)]
-    summary = f"{', '.join(parts)}. Scores are x 100."
-    if len(settings["normalizations"]) + len(settings["sizes"]) > 2:
-        variant = f"{settings['normalizations'][0]}, {settings['sizes'][0]}"
-        summary += (
-            f" Tables show the variant '{variant}' (normalisation, size), unless they say "
-            "otherwise."
-        )
+    for words, n in counts.items():
+        if n:
+            summary += f", {n} {words}"
+    summary += ". Scores are x 100."
     seeds = ", ".join(map(str, settings["seeds"]))
     remarks = [
         f"{LEGEND} Layouts, and the paper they speak of: Reimers and Gurevych 2019, Sentence-BERT.",
@@ -68,10 +66,20 @@ def evaluation_report(results: Json) -> Document:
             "the examples, with predictions as they are: they do not cover what another training "
             "of the model would change."
         )
-    tables, details = ([table for table in part if table.rows] for part in model_tables(results))
+    tables, details = model_tables(results)
     return Document(
-        f"Evaluation of {name}", [summary], tables, remarks, details, list(plots(results))
+        f"Evaluation of {name}",
+        [summary],
+        _filled(tables),
+        remarks,
+        _filled(details),
+        list(plots(results)),
     )
+
+
+def _filled(tables: Sequence[Table]) -> list[Table]:
+    """Return the tables that have rows."""
+    return [table for table in tables if table.rows]
 
 
 def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
@@ -95,10 +103,8 @@ def comparison_report(results: Sequence[Json], comparison: Json) -> Document:
     rows = list(zip(names, trained, digests, strict=True))
     models = Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
     title = f"Comparison of {', '.join(names)}"
-    filled = [table for table in tables if table.rows]
-    return Document(
-        title, paragraphs, filled, [LEGEND], [models], list(_differences(names, comparison))
-    )
+    plots_of_differences = list(_differences(names, comparison))
+    return Document(title, paragraphs, _filled(tables), [LEGEND], [models], plots_of_differences)
 
 
 def _differences(names: Sequence[str], comparison: Json) -> Iterator[Plot]:

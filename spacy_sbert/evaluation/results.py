@@ -20,7 +20,7 @@ ABSENT: Literal["-"] = "-"
 # The mean squared error, the only score that is not a share
 MSE = "mse"
 Figure = float | Literal["-"] | None
-# results, see evaluate_suites; the result of a task, see Task.run; scores, nested, of a variant
+# Results, see evaluate_suites; the result of a task, see Task.run; scores, nested, of a variant
 Json = dict[str, Any]
 
 
@@ -59,7 +59,8 @@ def check_results(results: object, name: str) -> None:
             f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the result "
             "of an evaluation, or of another version of this package. Evaluate the model again."
         )
-    if missing := [key for key in _PARTS if key not in cast(Json, results)]:
+    missing = [key for key in _PARTS if key not in cast(Json, results)]
+    if missing:
         raise ValueError(
             f"{name} is not the result of an evaluation: it has no {', '.join(missing)}. Evaluate "
             "again."
@@ -100,9 +101,9 @@ def mean(values: Iterable[Figure]) -> Figure:
 
 # Indices (b, n) -> the statistic of each row, (b,)
 Resampled = Callable[[numpy.ndarray], numpy.ndarray]
-# Numbers ranked at once
+# How many numbers are ranked at once
 _BLOCK = 2**21
-# Percentiles
+# Percentiles that an interval is between
 _ENDS = (2.5, 97.5)
 
 
@@ -115,9 +116,8 @@ def spearman_of(predicted: numpy.ndarray, gold: numpy.ndarray) -> Resampled:
         x = _centered_ranks(predicted[indices])
         y = _centered_ranks(gold[indices])
         norms = numpy.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
-        return numpy.divide(
-            (x * y).sum(axis=1), norms, out=numpy.full(len(x), numpy.nan), where=norms > 0
-        )
+        correlations = numpy.full(len(x), numpy.nan)
+        return numpy.divide((x * y).sum(axis=1), norms, out=correlations, where=norms > 0)
 
     return statistic
 
@@ -162,14 +162,14 @@ def intervals_of(
 ) -> dict[str, list[float] | None]:
     """Return the interval of each statistic of the same n examples by its path.
 
-    None of them without resamples.
+    There are none without resamples.
     """
     if not resamples:
         return {}
-    return {
-        path: interval(resample(statistic, n, resamples, seed))
-        for path, statistic in statistics.items()
-    }
+    found: dict[str, list[float] | None] = {}
+    for path, statistic in statistics.items():
+        found[path] = interval(resample(statistic, n, resamples, seed))
+    return found
 
 
 def paired_difference(

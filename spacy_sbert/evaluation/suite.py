@@ -11,12 +11,14 @@ from ..files.checksum import checksummed_json, digest_of_parts, verify_json
 from ..files.serialization import device, versions
 from ..progress import progress_of
 from .encoders import VectorSource, VectorStore, sklearn_module
-from .protocols import senteval, speed, sts
+from .protocols import nli, senteval, speed, sts, triplets
 from .report import Results
 from .results import FORMAT, Json
 from .task import MissingData, Run, Settings, Task
 
-_TASKS = {task.name: task for task in (*sts.TASKS, *senteval.TASKS, *speed.TASKS)}
+_TASKS = {
+    task.name: task for module in (sts, triplets, nli, senteval, speed) for task in module.TASKS
+}
 
 
 def register_tasks(*tasks: Task) -> None:
@@ -49,7 +51,7 @@ def evaluate_suites(
     settings (Settings): how to evaluate.
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model,
         data, settings and versions are the same.
-    save (Callable): is given the results after each task, so that an interruption loses none.
+    save (Callable): takes the results after each task, so that an interruption loses none.
     progress_bar (bool): whether to show bars; None for bars only on a terminal.
     RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors,
         number of texts encoded), versions, settings, tasks (results by name, see Task.run, with
@@ -57,25 +59,31 @@ def evaluate_suites(
         (messages by name).
     RAISES (ValueError): for an unknown suite, settings that its tasks do not follow, or if no task
         can be run; (ImportError): if a suite needs scikit-learn, which is not installed.
+
+    Example:
+        results = evaluate_suites(PipelineSource(nlp), Path("data"), ["sts"])
+        results["tasks"]["STSb-dev"]["variants"][0]["scores"]["cosine"]["spearman"]["pooled"]
+
     """
 
     def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
         return progress_of(items, desc=name, shown=progress_bar, leave=False)
 
     settings = settings or Settings()
-    suites = list(suites)
-    for name in suites or [""]:
-        check_suite(name, settings)
-    facts = {"versions": versions(), "settings": settings.to_json()}
-    model = {"name": source.name, "digest": source.digest, "device": device()}
+    tasks: list[Task] = []
+    for suite in list(suites) or [""]:
+        check_suite(suite, settings)
+        tasks += tasks_of(suite)
     results = Results(
-        {"format": FORMAT, "model": model, **facts, "tasks": {}, "skipped": {}, "failed": {}}
+        format=FORMAT,
+        model={"name": source.name, "digest": source.digest, "device": device()},
+        versions=versions(),
+        settings=settings.to_json(),
+        tasks={},
+        skipped={},
+        failed={},
     )
-    runnable: list[Task] = []
-    for task in (task for name in suites for task in tasks_of(name)):
-        with _noting_errors(task, results):
-            task.find(root)
-            runnable.append(task)
+    runnable = [task for task in tasks if _has_data(task, root, results)]
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source)
     for task in progress(runnable, "tasks"):
@@ -84,13 +92,26 @@ def evaluate_suites(
         results["model"].update({"width": store.width, "encoded": store.encoded})
         if save is not None:
             save(results)
-    if not results["tasks"] and not results["failed"]:
-        reasons = "\n".join(dict.fromkeys(results["skipped"].values()))
-        raise ValueError(f"None of the data sets asked for is below {root}:\n{reasons}")
+    _check_not_empty(results, root)
     # Every file that is there is broken
     if save is not None and not runnable:
         save(results)
     return results
+
+
+def _has_data(task: Task, root: Path, results: Json) -> bool:
+    """Return whether the data of a task are there; if not, note it in the results."""
+    with _noting_errors(task, results):
+        task.find(root)
+        return True
+    return False
+
+
+def _check_not_empty(results: Json, root: Path) -> None:
+    """Raise ValueError if every task was skipped."""
+    if not results["tasks"] and not results["failed"]:
+        reasons = "\n".join(dict.fromkeys(results["skipped"].values()))
+        raise ValueError(f"None of the data sets asked for is below {root}:\n{reasons}")
 
 
 @contextmanager
@@ -129,24 +150,24 @@ def tasks_of(suite: str) -> list[Task]:
 
 
 def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Json:
+    """Return the result of a task, maybe that of an earlier run, which is in the cache."""
     data = task.digests(run.root)
+    if cache is None or not task.is_kept:
+        return _run(task, run, data)
     model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
-    file = cache / f"{task.name}-{key[:32]}.json" if cache is not None and task.is_kept else None
-    if file is not None:
-        # None is kept, or it is damaged
-        with suppress(
-            AttributeError,
-            OSError,
-            RecursionError,
-            ValueError,
-        ):
-            check_input(file)
-            return {**verify_json(json.loads(file.read_text(encoding="utf8"))), "reused": True}
-    result: Json = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
-    if file is not None:
-        write_json(file, checksummed_json(result))
+    file = cache / f"{task.name}-{key[:32]}.json"
+    # There is none, or it is damaged
+    with suppress(AttributeError, OSError, RecursionError, ValueError):
+        check_input(file)
+        return {**verify_json(json.loads(file.read_text(encoding="utf8"))), "reused": True}
+    result = _run(task, run, data)
+    write_json(file, checksummed_json(result))
     return result
+
+
+def _run(task: Task, run: Run, data: Mapping[str, str]) -> Json:
+    return {"suite": task.suite, "data": data, **task.run(run), "reused": False}
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:

@@ -1,17 +1,26 @@
 """Tables and plots of results, as those of papers and in full, and how they were measured."""
 
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..render.document import Cell, Table, TableRow
 from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter_plot
 from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
 
-# What to call each, and its results
+# The label of each model, and its results
 _Models = Sequence[tuple[str, Json]]
-_CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
+CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
+_further_tables: list[Callable[[Json], Iterable[Table]]] = []
+
+
+def register_tables(make_tables: Callable[[Json], Iterable[Table]]) -> None:
+    """Add tables to the report on one model, such as those of tasks of your own.
+
+    make_tables (Callable): from results, see evaluate_suites, to tables.
+    """
+    if make_tables not in _further_tables:
+        _further_tables.append(make_tables)
 
 
 def figure_text(value: Figure, name: str = "") -> str:
@@ -23,11 +32,13 @@ def figure_text(value: Figure, name: str = "") -> str:
         return value or UNDEFINED
     if name == MSE:
         return f"{value:.4f}"
+    if name.endswith("per_second"):
+        return f"{value:,.2f}"
     # No -0.00
-    return f"{value:,.2f}" if name.endswith("per_second") else f"{round(100 * value, 2) + 0.0:.2f}"
+    return f"{round(100 * value, 2) + 0.0:.2f}"
 
 
-def _cell(task: Json | None, path: Sequence[str], entry: Json | None = None) -> Cell:
+def figure_cell(task: Json | None, path: Sequence[str], entry: Json | None = None) -> Cell:
     """Return a figure of a variant, by default the first, with its deviation and notes.
 
     The deviation is over the seeds, if any.
@@ -46,16 +57,17 @@ def _interval(task: Json, path: Sequence[str]) -> str:
     ends = task["intervals"].get(".".join(path), ABSENT)
     if ends == ABSENT:
         return ABSENT
-    return UNDEFINED if ends is None else f"{figure_text(ends[0])} to {figure_text(ends[1])}"
+    if ends is None:
+        return UNDEFINED
+    return f"{figure_text(ends[0])} to {figure_text(ends[1])}"
 
 
 def _count(task: Json) -> str:
+    """Return how many examples a task has, by split if there is no sum."""
     counts = task["counts"]
-    return (
-        str(counts["all"])
-        if "all" in counts
-        else ", ".join(f"{n} {name}" for name, n in counts.items()) or ABSENT
-    )
+    if "all" in counts:
+        return str(counts["all"])
+    return ", ".join(f"{n} {name}" for name, n in counts.items()) or ABSENT
 
 
 def paper_tables(models: _Models) -> list[Table]:
@@ -68,11 +80,10 @@ def _with_average(paths: Sequence[tuple[Json | None, Sequence[str]]]) -> list[Ce
 
     None stands for a task that was not measured.
     """
-    cells = [_cell(task, path) for task, path in paths]
-    values = (
-        ABSENT if task is None else figure(task["variants"][0]["scores"], path)
-        for task, path in paths
-    )
+    cells = [figure_cell(task, path) for task, path in paths]
+    values: list[Figure] = []
+    for task, path in paths:
+        values.append(ABSENT if task is None else figure(_scores(task), path))
     text = figure_text(mean(values))
     if text == ABSENT:
         return [*cells, Cell(text)]
@@ -98,8 +109,10 @@ def _sts_table(models: _Models) -> Table:
             paths: list[tuple[Json | None, Sequence[str]]] = []
             for task in tasks:
                 path = ("cosine", "spearman", way)
-                is_there = task is None or figure(task["variants"][0]["scores"], path) != ABSENT
-                paths.append((task, path if is_there else ("cosine", "spearman", "pooled")))
+                # Without sub-sets all ways are one
+                if task is not None and figure(_scores(task), path) == ABSENT:
+                    path = ("cosine", "spearman", "pooled")
+                paths.append((task, path))
             rows.append((label, words, *_with_average(paths)))
     caption = (
         "Spearman's correlation of the cosine similarity with the gold scores, x 100. STSb and "
@@ -117,7 +130,7 @@ def _transfer_table(models: _Models) -> Table:
     names = ("MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC")
     rows: list[TableRow] = []
     for label, results in models:
-        for classifier, words in _CLASSIFIERS.items():
+        for classifier, words in CLASSIFIERS.items():
             cells = _with_average(
                 [(results["tasks"].get(name), (classifier, "accuracy")) for name in names]
             )
@@ -137,46 +150,45 @@ def _transfer_table(models: _Models) -> Table:
 
 
 def model_tables(results: Json) -> tuple[list[Table], list[Table]]:
-    """Return the tables of the report on one model: all figures and what is missing.
-
-    How it was measured.
-    """
-    missing = (
-        Table(key.title(), ("Task", "Reason"), [*results[key].items()], texts=2)
-        for key in ("skipped", "failed")
-    )
-    paper = paper_tables([(results["model"]["name"], results)])
-    return [*paper, *_figures_tables(results), *_variant_tables(results), *missing], _how_tables(
-        results
-    )
+    """Return the tables of the report on one model: its figures, and how they were measured."""
+    tables = paper_tables([(results["model"]["name"], results)])
+    tables += _figures_tables(results)
+    for make_tables in _further_tables:
+        tables += make_tables(results)
+    for key in ("skipped", "failed"):
+        tables.append(Table(key.title(), ("Task", "Reason"), [*results[key].items()], texts=2))
+    return tables, [_protocol_table(results), _conditions_table(results), _data_table(results)]
 
 
 def _figures_tables(results: Json) -> Iterator[Table]:
     """Yield every figure of each suite, its similarities or classifiers side by side."""
     for suite, tasks in by_suite(results["tasks"]).items():
-        heads = list(
-            dict.fromkeys(head for task in tasks.values() for head in task["variants"][0]["scores"])
-        )
+        heads = list(dict.fromkeys(chain(*map(_scores, tasks.values()))))
         rows: list[TableRow] = []
         for name, task in tasks.items():
-            for path in dict.fromkeys(leaf[1:] for leaf in _leaves(task["variants"][0]["scores"])):
+            for path in dict.fromkeys(leaf[1:] for leaf in _leaves(_scores(task))):
                 words = " ".join(part.replace("_", " ") for part in path if part != "subsets")
-                number = (
-                    str(task["counts"].get(path[-1], ABSENT)) if "subsets" in path else _count(task)
-                )
+                number = _count(task)
+                if "subsets" in path:
+                    number = str(task["counts"].get(path[-1], ABSENT))
                 cells: list[Cell | str] = []
                 for head in heads:
-                    cells += [_cell(task, (head, *path)), _interval(task, (head, *path))]
+                    cells += [figure_cell(task, (head, *path)), _interval(task, (head, *path))]
                 rows.append((name, words, number, *cells))
-        columns = chain(*((_CLASSIFIERS.get(head, head), "95 %") for head in heads))
+        columns = ["Task", "Figure", "Examples"]
+        for head in heads:
+            columns += [CLASSIFIERS.get(head, head), "95 %"]
         caption = (
             "x 100, but for mean squared errors (mse) and speeds. Distances are negated: the "
             "nearer, the higher."
         )
-        title = f"Every figure: {suite}"
-        yield Table(
-            title, ("Task", "Figure", "Examples", *columns), rows, caption, texts=3
-        ).trimmed(ABSENT)
+        table = Table(f"Every figure: {suite}", columns, rows, caption, texts=3)
+        yield table.trimmed(ABSENT)
+
+
+def _scores(task: Json) -> Json:
+    """Return the scores that tables show: those of the first variant."""
+    return task["variants"][0]["scores"]
 
 
 def _leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -188,96 +200,54 @@ def _leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
         yield from _leaves(inner, (*path, key))
 
 
-def _tuning(name: str, tuned: Json) -> str:
-    """Return which normalization was chosen in how many folds, for a caption."""
-    caption = ""
-    for key, chosen in tuned.get("by_classifier", {"": tuned["normalization"]}).items():
-        counts = ", ".join(f"{each} {n}" for each, n in sorted(Counter(chosen).items()))
-        classifier = _CLASSIFIERS.get(key)
-        what = f"{name}, {classifier}" if classifier else name
-        caption += f" tuned in each fold for {what}: {counts}."
-    return caption
+def _protocol_table(results: Json) -> Table:
+    """Return how classifiers were trained, a row for each step of a protocol that tasks share."""
+    names: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, task in results["tasks"].items():
+        names.setdefault(tuple(task.get("protocol", {}).items()), []).append(name)
+    rows: list[TableRow] = []
+    for protocol, tasks in names.items():
+        rows += [(", ".join(tasks), part, words) for part, words in protocol]
+    return Table("How classifiers were trained", ("Tasks", "Part", "How"), rows, texts=3)
 
 
-def _variant_tables(results: Json) -> Iterator[Table]:
-    """Yield the primary figures of the tasks of each suite by variant, where they are several."""
-    several = {name: task for name, task in results["tasks"].items() if len(task["variants"]) > 1}
-    for suite, tasks in by_suite(several).items():
-        entries: dict[str, dict[tuple[str, str], Json]] = {}
-        primary = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
-        caption = f"x 100. {primary}."
-        for name, task in tasks.items():
-            entries[name] = {}
-            for entry in task["variants"]:
-                entries[name][entry["normalization"], entry["size"]] = entry
-            tuned = task.get("tuned")
-            if tuned:
-                entries[name]["tuned in each fold", task["variants"][0]["size"]] = tuned
-                caption += _tuning(name, tuned)
-        rows: list[TableRow] = []
-        for variant in dict.fromkeys(chain(*entries.values())):
-            row: list[Cell | str] = [*variant]
-            for name, task in tasks.items():
-                entry = entries[name].get(variant)
-                cell = _cell(task, task["primary"].split("."), entry) if entry else ABSENT
-                row.append(cell)
-            rows.append(tuple(row))
-        yield Table(
-            f"Variants of the input: {suite}",
-            ("Normalisation", "Size", *tasks),
-            rows,
-            caption,
-            texts=2,
-        )
-
-
-def _how_tables(results: Json) -> list[Table]:
-    """Return how classifiers were trained, the model, settings, versions and files."""
-    model = results["model"]
-    tasks = results["tasks"]
-    protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for name, task in tasks.items():
-        protocols.setdefault(tuple(task.get("protocol", {}).items()), []).append(name)
-    trained = [
-        (", ".join(names), part, words)
-        for protocol, names in protocols.items()
-        for part, words in protocol
-    ]
-    facts = {
+def _conditions_table(results: Json) -> Table:
+    """Return the model, the settings, and the versions."""
+    words = {
         "name": "model",
         "digest": "SHA-256 of the model",
         "device": "device",
         "width": "width of the vectors",
+        "encoded": "texts encoded in this run; others were kept from an earlier one",
     }
-    facts["encoded"] = "texts encoded in this run; others were kept from an earlier one"
-    how = [(words, str(model[key])) for key, words in facts.items() if model.get(key) is not None]
+    model = results["model"]
+    rows: list[TableRow] = []
+    for key, what in words.items():
+        if model.get(key) is not None:
+            rows.append((what, str(model[key])))
     for name, value in results["settings"].items():
-        text = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
-        how.append((name.replace("_", " "), text))
-    how.append(
-        ("versions", ", ".join(f"{name} {value}" for name, value in results["versions"].items()))
-    )
-    data: list[TableRow] = []
-    for name, task in tasks.items():
+        text = str(value)
+        if isinstance(value, list):
+            text = ", ".join(map(str, value)) or "none"
+        rows.append((name.replace("_", " "), text))
+    versions = [f"{name} {value}" for name, value in results["versions"].items()]
+    rows.append(("versions", ", ".join(versions)))
+    return Table("How it was measured", ("What", "Value"), rows, texts=2)
+
+
+def _data_table(results: Json) -> Table:
+    """Return the files of each task, and whether its result is that of an earlier run."""
+    rows: list[TableRow] = []
+    for name, task in results["tasks"].items():
         reused = "reused" if task.get("reused") else "measured"
-        data += [
-            (name, task["suite"], _count(task), reused, *file) for file in task["data"].items()
-        ]
+        about = (name, task["suite"], _count(task), reused)
+        rows += [(*about, file, digest) for file, digest in task["data"].items()]
+    columns = ("Task", "Suite", "Examples", "This run", "File", "SHA-256")
     caption = "Reused results are of the same model, data, settings and versions."
-    return [
-        Table("How classifiers were trained", ("Tasks", "Part", "How"), trained, texts=3),
-        Table("How it was measured", ("What", "Value"), how, texts=2),
-        Table(
-            "Data",
-            ("Task", "Suite", "Examples", "This run", "File", "SHA-256"),
-            data,
-            caption,
-            texts=6,
-        ),
-    ]
+    return Table("Data", columns, rows, caption, texts=6)
 
 
-# Of a scatter plot
+# The most points of a scatter plot, and the seed that draws them from more
 _POINTS = 1500
 _SEED = 0
 
@@ -290,7 +260,7 @@ def plots(results: Json) -> Iterator[Plot]:
     for suite, tasks in by_suite(results["tasks"]).items():
         rows = []
         for name, task in tasks.items():
-            value = figure(task["variants"][0]["scores"], task["primary"].split("."))
+            value = figure(_scores(task), task["primary"].split("."))
             if not isinstance(value, str) and not task["primary"].endswith("per_second"):
                 rows.append(Bar(name, value, task["intervals"].get(task["primary"])))
         if rows:
@@ -307,11 +277,14 @@ def _scatter(name: str, task: Json) -> Plot:
     chosen = sorted(random.Random(_SEED).sample(range(len(gold)), min(_POINTS, len(gold))))
     path = task["primary"].split(".")
     similarity = f"{path[0]} similarity"
-    value = figure_text(figure(task["variants"][0]["scores"], path))
+    value = figure_text(figure(_scores(task), path))
     title = f"{name}: {similarity} against gold score, Spearman x 100: {value}"
-    drawn = f", drawn at random with seed {_SEED}" if len(chosen) < len(gold) else ""
-    description = f"{len(chosen)} of {len(gold)} pairs{drawn}"
+    description = f"{len(chosen)} of {len(gold)} pairs"
+    if len(chosen) < len(gold):
+        description += f", drawn at random with seed {_SEED}"
     description += f"; 95 % interval of the correlation, of all of them: {_interval(task, path)}"
-    description += ", points of the first seed" if "deviation" in task["variants"][0] else ""
-    x, y = ([side[place] for place in chosen] for side in (gold, predicted))
+    if "deviation" in task["variants"][0]:
+        description += ", points of the first seed"
+    x = [gold[place] for place in chosen]
+    y = [predicted[place] for place in chosen]
     return scatter_plot(x, y, ("gold score", similarity), title, description)

@@ -14,7 +14,7 @@ from ..validation import Seed, check_fields
 from .encoders import Progress, VectorSource
 from .results import Json
 
-# Folders inside the root: beside each other, or as SentEval has them.
+# Folders inside the root: beside each other, or as SentEval has them
 PREFIXES = tuple(
     "/".join(part for part in (base, folder) if part)
     for base in ("", "senteval", "data", "senteval/data")
@@ -103,10 +103,8 @@ class Settings:
     normalizations: tuple[str, ...] = ("none",)
     sizes: tuple[str, ...] = ("own",)
     seeds: tuple[Seed, ...] = tuple(range(1, 11))
-    bootstrap: Annotated[int, Field(ge=0, le=1_000_000)] = (
-        # So many tell an end to a thousandth of the width
-        1000
-    )
+    # So many tell an end to a thousandth of the width
+    bootstrap: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
     classifiers: tuple[str, ...] = ("lr",)
     trained_on: tuple[str, ...] = ()
     any_count: bool = False
@@ -123,30 +121,30 @@ class Settings:
                 )
 
     def touched(self, note: str, *beginnings: str) -> list[str]:
-        """Return the note with the data sets of `trained_on` whose names begin so.
-
-        None without any.
-        """
+        """Return the note with the data sets of `trained_on` whose names begin so, if any do."""
         names = ", ".join(name for name in self.trained_on if name.lower().startswith(beginnings))
-        return [note.format(names)] if names else []
+        if not names:
+            return []
+        return [note.format(names)]
 
     def to_json(self) -> Json:
         """Return the settings as results hold them."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-        }
+        found = asdict(self)
+        for key, value in found.items():
+            if isinstance(value, tuple):
+                found[key] = list(value)
+        return found
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a task works with.
+    """Data, vectors and settings with which a task is run.
 
-    root: the folder of all data.
-    encode: from texts (n strings) to vectors, float32 (n, width), see VectorStore. Its argument
-        fit_on is the corpus of a source that learns: training texts, by default the texts.
-    settings: how to evaluate. progress: a bar for long work.
-    source: what gives the vectors, for tasks on more than vectors (heads, speed).
+    root (Path): the folder of all data.
+    encode (Callable): from texts (n strings) to vectors, float32 (n, width), see VectorStore. Its
+        argument fit_on is the corpus of a source that learns: training texts, by default the texts.
+    settings (Settings): how to evaluate. progress (Callable): a bar for long work.
+    source (Source): gives the vectors, for tasks on more than vectors (heads, speed).
     """
 
     root: Path
@@ -157,13 +155,13 @@ class Run:
 
 
 class Task:
-    """One data set and what is measured on it.
+    """Data set, and what is measured on it.
 
-    name: in results and tables, such as "STS12". suite: what asks for it, such as "sts". place: of
-        a task on one file.
-    is_kept: whether the result is reused while model, data, settings, versions and device are the
-        same.
-    needs_sklearn: whether it runs only with scikit-learn.
+    name (str): in results and tables, such as "STS12". suite (str): such as "sts".
+    place (DataFile): where its file is, if it has one.
+    is_kept (bool): whether the result is reused while model, data, settings, versions and device
+        are the same.
+    needs_sklearn (bool): whether it runs only with scikit-learn.
     """
 
     name: str
@@ -179,7 +177,8 @@ class Task:
             logistic regression.
         """
         for name, known in (("normalizations", "none"), ("sizes", "own"), ("classifiers", "lr")):
-            if others := [value for value in getattr(settings, name) if value != known]:
+            others = [value for value in getattr(settings, name) if value != known]
+            if others:
                 raise ValueError(
                     f"{self.name} knows none of the {name} {', '.join(others)}: expected {known}. "
                     "Give tasks that know more with --code: benchmarks/papers/paper_tasks.py has "
@@ -203,12 +202,11 @@ class Task:
         """Measure.
 
         RETURNS (dict): JSON: "counts", examples by sub-set and split; "primary", the path of the
-            figure that stands for
-        the task, such as "cosine.spearman.pooled"; "variants", {"normalization", "size", "scores"}
-        of each size with each normalization, for random ones also "deviation" over the seeds, in
-        the shape of scores; "intervals", 95 %, of figures of the first variant by path;
-        "predictions", what the first variant says of each example and its gold value; "notes", what
-        a reader has to know.
+            figure that stands for the task, such as "cosine.spearman.pooled"; "variants", a list of
+            {"normalization", "size", "scores"}, of random ones also "deviation" over the seeds, in
+            the shape of scores; "intervals", 95 %, of figures of the first variant by path;
+            "predictions", what the first variant says of each example and its gold value; "notes",
+            what a reader has to know.
         RAISES (ValueError): if a file is not what it should be; the message names file and line.
         """
         raise NotImplementedError

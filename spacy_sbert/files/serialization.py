@@ -241,10 +241,19 @@ def _parse_object(name: str, data: bytes | str) -> dict[str, Any]:
     return found
 
 
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, temporary: Path | None = None) -> None:
+    """Write named arrays to a .npz file, whole or not at all, which read_arrays reads.
+
+    arrays (dict): from names to arrays of NumPy. temporary (Path): see atomic_write.
+    """
+    with atomic_write(path, temporary=temporary) as file:
+        numpy.savez(file, **arrays)
+
+
 def read_arrays(
     path: Path, expected: Mapping[str, tuple[str, int]], *, message: str = Errors.SEARCH_BAD_ARRAYS
 ) -> dict[str, numpy.ndarray]:
-    """Read named arrays from a .npz file that numpy.savez wrote.
+    """Read named arrays from a .npz file, see write_arrays.
 
     expected (dict): dtype and number of dimensions by name. message (str): of errors, with {path}
         and {reason}.

@@ -126,7 +126,8 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
         average = window_average(rows.row_of, rows.window_weights)
         # A dense layer makes a vector of zeros, too
         without_text = zero_rows(numpy.flatnonzero(~rows.has_text))
-        vectors, backprop_rows = chain(average, *finishing, without_text)(windows, is_train)
+        pool_rows: Model[Floats2d, Floats2d] = chain(average, *finishing, without_text)
+        vectors, backprop_rows = pool_rows(windows, is_train)
         return vectors, lambda d_vectors: backprop_windows(backprop_rows(d_vectors))
 
     def _finishing(

@@ -1,18 +1,11 @@
 """Search among sentence vectors by cosine similarity, exact or through an index; clusters."""
 
 from .clustering import hierarchical_clusters, kmeans_clusters
-from .exact import (
-    communities,
-    most_similar_pairs,
-    nearest,
-    nearest_stored,
-    pairs_above,
-    recall,
-    similar_groups,
-)
+from .exact import nearest, nearest_stored, recall
 from .identity import EncoderIdentity, identify
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
+from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans
 

@@ -1,4 +1,4 @@
-"""Cluster vectors: hierarchical clusters and k-means; `exact` finds groups of similar vectors."""
+"""Cluster vectors: hierarchical clusters and k-means; `pairs` finds groups of similar vectors."""
 
 from typing import Annotated, Literal
 

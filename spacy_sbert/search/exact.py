@@ -1,4 +1,4 @@
-"""Exact search by cosine similarity in bounded memory: nearest vectors, pairs and groups."""
+"""Exact search by cosine similarity in bounded memory; for pairs and groups see `pairs`."""
 
 from collections.abc import Iterable, Iterator
 from math import isqrt
@@ -7,21 +7,17 @@ from typing import Annotated
 import numpy
 from numpy.typing import ArrayLike
 from pydantic import Field
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ..bulk import PartVectors
 from ..errors import Errors
-from ..progress import progress_bar, progress_of
+from ..progress import progress_bar
 from ..similarity import as_array, as_rows, check_count, checked, unit_length
-from ..validation import Cosine, Positive, validated
+from ..validation import validated
 
 # Bytes of products that are computed at once; one product needs 4
 BlockBytes = Annotated[int, Field(ge=4)]
 # 1448 by 1448 products in float32, which wastes little below a diagonal
 BLOCK_BYTES = 2**23
-# Pairs above a score: with their texts a list of them takes about 1 GB
-MAX_PAIRS = 4_000_000
 # Scores float32 (n, k), and rows of vectors int64 (n, k)
 Best = tuple[numpy.ndarray, numpy.ndarray]
 # Bytes of vectors that are read at once, which the cache of a core holds
@@ -75,7 +71,8 @@ def recall(found: ArrayLike, exact: ArrayLike) -> float:
             f"Cannot compare found of dtype {ours.dtype} with exact of {theirs.dtype}: expected "
             f"{expected}."
         )
-    common = [len(numpy.intersect1d(*both)) for both in zip(ours, theirs, strict=True)]
+    pairs = zip(ours, theirs, strict=True)
+    common = [len(numpy.intersect1d(rows, others)) for rows, others in pairs]
     return float(numpy.mean(common)) / ours.shape[1]
 
 
@@ -109,12 +106,9 @@ def nearest(
     """
     right = as_rows(vectors, "vectors")
     left = unit_length(checked_queries(queries, right.shape, k))
-    scores: list[numpy.ndarray] = []
-    indices: list[numpy.ndarray] = []
-    for block in slices(len(left), isqrt(block_bytes // 4)):
-        own_scores, own_indices = _nearest(left[block], right, k, block_bytes)
-        scores.append(own_scores)
-        indices.append(own_indices)
+    size = isqrt(block_bytes // 4)
+    found = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), size)]
+    scores, indices = zip(*found, strict=True)
     return numpy.concatenate(scores), numpy.concatenate(indices)
 
 
@@ -172,7 +166,7 @@ def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes
     # The length of a vector divides its product, not its numbers: the product and the score are
     # each within width 2^-24 of the true one, their lengths within half of that, up to a few
     # divisions and roots.
-    margin = 2 * _rounding(vectors.shape[1] + 2)
+    margin = 2 * rounding(vectors.shape[1] + 2)
     best = _none_found(len(queries))
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
         i, j = _candidates(_cosines(queries, vectors, block), best[0], k, margin)
@@ -216,14 +210,14 @@ def _scores(
     j: numpy.ndarray,
     block_bytes: int,
 ) -> numpy.ndarray:
-    """Return _unit_scores of vectors of any length."""
+    """Return unit_scores of vectors of any length."""
     scores = numpy.empty(len(i), dtype="float32")
     order = numpy.argsort(j, kind="stable")
     for part in slices(len(i), max(1, block_bytes // (4 * vectors.shape[1]))):
         pairs = order[part]
         wanted, places = numpy.unique(j[pairs], return_inverse=True)
         rows = unit_length(numpy.ascontiguousarray(vectors[wanted], dtype="float32"))
-        scores[pairs] = _unit_scores(queries, rows, i[pairs], places, block_bytes)
+        scores[pairs] = unit_scores(queries, rows, i[pairs], places, block_bytes)
     return scores
 
 
@@ -256,7 +250,7 @@ def least(min_score: float) -> float:
     return min(min_score, _EQUAL)
 
 
-def _rounding(width: int) -> float:
+def rounding(width: int) -> float:
     """Return how much lower the product of the better of two pairs may be.
 
     2^-22 width: a float32 dot product of unit vectors is within width 2^-24 of the true one, up to
@@ -266,7 +260,7 @@ def _rounding(width: int) -> float:
     return 2**-22 * width
 
 
-def _unit_scores(
+def unit_scores(
     u: numpy.ndarray, v: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
 ) -> numpy.ndarray:
     """Return the cosine of the rows u_i and v_j, of length 1 or 0, float32 (pairs,).
@@ -277,241 +271,3 @@ def _unit_scores(
     for part in slices(len(i), max(1, block_bytes // (4 * u.shape[1]))):
         scores[part] = (u[i[part]] * v[j[part]]).sum(axis=1)
     return scores
-
-
-@validated
-def most_similar_pairs(
-    vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
-) -> Best:
-    """Find the k most similar pairs of vectors, exactly.
-
-    argsort_{i < j} (-cos(v_i, v_j), i, j), its first k: the best first, and of equal ones the lower
-    (i, j)
-
-    Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has
-    similarity 0 to all. If most vectors are equal, most pairs are scored one by one, which takes
-    its time.
-
-    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
-    k (int): how many pairs to find, from 1 to n (n - 1) / 2.
-    block_bytes (int): see nearest. progress (bool): whether to show a progress bar.
-    RETURNS (float32 array of shape (k,), int64 array of shape (k, 2)): the similarities, and the
-        rows i < j.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are
-        fewer than k pairs.
-    SOURCE: Reimers and Gurevych 2019, section 1 (the most similar pair of 10,000 sentences).
-    """
-    rows = unit_length(checked(vectors, "vectors"))
-    n, width = rows.shape
-    check_count(k, n * (n - 1) // 2, f"most similar pairs of {n} vectors")
-    margin = _rounding(width)
-    scores = numpy.empty(0, dtype="float32")
-    pairs = numpy.empty((0, 2), dtype="int64")
-    for left, right, products in _upper_products(rows, block_bytes, progress):
-        floor = scores[-1] if len(scores) == k else -numpy.inf
-        candidates = numpy.flatnonzero(products > floor - margin)
-        if len(candidates) > k:
-            above = products.ravel()[candidates]
-            candidates = candidates[above > numpy.partition(above, -k)[-k] - margin]
-        i, j = numpy.divmod(candidates, products.shape[1])
-        i += left.start
-        j += right.start
-        new = _unit_scores(rows, rows, i, j, block_bytes)
-        scores = numpy.concatenate([scores, new])
-        pairs = numpy.concatenate([pairs, numpy.stack([i, j], axis=1)])
-        scores, pairs = _ordered(scores, pairs, k)
-    return scores, pairs
-
-
-@validated
-def pairs_above(
-    vectors: ArrayLike,
-    min_score: Cosine,
-    *,
-    block_bytes: BlockBytes = BLOCK_BYTES,
-    progress: bool = False,
-) -> Best:
-    """Find all pairs of vectors that are at least so similar, as most_similar_pairs.
-
-    argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
-
-    vectors, block_bytes, progress: see most_similar_pairs, whose result this is without a bound.
-    min_score (float): the least cosine similarity, from -1 to 1.
-    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities,
-        and the rows i < j.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or there are more
-        than MAX_PAIRS.
-    """
-    rows = unit_length(checked(vectors, "vectors"))
-    scores = [numpy.empty(0, dtype="float32")]
-    pairs = [numpy.empty((0, 2), dtype="int64")]
-    count = 0
-    for own, i, j in _blocks_above(rows, min_score, block_bytes, progress):
-        scores.append(own)
-        pairs.append(numpy.stack([i, j], axis=1))
-        count += len(own)
-        if count > MAX_PAIRS:
-            raise ValueError(
-                f"More than {MAX_PAIRS} pairs have a similarity of {min_score:g} or more, too many "
-                "to keep all. Give a higher min_score (--min-score), or ask for the k best."
-            )
-    return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
-
-
-def _blocks_above(
-    rows: numpy.ndarray,
-    min_score: float,
-    block_bytes: int,
-    progress: bool,
-    groups: numpy.ndarray | None = None,
-) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
-    """Yield the pairs of pairs_above block by block: scores, rows i, rows j > i.
-
-    groups (int64 (n,)): the group of each vector; pairs within a group are left out.
-    """
-    floor = min_score - _rounding(rows.shape[1])
-    for left, right, products in _upper_products(rows, block_bytes, progress):
-        i, j = numpy.divmod(numpy.flatnonzero(products >= floor), products.shape[1])
-        i += left.start
-        j += right.start
-        if groups is not None:
-            apart = groups[i] != groups[j]
-            i = i[apart]
-            j = j[apart]
-        own = _unit_scores(rows, rows, i, j, block_bytes)
-        # In float64, as Python compares the scores that are written
-        kept = own.astype("float64") >= least(min_score)
-        yield own[kept], i[kept], j[kept]
-
-
-def _upper_blocks(
-    n: int, block_bytes: int, progress: bool = False
-) -> Iterator[tuple[slice, slice]]:
-    """Yield the square blocks of n by n float32 products on and above the diagonal."""
-    size = isqrt(block_bytes // 4)
-    along = -(-n // size)
-    blocks = ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
-    return progress_of(
-        blocks, total=along * (along + 1) // 2, shown=progress, unit="blocks", desc="Comparing"
-    )
-
-
-def _upper_products(
-    rows: numpy.ndarray, block_bytes: int, progress: bool
-) -> Iterator[tuple[slice, slice, numpy.ndarray]]:
-    """Yield the rows i and j of a block, and their products: -inf where j <= i."""
-    for left, right in _upper_blocks(len(rows), block_bytes, progress):
-        products = rows[left] @ rows[right].T
-        if left == right:
-            products[numpy.tri(len(products), dtype=bool)] = -numpy.inf
-        yield left, right, products
-
-
-def _ordered(scores: numpy.ndarray, pairs: numpy.ndarray, k: int | None = None) -> Best:
-    order = numpy.lexsort((pairs[:, 1], pairs[:, 0], -scores))[:k]
-    return scores[order], pairs[order]
-
-
-@validated
-def similar_groups(
-    vectors: ArrayLike,
-    min_score: Cosine,
-    *,
-    block_bytes: BlockBytes = BLOCK_BYTES,
-    progress: bool = False,
-) -> list[numpy.ndarray]:
-    """Find groups of similar vectors: the connected components over the pairs of pairs_above.
-
-    A vector is in the group of every vector that it is similar to, so two members of a group may be
-    less similar. The groups are those of single linkage. Pairs are not kept, so there may be any
-    number of them.
-
-    vectors, min_score, block_bytes, progress, errors: see pairs_above.
-    RETURNS (list of int64 arrays): the rows of each group of two or more, ascending; the largest
-        group first, and of equal ones that of the lower row.
-    """
-    rows = unit_length(checked(vectors, "vectors"))
-    groups = numpy.arange(len(rows))
-    for _, i, j in _blocks_above(rows, min_score, block_bytes, progress, groups):
-        if len(i):
-            edges = coo_array(
-                (numpy.ones(len(i), dtype=bool), (groups[i], groups[j])),
-                shape=(len(rows), len(rows)),
-            )
-            groups[:] = connected_components(edges, directed=False)[1][groups]
-    order = numpy.argsort(groups, kind="stable")
-    parts = numpy.split(order, numpy.flatnonzero(numpy.diff(groups[order])) + 1)
-    return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), part[0]))
-
-
-@validated
-def communities(
-    vectors: ArrayLike,
-    *,
-    threshold: float = 0.75,
-    min_size: Positive = 10,
-    block_bytes: BlockBytes = BLOCK_BYTES,
-) -> list[numpy.ndarray]:
-    """Find groups of vectors that are all similar to one of them, the centre, exactly.
-
-    No vector is in two groups.
-
-    N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first,
-    each N(i) whose centre i is in no earlier group is a group, without the members of earlier ones,
-    if at least min_size are left.
-
-    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
-    threshold (float): the least cosine similarity to the centre, from -1 to 1.
-    min_size (int): how many vectors make a group, 1 or more.
-    block_bytes (int): see nearest.
-    RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members:
-        the centre, then the others, the most similar to it first.
-    RAISES (ValueError): if the array is of another shape, a number is not finite, or an argument is
-        out of range.
-    SOURCE: the fast clustering of sentence-transformers, util.community_detection, as it is from
-        version 6 on: before, a group could lack its centre.
-    """
-    rows = unit_length(checked(vectors, "vectors"))
-    if not -1 <= threshold <= 1:
-        raise ValueError(
-            f"Cannot use the threshold {threshold}: expected a cosine similarity from -1 to 1."
-        )
-    threshold = least(threshold)
-    # |N(i)|, with i itself
-    counts = numpy.zeros(len(rows), dtype="int64")
-    for first, second in _upper_blocks(len(rows), block_bytes):
-        close = _close(rows[first], rows[second], threshold, block_bytes)
-        counts[first] += numpy.count_nonzero(close, axis=1)
-        if first != second:
-            counts[second] += numpy.count_nonzero(close, axis=0)
-    centres = numpy.argsort(-counts, kind="stable")
-    centres = centres[counts[centres] >= min_size]
-    free = numpy.ones(len(rows), dtype=bool)
-    groups: list[numpy.ndarray] = []
-    for block in slices(len(centres), max(1, block_bytes // (4 * len(rows)))):
-        left = numpy.flatnonzero(free)
-        if len(left) < min_size:
-            break
-        close = _close(rows[centres[block]], rows[left], threshold, block_bytes)
-        for centre, near in zip(centres[block], close, strict=True):
-            group = left[near & free[left]]
-            if free[centre] and len(group) >= min_size:
-                free[group] = False
-                others = group[group != centre]
-                scores = _unit_scores(
-                    rows, rows, numpy.full(len(others), centre), others, block_bytes
-                )
-                groups.append(
-                    numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]])
-                )
-    return sorted(groups, key=len, reverse=True)
-
-
-def _close(u: numpy.ndarray, v: numpy.ndarray, threshold: float, block_bytes: int) -> numpy.ndarray:
-    """Return whether cos(u_i, v_j) >= threshold, bool (len(u), len(v)), whatever the blocks."""
-    products = u @ v.T
-    margin = _rounding(u.shape[1])
-    close = products > threshold - margin
-    i, j = numpy.nonzero(close & (products < threshold + margin))
-    close[i, j] = _unit_scores(u, v, i, j, block_bytes) >= threshold
-    return close

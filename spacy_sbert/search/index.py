@@ -74,8 +74,9 @@ class VectorIndex:
             index = FaissIndex(copied_index(index, kind), kind)
         self._faiss: FaissIndex = index
         self.encoder = encoder
-        self._places = None if places is None else places.copy()
-        if self._places is not None:
+        self._places: numpy.ndarray | None = None
+        if places is not None:
+            self._places = places.copy()
             self._places.flags.writeable = False
         self.vectors = vectors
         self.folder = folder
@@ -124,9 +125,12 @@ class VectorIndex:
         return int(self._faiss.raw.ntotal)
 
     def __repr__(self) -> str:
-        of = "" if self.encoder is None else f" by {self.encoder.name}"
-        texts = "" if self.rows is None else ", with texts or ids"
-        return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
+        text = f"{self.kind}: {len(self)} vectors of {self.width} numbers"
+        if self.encoder is not None:
+            text += f" by {self.encoder.name}"
+        if self.rows is not None:
+            text += ", with texts or ids"
+        return f"VectorIndex({text})"
 
     def _repr_html_(self) -> str:
         shown = (str(row.id) if row.text is None else row.text for row in self.rows or ())
@@ -248,9 +252,11 @@ class VectorIndex:
         is_saved (bool): whether to check them even if `index` was not handed out since the last
             time.
         """
-        expected = len(self) if self.rows is None else len(self.rows)
+        expected = len(self)
         if self.places is not None:
             expected = int(self.places.max()) + 1
+        elif self.rows is not None:
+            expected = len(self.rows)
         has_order = self.rows is not None or self.places is not None
         self._faiss.check_unchanged(expected, has_order=has_order, is_saved=is_saved)
 
@@ -266,7 +272,8 @@ class VectorIndex:
                 "An index of the kind ivfpq is of stored vectors: search it with theirs (vectors=)."
             )
         check_widths(self.width, vectors.shape[1])
-        if reason := self._difference(vectors, texts):
+        reason = self._difference(vectors, texts)
+        if reason is not None:
             raise ValueError(
                 f"The index is of others than these, or in another order: {reason}. Build it again "
                 "of these."
@@ -324,7 +331,9 @@ class VectorIndex:
             check_same_encoder(saved.encoder, ours, folder)
         rows = read_index_rows(folder, saved)
         places = read_places(folder, saved)
-        count = saved.count if places is None else int(places.max()) + 1
+        count = saved.count
+        if places is not None:
+            count = int(places.max()) + 1
         return cls(
             FaissIndex(read_index(folder, saved, count), saved.kind),
             saved.kind,
@@ -344,7 +353,8 @@ def _rescored(
     read = vectors[wanted]
     scores: list[numpy.ndarray] = []
     rows: list[numpy.ndarray] = []
-    for query, own in zip(queries, numpy.sort(places.reshape(candidates.shape)), strict=True):
+    own_places = numpy.sort(places.reshape(candidates.shape))
+    for query, own in zip(queries, own_places, strict=True):
         (score,), (best,) = nearest(query[None], read[own], k=k)
         scores.append(score)
         rows.append(wanted[own[best]])
@@ -376,14 +386,16 @@ def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) ->
     """
     if values is None:
         return []
-    column = [
-        item.item() if isinstance(item, numpy.generic) else item for item in one_column(values)
-    ]
-    for place, item in enumerate(column):
+    expected = "a str" if kinds is str else "a str or a whole number"
+    column: list[Any] = []
+    for number, value in enumerate(one_column(values)):
+        item = value
+        if isinstance(value, numpy.generic):
+            item = value.item()
         if not isinstance(item, kinds) or isinstance(item, bool):
-            expected = "a str" if kinds is str else "a str or a whole number"
             raise TypeError(
-                f"Cannot index {name}[{place}] = {short_repr(item)}: expected {expected} for each "
+                f"Cannot index {name}[{number}] = {short_repr(item)}: expected {expected} for each "
                 "vector."
             )
+        column.append(item)
     return column

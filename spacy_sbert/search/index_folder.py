@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from ..files.atomic import Lock, atomic_write, rewrite_os_errors, write_text
 from ..files.checksum import file_digest
-from ..files.serialization import read_arrays
+from ..files.serialization import read_arrays, write_arrays
 from .faiss_index import Kind, import_faiss, is_of_kind
 from .identity import EncoderIdentity
 
@@ -105,8 +105,7 @@ def write_folder(
             with atomic_write(rows_path) as file:
                 file.writelines(f"{json.dumps(row._asdict())}\n".encode() for row in rows)
         if places is not None:
-            with atomic_write(places_path) as file:
-                numpy.savez(file, places=places)
+            write_arrays(places_path, {"places": places})
         files = {path.name: file_digest(path) for path in made if path.exists()}
         manifest = manifest.model_copy(update={"files": files})
         write_text(folder / MANIFEST, f"{manifest.model_dump_json(indent=2)}\n")

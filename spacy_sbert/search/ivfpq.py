@@ -17,19 +17,19 @@ from .identity import EncoderIdentity
 from .index import VectorIndex
 from .index_folder import IndexManifest, write_folder, write_index
 
-# Vectors a list is trained on; FAISS asks for 39 at least
+# How many vectors a list is trained on; FAISS asks for 39 at least
 _TRAINING = 40
-# Vectors that the 256 codes of a byte are trained on
+# How many vectors the 256 codes of a byte need
 _MIN_ROWS = 39 * 2**8
-# Vectors that a code is learned from, at most
+# The most vectors from which a code is learned
 _CODED = 64
 # The least number of lists that are searched
 _MIN_PROBED = 8
 # The most bytes of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
 _CODE_BYTES = 64
-# The least number of vectors that are in memory, and written together
+# The least number of vectors in a block, all of which are in memory
 _BLOCK = 2**16
-# The most files of blocks
+# The most blocks, each of which is a file
 _FILES = 2**8
 
 
@@ -72,20 +72,7 @@ def build_ivfpq(
     n, width = vectors.shape
     if code_bytes is None:
         code_bytes = max(d for d in range(1, _CODE_BYTES + 1) if width % d == 0)
-    if n_lists is not None and n_lists > n // _TRAINING:
-        raise ValueError(
-            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most."
-        )
-    if width % code_bytes:
-        raise ValueError(
-            f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no "
-            "divisor."
-        )
-    if n < _MIN_ROWS:
-        raise ValueError(
-            f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search "
-            "without."
-        )
+    _check_sizes(n, width, n_lists, code_bytes)
     n_lists = n_lists or int(n**0.5 / 2)
     digest = digest_of_parts(vectors.digest, n_lists, code_bytes, faiss.__version__)
     # An interrupted build of the same finds its files by this name
@@ -109,6 +96,24 @@ def build_ivfpq(
     )
     write_folder(folder, manifest, make)
     return VectorIndex.load(folder)
+
+
+def _check_sizes(n: int, width: int, n_lists: int | None, code_bytes: int) -> None:
+    """Raise ValueError for an index that FAISS cannot make."""
+    if n_lists is not None and n_lists > n // _TRAINING:
+        raise ValueError(
+            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // _TRAINING} at most."
+        )
+    if width % code_bytes:
+        raise ValueError(
+            f"Cannot write a vector of width {width} in code_bytes = {code_bytes} bytes: no "
+            "divisor."
+        )
+    if n < _MIN_ROWS:
+        raise ValueError(
+            f"Cannot build an ivfpq index of {n} vectors: expected {_MIN_ROWS} at least. Search "
+            "without."
+        )
 
 
 def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) -> Any:
@@ -137,15 +142,18 @@ def _trained(vectors: PartVectors, path: Path, n_lists: int, code_bytes: int) ->
 def _write_blocks(vectors: PartVectors, index: Any, building: Path, progress: bool) -> list[Path]:
     """Write an index of each block of at least _BLOCK vectors, and return their paths.
 
-    Each is named by its first vector. Blocks that an interrupted build has written are kept.
+    Each is named by its first vector, and is written whole or not at all: those of an interrupted
+    build are kept.
     """
     faiss = import_faiss()
     n, _ = vectors.shape
     paths: list[Path] = []
     start = 0
-    while (path := Path(f"{building}-{start}.faiss")).exists():
+    path = Path(f"{building}-0.faiss")
+    while path.exists():
         paths.append(path)
         start += faiss.read_index(str(path), faiss.IO_FLAG_MMAP).ntotal
+        path = Path(f"{building}-{start}.faiss")
     if start == n:
         return paths
     size = max(_BLOCK, n // _FILES)
@@ -172,16 +180,21 @@ def _merge(index: Any, paths: list[Path], path: Path) -> None:
     # They own their lists, and so are kept
     indexes = [faiss.read_index(str(block), faiss.IO_FLAG_MMAP) for block in paths]
     blocks = [faiss.downcast_InvertedLists(each.invlists) for each in indexes]
-    sizes = numpy.empty((len(blocks), index.nlist), dtype="uint64")
-    for own, block in zip(sizes, blocks, strict=True):
-        own[:] = [block.list_size(number) for number in range(index.nlist)]
+    numbers = range(index.nlist)
+    # The length of each list in each block
+    sizes = numpy.array(
+        [[block.list_size(number) for number in numbers] for block in blocks], dtype="uint64"
+    )
     with atomic_write(path) as file:
-        for number, own_sizes in enumerate(sizes.T.tolist()):
-            filled = [(block, n) for block, n in zip(blocks, own_sizes, strict=True) if n]
-            for block, n in filled:
-                file.write(faiss.rev_swig_ptr(block.get_codes(number), n * index.code_size).data)
-            for block, n in filled:
-                file.write(faiss.rev_swig_ptr(block.get_ids(number), n).data)
+        for number in numbers:
+            in_blocks = zip(blocks, sizes[:, number].tolist(), strict=True)
+            # An empty list may point to nothing
+            filled = [(block, size) for block, size in in_blocks if size]
+            for block, size in filled:
+                codes = faiss.rev_swig_ptr(block.get_codes(number), size * index.code_size)
+                file.write(codes.data)
+            for block, size in filled:
+                file.write(faiss.rev_swig_ptr(block.get_ids(number), size).data)
         total = file.tell()
     lists = faiss.OnDiskInvertedLists()
     lists.nlist = index.nlist

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..bulk import StoredVectors
 from ..errors import Errors
-from ..files.atomic import atomic_write
-from ..files.serialization import read_arrays
+from ..files.serialization import read_arrays, write_arrays
 from ..similarity import as_rows, checked, unit_length
 from ..validation import NonNegative, validated
 from .exact import (
@@ -97,8 +96,7 @@ class Int8Vectors:
     @validated
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
-        with atomic_write(Path(path)) as file:
-            numpy.savez(file, codes=self.codes, low=self.low, step=self.step)
+        write_arrays(Path(path), {"codes": self.codes, "low": self.low, "step": self.step})
 
     @classmethod
     @validated
@@ -216,8 +214,8 @@ class BinaryVectors:
     @validated
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""
-        with atomic_write(Path(path)) as file:
-            numpy.savez(file, bits=self.bits, width=numpy.array([self.width], dtype="int64"))
+        width = numpy.array([self.width], dtype="int64")
+        write_arrays(Path(path), {"bits": self.bits, "width": width})
 
     @classmethod
     @validated

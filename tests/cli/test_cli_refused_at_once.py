@@ -14,6 +14,7 @@ HEAVY = [
     "spacy_sbert.pipeline.sbert",
     "spacy_sbert.models",
     "spacy_sbert.search.corpus_search",
+    "spacy_sbert.search.searchable",
     "spacy_sbert.bulk",
 ]
 # Of a folder with texts.txt, own.csv, vectors.npy and out.tsv; and what is said

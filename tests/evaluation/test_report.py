@@ -7,8 +7,10 @@ import pytest
 from helpers.made_pages import read
 from helpers.made_results import OWN, classified, graded, results
 
+from spacy_sbert.evaluation import tables
 from spacy_sbert.evaluation.compare import compare
 from spacy_sbert.evaluation.report import Results, comparison_report, evaluation_report
+from spacy_sbert.render.document import Table
 
 EVIL = 'a|b <script>alert(1)</script> "x" & ![i](http://evil.example/i.png) \u202e\ud83d\nnext'
 STS = "STS (laid out as Table 1)"
@@ -218,24 +220,21 @@ def test_speed_of_models_and_baselines_in_one_table():
     ]
 
 
-def test_tuned_variants():
-    task = classified(0.5)
-    more = {"pca-2": 0.6, "pca-4": 0.7, "up-8": 0.75}
-    for size, value in more.items():
-        task["variants"].append(
-            {"normalization": "none", "size": size, "scores": {"lr": {"accuracy": value}}}
-        )
-    task["variants"][-1]["deviation"] = {"lr": {"accuracy": 0.02}}
-    task["tuned"] = {
-        "normalization": ["unit", "none", "unit"],
-        "scores": {"lr": {"accuracy": 0.55}},
-    }
-    found = results({"MR": task}, sizes=["own", *more])
+def test_tables_of_your_own(monkeypatch):
+    monkeypatch.setattr(tables, "_further_tables", [])
+    for _ in range(2):
+        tables.register_tables(own_tables)
+    found = {**results({"MR": classified(0.5)}), "skipped": {"CR": "missing"}}
     text = markdown(found)
-    rows = table(text, "Variants of the input: transfer")
-    assert rows[1:3] == [["none", "own", "50.00"], ["none", "pca-2", "60.00"]]
-    assert rows[4:] == [["none", "up-8", "75.00 ± 2.00"], ["tuned in each fold", "own", "55.00"]]
-    assert "tuned in each fold for MR: none 1, unit 2." in text
+    assert table(text, "Counts") == [["Task", "Examples"], ["MR", "4"]]
+    titles = re.findall("^## (.*)", text, re.MULTILINE)
+    assert titles.count("Counts") == 1
+    assert titles.index("Every figure: transfer") < titles.index("Counts") < titles.index("Skipped")
+
+
+def own_tables(found):
+    rows = [(name, str(task["counts"]["test"])) for name, task in found["tasks"].items()]
+    return [Table("Counts", ("Task", "Examples"), rows)]
 
 
 def evil_results():

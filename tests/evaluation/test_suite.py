@@ -12,7 +12,7 @@ from helpers.made_data import HashedSource, write_benchmark, write_year
 from scipy import stats
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites, register_tasks, suite
-from spacy_sbert.evaluation.protocols import senteval, speed, sts
+from spacy_sbert.evaluation.protocols import nli, senteval, speed, sts, triplets
 from spacy_sbert.evaluation.protocols.sts import GradedPairs, PairsTask
 from spacy_sbert.similarity import cosine
 
@@ -22,7 +22,8 @@ FEW = Settings(any_count=True, bootstrap=50)
 @pytest.fixture(autouse=True)
 def tasks_of_the_package(monkeypatch):
     """Those alone, whatever other tests have registered."""
-    tasks = (*sts.TASKS, *senteval.TASKS, *speed.TASKS)
+    modules = (sts, triplets, nli, senteval, speed)
+    tasks = [task for module in modules for task in module.TASKS]
     monkeypatch.setattr(suite, "_TASKS", {task.name: task for task in tasks})
 
 

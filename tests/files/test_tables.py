@@ -22,7 +22,7 @@ from spacy_sbert.files.tables import (
 from spacy_sbert.files.text_lines import read_lines
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.formats import Columns
-from spacy_sbert.search.corpus_search import read_corpus
+from spacy_sbert.search.texts import read_corpus
 
 # characters: csv by itself reads 131,072
 LONG = "x" * 200_000

@@ -13,9 +13,11 @@ from spacy_sbert.search import (
     kmeans_clusters,
     most_similar_pairs,
     nearest,
+    searchable,
 )
 from spacy_sbert.search import corpus_search as module
-from spacy_sbert.search.corpus_search import Searchable, cluster_texts, mine_texts, search_texts
+from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
+from spacy_sbert.search.searchable import Searchable
 
 TEXTS = [
     "A man is eating food.",
@@ -42,7 +44,7 @@ def corpus(tmp_path):
 
 @pytest.mark.parametrize("index", [None, "index"])
 def test_search(pipe, corpus, index, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_WINDOW", 4)
+    monkeypatch.setattr(searchable, "_WINDOW", 4)
     folder = None if index is None else tmp_path / index
     vectors = pipe.encode(TEXTS)
     scores, rows = nearest(pipe.encode(["dog", "a cat"]), vectors, k=3)

@@ -47,7 +47,8 @@ class _FacetTask(PairsTask):
     equivalent).
     """
 
-    name, suite = "AFS", "arguments"
+    name = "AFS"
+    suite = "arguments"
 
     def find(self, root: Path) -> list[Path]:
         folders = (root / prefix / name for name in _AFS_PLACE.names for prefix in PREFIXES)
@@ -149,9 +150,9 @@ def leave_out(name: str, members: _Members, test: Sequence[int]) -> Split:
     return Split(name, tuple(train), tuple(sorted(test)))
 
 
-# C
+# Values of C
 _PENALTIES = (0.1, 1.0, 10.0)
-# Gamma times the number of features
+# Values of gamma times the number of features
 _WIDTHS = (0.3, 1.0)
 
 
@@ -175,7 +176,9 @@ def fit_support_vectors(train: Part, seed: int) -> Predict:
     )
     features, gold = train
     scaler = preprocessing.StandardScaler().fit(features)
-    x, middle, spread = scaler.transform(features), gold.mean(), gold.std() or 1.0
+    x = scaler.transform(features)
+    middle = gold.mean()
+    spread = gold.std() or 1.0
     y = (gold - middle) / spread
     # Once for all settings and folds
     distances = pairwise.euclidean_distances(x, squared=True) / x.shape[1]
@@ -237,10 +240,12 @@ class _HeldOutArguments(VariedTask):
     def run(self, run: Run) -> Json:
         pairs, notes = self.corpus.pairs(run)
         members = list(zip(pairs.first, pairs.second, strict=True))
-        splits = (
-            split_folds(members) if self.held == "folds" else split_topics(members, pairs.subset)
-        )
-        result, (what, kept_out) = _score_held_out(pairs, splits, run), _HELD_OUT[self.held]
+        if self.held == "folds":
+            splits = split_folds(members)
+        else:
+            splits = split_topics(members, pairs.subset)
+        result = _score_held_out(pairs, splits, run)
+        what, kept_out = _HELD_OUT[self.held]
         tested = f"{what}, one left out at a time"
         note = f"Learned from pairs of arguments, {tested}: not zero-shot. {kept_out}"
         return {**result, "splits": {"test": tested}, "notes": [*result["notes"], *notes, note]}
@@ -269,10 +274,10 @@ def _score_held_out(pairs: GradedPairs, splits: Sequence[Split], run: Run) -> Js
     names = {i: split.name for split in splits for i in split.test}
     held = replace(pairs, subset=[names[i] for i in range(len(pairs.gold))])
     smallest = min(splits, key=lambda split: len(split.train))
-    settings, notes = that_fit(
-        run.settings, 2 * len(smallest.train), _vectors(pairs, smallest, run).shape[2]
-    )
-    firsts, variants = [], []
+    _, _, width = _vectors(pairs, smallest, run).shape
+    settings, notes = that_fit(run.settings, 2 * len(smallest.train), width)
+    firsts: list[numpy.ndarray] = []
+    variants: list[Json] = []
     for variant in variants_of(settings):
         scores = []
         for seed in seeds_of(settings, variant):
@@ -299,12 +304,13 @@ def _predicted(
     """Return the similarities of all pairs by each kind, learned from the others of each split."""
     predicted = {kind: numpy.zeros(len(pairs.gold)) for kind in ("svr", "learned", "cosine")}
     for split in run.progress(splits, "held out"):
-        train, test = list(split.train), list(split.test)
+        train = list(split.train)
+        test = list(split.test)
         rows = _vectors(pairs, split, run)
         transform = variant.fit(rows[:, train].reshape(-1, rows.shape[2]), seed)
         first, second = (transform(side) for side in rows)
         features = concatenated(first, second, parts=SYMMETRIC)
-        learned_from = features[train], pairs.gold[train]
+        learned_from = (features[train], pairs.gold[train])
         predicted["svr"][test] = fit_support_vectors(learned_from, seed)(features[test])
         predicted["learned"][test] = fit_ridge(learned_from, None, seed)[0](features[test])
         predicted["cosine"][test] = cosine(first[test], second[test])

@@ -24,12 +24,15 @@ from spacy_sbert.evaluation.protocols.classification import (
 from spacy_sbert.evaluation.protocols.senteval import TASKS as TRANSFER
 from spacy_sbert.evaluation.protocols.senteval import TransferTask
 from spacy_sbert.evaluation.results import Json, intervals_of, mean_of
-from spacy_sbert.evaluation.task import Run
+from spacy_sbert.evaluation.task import Run, Settings
 
 from .mlp import HELD, HIDDEN, predict_mlp
 from .variants import OWN, Variant, VariedTask, over_seeds, seeds_of, that_fit, variants_of
 
-_LR, _MLP = "lr", "mlp"
+_LR = "lr"
+_MLP = "mlp"
+# Under which key results have what was chosen for each classifier
+_CHOSEN = {_LR: "c", _MLP: "networks"}
 # Of the settings' seeds: more cost minutes and move a mean little
 _MLP_SEEDS = 3
 # With more to train on, in all folds together, one seed: each takes minutes
@@ -37,18 +40,17 @@ _MLP_ROWS = 120_000
 
 
 class _Trained(NamedTuple):
-    """A classifier trained in a fold, the labels it predicts of what is tested, and what was chosen
-    in tuning.
+    """A classifier that was trained in a fold.
+
+    seed (int): of the classifier, or of the vectors. fold (int): its number. labels (str (tests,)):
+        those that it predicts. accuracy (float), chosen (object): what tuning led to.
     """
 
     variant: Variant
     classifier: str
-    # Of the classifier, or of the vectors
     seed: int
-    # Its number
     fold: int
     labels: numpy.ndarray
-    # In tuning
     accuracy: float
     chosen: object
 
@@ -70,13 +72,10 @@ def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence
     """
     sklearn_module("sklearn", task)
     folds = make_folds(examples.places, examples.labels, task)
-    smallest = min(folds, key=lambda fold: len(fold.train))
-    # Of OWN any will do
-    width = 1 if run.settings.sizes == (OWN,) else example_vectors(examples, smallest, run).shape[2]
-    settings, unfit = that_fit(run.settings, len(examples.texts[0]) * len(smallest.train), width)
-    is_small = sum(len(fold.train) for fold in folds) <= _MLP_ROWS
-    mlp_seeds = settings.seeds[: _MLP_SEEDS if is_small else 1]
-    said = [*notes, *unfit]
+    settings, said = _fitting(examples, folds, run)
+    mlp_seeds = settings.seeds[:_MLP_SEEDS]
+    if sum(len(fold.train) for fold in folds) > _MLP_ROWS:
+        mlp_seeds = settings.seeds[:1]
     if _MLP in settings.classifiers and len(mlp_seeds) < len(settings.seeds):
         said.append(
             f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to "
@@ -84,46 +83,64 @@ def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence
         )
     said += trained_on(task, settings)
     trained = _train(examples, folds, replace(run, settings=settings), mlp_seeds, task)
-    first, gold = _predicted(
-        examples, folds, [one for one in trained if one.variant == variants_of(settings)[0]]
-    )
-    # (seeds, tests)
-    right = {name: numpy.stack([labels == gold for labels in each]) for name, each in first.items()}
+    by_variant: dict[Variant, list[_Trained]] = {}
+    for one in trained:
+        by_variant.setdefault(one.variant, []).append(one)
+    right = _right(examples, folds, next(iter(by_variant.values())))
     accuracies = {
         f"{name}.accuracy": mean_of(values.mean(axis=0)) for name, values in right.items()
     }
     primary = _LR if _LR in settings.classifiers else _MLP
-    variants: list[Json] = []
-    for variant in variants_of(settings):
-        own = [one for one in trained if one.variant == variant]
-        entry = {
-            "normalization": variant.normalization,
-            "size": variant.size,
-            **_summary(examples, folds, own),
-        }
-        for name, key in ((_LR, "c"), (_MLP, "networks")):
-            if chosen := [
-                one.chosen
-                for one in own
-                if one.classifier == name and one.seed == settings.seeds[0]
-            ]:
-                entry[key] = chosen
-        variants.append(entry)
+    first_right = right[primary][0].astype(int)
+    n = len(first_right)
     result = {
         "counts": examples.counts,
         "primary": f"{primary}.accuracy",
-        "variants": variants,
-        "intervals": intervals_of(accuracies, len(gold), settings.bootstrap, settings.seeds[0]),
-        "predictions": {"right": "".join(map(str, right[primary][0].astype(int)))},
+        "variants": [
+            _entry(examples, folds, variant, own, settings.seeds[0])
+            for variant, own in by_variant.items()
+        ],
+        "intervals": intervals_of(accuracies, n, settings.bootstrap, settings.seeds[0]),
+        "predictions": {"right": "".join(map(str, first_right))},
         "protocol": _protocol(examples.places, settings.classifiers, mlp_seeds),
-        "notes": said,
+        "notes": [*notes, *said],
     }
     if len(settings.normalizations) > 1:
         same_size = variants_of(settings)[: len(settings.normalizations)]
-        result["tuned"] = _tuned(
-            examples, folds, [one for one in trained if one.variant in same_size], primary
-        )
+        compared = [one for one in trained if one.variant in same_size]
+        result["tuned"] = _tuned(examples, folds, compared, primary)
     return result
+
+
+def _fitting(examples: Examples, folds: Sequence[Fold], run: Run) -> tuple[Settings, list[str]]:
+    """Return the settings without the sizes that the smallest fold cannot have; see that_fit."""
+    smallest = min(folds, key=lambda fold: len(fold.train))
+    # Any width has the size OWN
+    width = 1
+    if run.settings.sizes != (OWN,):
+        width = example_vectors(examples, smallest, run).shape[2]
+    members = len(examples.texts[0])
+    return that_fit(run.settings, members * len(smallest.train), width)
+
+
+def _entry(
+    examples: Examples,
+    folds: Sequence[Fold],
+    variant: Variant,
+    trained: Sequence[_Trained],
+    seed: int,
+) -> Json:
+    """Return the entry of a variant in results, with what was chosen in each fold with a seed."""
+    entry = {
+        "normalization": variant.normalization,
+        "size": variant.size,
+        **_summary(examples, folds, trained),
+    }
+    for name, key in _CHOSEN.items():
+        with_seed = [one for one in trained if one.classifier == name and one.seed == seed]
+        if with_seed:
+            entry[key] = [one.chosen for one in with_seed]
+    return entry
 
 
 def _train(
@@ -131,6 +148,9 @@ def _train(
 ) -> list[_Trained]:
     """Train all classifiers in each fold and variant."""
     settings = run.settings
+    is_tuned = len(settings.normalizations) > 1
+    if _MLP not in settings.classifiers:
+        mlp_seeds = ()
     trained: list[_Trained] = []
     for number, fold in enumerate(run.progress(folds, task)):
         vectors = example_vectors(examples, fold, run)
@@ -140,14 +160,13 @@ def _train(
                 transform = variant.fit(seen, seed)
                 rows = features_of([transform(member) for member in vectors])
                 if _LR in settings.classifiers:
-                    found = predict_lr(
-                        rows, examples.labels, fold, compare=len(settings.normalizations) > 1
-                    )
+                    found = predict_lr(rows, examples.labels, fold, compare=is_tuned)
                     trained.append(_Trained(variant, _LR, seed, number, *found))
-                for each in mlp_seeds if _MLP in settings.classifiers else ():
-                    if each == seed or not variant.is_random:
-                        found = predict_mlp(rows, examples.labels, fold, each)
-                        trained.append(_Trained(variant, _MLP, each, number, *found))
+                # A random variant and its MLP have the same seed
+                own_seeds = [each for each in mlp_seeds if each == seed]
+                for each in own_seeds if variant.is_random else mlp_seeds:
+                    found = predict_mlp(rows, examples.labels, fold, each)
+                    trained.append(_Trained(variant, _MLP, each, number, *found))
     return trained
 
 
@@ -159,15 +178,25 @@ def _predicted(
     """
     labels: dict[str, dict[int, numpy.ndarray]] = {}
     for one in trained:
-        of_all = labels.setdefault(one.classifier, {}).setdefault(
-            one.seed, numpy.empty_like(examples.labels)
-        )
+        by_seed = labels.setdefault(one.classifier, {})
+        of_all = by_seed.setdefault(one.seed, numpy.empty_like(examples.labels))
         of_all[folds[one.fold].test] = one.labels
     tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
-    found = {
-        name: [of_all[tested] for of_all in by_seed.values()] for name, by_seed in labels.items()
-    }
+    found: dict[str, list[numpy.ndarray]] = {}
+    for name, by_seed in labels.items():
+        found[name] = [of_all[tested] for of_all in by_seed.values()]
     return found, examples.labels[tested]
+
+
+def _right(
+    examples: Examples, folds: Sequence[Fold], trained: Iterable[_Trained]
+) -> dict[str, numpy.ndarray]:
+    """Return by classifier which examples it gets right with each seed, bool (seeds, tests)."""
+    predicted, gold = _predicted(examples, folds, trained)
+    right: dict[str, numpy.ndarray] = {}
+    for name, each in predicted.items():
+        right[name] = numpy.stack([labels == gold for labels in each])
+    return right
 
 
 def _summary(examples: Examples, folds: Sequence[Fold], trained: Iterable[_Trained]) -> Json:
@@ -194,10 +223,9 @@ def _tuned(
     chosen: dict[str, list[str]] = {}
     best: list[_Trained] = []
     for (classifier, _), by_variant in by_fold.items():
-        accuracies = {
-            variant: numpy.mean([one.accuracy for one in own])
-            for variant, own in by_variant.items()
-        }
+        accuracies: dict[Variant, float] = {}
+        for variant, own in by_variant.items():
+            accuracies[variant] = float(numpy.mean([one.accuracy for one in own]))
         variant = max(accuracies, key=accuracies.__getitem__)
         chosen.setdefault(classifier, []).append(variant.normalization)
         best += by_variant[variant]
@@ -212,15 +240,17 @@ def _protocol(
     splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]
 ) -> dict[str, str]:
     """Describe in words how classifiers are trained, tuned and tested, for results."""
-    held = "on dev" if DEV in splits else f"on 1/{HELD} of the training data, drawn by the seed"
+    held = "on dev"
+    if DEV not in splits:
+        held = f"on 1/{HELD} of the training data, drawn by the seed"
     words = protocol_of(splits)
     words[_MLP] = (
         f"{HIDDEN} rectified linear units; l2, dropout and the end of training chosen by the "
         f"cross-entropy {held}; mean over the seeds {', '.join(map(str, mlp_seeds))}"
     )
-    return {
-        key: text for key, text in words.items() if key not in (_LR, _MLP) or key in classifiers
-    }
+    for name in {_LR, _MLP} - set(classifiers):
+        del words[name]
+    return words
 
 
 @dataclass(frozen=True)

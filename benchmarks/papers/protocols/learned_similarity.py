@@ -2,7 +2,7 @@
 not show.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,9 +28,9 @@ from .variants import VariedTask, score_variants, that_fit, variants_of
 # Features (n, 2 width) and gold scores (n,)
 Part = tuple[numpy.ndarray, numpy.ndarray]
 Predict = Callable[[numpy.ndarray], numpy.ndarray]
-# Of the regularization, what is tuned
+# Strengths of the regularization, one of which is chosen
 _STRENGTHS = 10.0 ** numpy.arange(-1, 7)
-# Of the training data, if there are no others to tune on
+# How many folds of the training data tune, if there are no others to tune on
 _FOLDS = 5
 
 
@@ -52,39 +52,38 @@ class _LearnedTask(VariedTask):
         return [split.place.find(root) for split in self._there(root).values()]
 
     def _there(self, root: Path) -> dict[str, GradedTask]:
+        """Return the splits whose files are there; the first two if they are too few."""
         first, second, _ = self.splits
         there = {name: split for name, split in self.splits.items() if split.place.found(root)}
-        return (
-            there
-            if first in there and len(there) > 1
-            else {name: self.splits[name] for name in (first, second)}
-        )
+        if first in there and len(there) > 1:
+            return there
+        return {name: self.splits[name] for name in (first, second)}
 
     def run(self, run: Run) -> Json:
-        parts, notes = {}, []
+        parts: dict[str, GradedPairs] = {}
+        notes: list[str] = []
         for name, split in self._there(run.root).items():
             parts[name], counted = split.graded(run)
             notes += counted
         train, *tune, test = parts
-        scores = int(self.splits[train].low), int(self.splits[train].high)
-        result = _score_learned(
-            parts[train], parts[tune[0]] if tune else None, parts[test], run, scores
-        )
-        tuned = tune[0] if tune else f"{_FOLDS} folds of {train}"
-        note = (
+        tune_pairs = None
+        tuned = f"{_FOLDS} folds of {train}"
+        if tune:
+            (tuned,) = tune
+            tune_pairs = parts[tuned]
+        trained_on = self.splits[train]
+        scores = (int(trained_on.low), int(trained_on.high))
+        result = _score_learned(parts[train], tune_pairs, parts[test], run, scores)
+        notes.append(
             f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not "
             "zero-shot."
         )
+        notes += run.settings.touched(TRAINED, *trained_on.trained)
         return {
             **result,
             "counts": {split: len(part.gold) for split, part in parts.items()},
             "splits": {"train": train, "tune": tuned, "test": test},
-            "notes": [
-                *result["notes"],
-                *notes,
-                note,
-                *run.settings.touched(TRAINED, *self.splits[train].trained),
-            ],
+            "notes": [*result["notes"], *notes],
         }
 
 
@@ -112,48 +111,37 @@ def _score_learned(
         of ridge regression on what is tuned on, and its scores. Moments and components are of the
         vectors of train, for the cosine too: it is not that of the STS tasks.
     """
-    pairs = (
-        {"train": train, "test": test}
-        if tune is None
-        else {"train": train, "tune": tune, "test": test}
-    )
+    pairs = {"train": train, "test": test}
+    if tune is not None:
+        pairs = {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
-    rows = {
-        name: run.encode([*part.first, *part.second], fit_on=learned_from)
-        for name, part in pairs.items()
-    }
+    rows: dict[str, numpy.ndarray] = {}
+    for name, part in pairs.items():
+        rows[name] = run.encode([*part.first, *part.second], fit_on=learned_from)
     settings, notes = that_fit(run.settings, *rows["train"].shape)
     seed = settings.seeds[0]
     # What was predicted, and the error on what is tuned on
     each: list[tuple[dict[str, numpy.ndarray], float]] = []
 
     def score(transform: Predict) -> Json:
-        sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
-        parts = {
-            name: (concatenated(*sides[name], parts=SYMMETRIC), pairs[name].gold) for name in sides
-        }
-        similarity, error = fit_ridge(parts["train"], parts.get("tune"), seed)
-        fit, held = (
-            next(_folds(parts["train"], seed)) if tune is None else (parts["train"], parts["tune"])
-        )
-        features, gold = parts["test"]
-        learned = {
-            "learned": similarity(features),
-            "softmax": _fit_distribution(fit, held, scores, seed)(features),
-        }
-        predicted = {**learned, "cosine": cosine(*sides["test"])}
+        parts: dict[str, Part] = {}
+        for name, part in pairs.items():
+            u, v = numpy.split(transform(rows[name]), 2)
+            parts[name] = (concatenated(u, v, parts=SYMMETRIC), part.gold)
+        # The last are those of the test pairs
+        learned, error = _learn(parts, scores, seed)
+        predicted = {**learned, "cosine": cosine(u, v)}
         each.append((predicted, error))
-        found = {
-            name: {k: f(values, gold) for k, f in CORRELATIONS.items()}
-            for name, values in predicted.items()
-        }
+        found: Json = {}
+        for name, values in predicted.items():
+            found[name] = {key: measure(values, test.gold) for key, measure in CORRELATIONS.items()}
         for name, values in learned.items():
-            found[name][MSE] = float(((values - gold) ** 2).mean())
+            found[name][MSE] = float(((values - test.gold) ** 2).mean())
         return found
 
     variants = score_variants(settings, rows["train"], score)
     # Of the first variant and seed
-    predicted = each[0][0]
+    predicted, _ = each[0]
     statistics = {
         f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()
     }
@@ -167,12 +155,30 @@ def _score_learned(
     }
     same_size = variants_of(settings)[: len(settings.normalizations)]
     if len(same_size) > 1 and not same_size[0].is_random:
-        best = min(range(len(same_size)), key=lambda i: each[i][1])
+        errors = [error for _, error in each[: len(same_size)]]
+        best = errors.index(min(errors))
         result["tuned"] = {
             "normalization": [same_size[best].normalization],
             "scores": variants[best]["scores"],
         }
     return result
+
+
+def _learn(
+    parts: Mapping[str, Part], scores: tuple[int, int], seed: int
+) -> tuple[dict[str, numpy.ndarray], float]:
+    """Return the learned similarities of test pairs, and the error of ridge regression in tuning.
+
+    parts (dict): features and gold scores: train, test, and tune if there is such a split.
+    """
+    similarity, error = fit_ridge(parts["train"], parts.get("tune"), seed)
+    if "tune" in parts:
+        fit, held = parts["train"], parts["tune"]
+    else:
+        fit, held = next(_folds(parts["train"], seed))
+    softmax = _fit_distribution(fit, held, scores, seed)
+    features, _ = parts["test"]
+    return {"learned": similarity(features), "softmax": softmax(features)}, error
 
 
 def fit_ridge(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float]:
@@ -191,7 +197,9 @@ def fit_ridge(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned
         similarity beside the cosine.
     """
-    splits = _folds(train, seed) if tune is None else [(train, tune)]
+    splits: Iterable[tuple[Part, Part]] = _folds(train, seed)
+    if tune is not None:
+        splits = [(train, tune)]
     errors = numpy.mean([_squared_errors(fit, held) for fit, held in splits], axis=0)
     best = int(errors.argmin())
     return _ridge(train, _STRENGTHS[[best]])[0], float(errors[best])
@@ -210,7 +218,8 @@ def _squared_errors(train: Part, held: Part) -> numpy.ndarray:
     (strengths,).
     """
     x, gold = held
-    return numpy.array([((predict(x) - gold) ** 2).mean() for predict in _ridge(train, _STRENGTHS)])
+    regressors = _ridge(train, _STRENGTHS)
+    return numpy.array([((predict(x) - gold) ** 2).mean() for predict in regressors])
 
 
 def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
@@ -219,9 +228,8 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     preprocessing = sklearn_module("sklearn.preprocessing", "A learned similarity")
     x, gold = train
     scaler = preprocessing.StandardScaler().fit(x)
-    model = linear_model.Ridge(alpha=strengths).fit(
-        scaler.transform(x), numpy.tile(gold[:, None], len(strengths))
-    )
+    targets = numpy.tile(gold[:, None], len(strengths))
+    model = linear_model.Ridge(alpha=strengths).fit(scaler.transform(x), targets)
 
     def linear(weights: numpy.ndarray, bias: float) -> Predict:
         return lambda rows: scaler.transform(rows) @ weights + bias
@@ -230,9 +238,9 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
 
 
 _BATCH = 64
-# Over the training data between two looks at the others
+# How many passes over the training data there are between two looks at the held-out pairs
 _PASSES = 50
-# Looks without a higher correlation after which one more ends the training
+# After so many looks without a higher correlation, one more ends the training
 _PATIENCE = 3
 _MAX_PASSES = 1000
 
@@ -252,27 +260,26 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
     """
     generator = torch.Generator("cpu").manual_seed(seed)
     whole = numpy.arange(scores[0], scores[1] + 1)
-    x, targets = (
-        torch.from_numpy(train[0].astype("float32")),
-        torch.from_numpy(_target_distribution(train[1], whole)),
-    )
+    features, gold = train
+    x = torch.from_numpy(features.astype("float32"))
+    targets = torch.from_numpy(_target_distribution(gold, whole))
     # The last row is b
-    shape, bound = (x.shape[1] + 1, targets.shape[1]), x.shape[1] ** -0.5
-    weights = (
-        (torch.rand(shape, generator=generator, device="cpu") * 2 - 1) * bound
-    ).requires_grad_()
+    shape = (x.shape[1] + 1, targets.shape[1])
+    drawn = torch.rand(shape, generator=generator, device="cpu") * 2 - 1
+    weights = (drawn * x.shape[1] ** -0.5).requires_grad_()
     optimizer = torch.optim.Adam([weights], fused=True)
 
     def probabilities(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x @ weights[:-1] + weights[-1], dim=1)
 
     def predict(weights: torch.Tensor, rows: numpy.ndarray) -> numpy.ndarray:
-        return (
-            probabilities(weights, torch.from_numpy(rows.astype("float32"))).double().numpy()
-            @ whole
-        )
+        x = torch.from_numpy(rows.astype("float32"))
+        return probabilities(weights, x).double().numpy() @ whole
 
-    highest, best, failures = -1.0, weights.detach().clone(), 0
+    highest = -1.0
+    best = weights.detach().clone()
+    failures = 0
+    held_features, held_gold = held
     for _ in range(0, _MAX_PASSES + _PASSES, _PASSES):
         for _ in range(_PASSES):
             for batch in torch.randperm(len(x), generator=generator, device="cpu").split(_BATCH):
@@ -280,9 +287,10 @@ def _fit_distribution(train: Part, held: Part, scores: tuple[int, int], seed: in
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-        correlation = pearson(predict(weights.detach(), held[0]), held[1])
+        correlation = pearson(predict(weights.detach(), held_features), held_gold)
         if correlation is not None and correlation > highest:
-            highest, best = correlation, weights.detach().clone()
+            highest = correlation
+            best = weights.detach().clone()
         elif failures >= _PATIENCE:
             break
         else:

@@ -1,6 +1,7 @@
 """The MLP after SentEval: perceptrons trained together, stopped early, tuned on held-out data."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import inf
 from typing import Any, NamedTuple
@@ -33,18 +34,15 @@ def predict_mlp(
         fit, held = stratified(fold.train, labels, min(HELD, *counts.tolist()), seed)[0]
     best = _fit_mlp((rows[fit], classes[fit]), (rows[held], classes[held]), len(names), seed)
     accuracy = float((best.predict(rows[held]) == classes[held]).mean())
-    return (
-        names[best.predict(rows[fold.test])],
-        accuracy,
-        {**best.setting._asdict(), "passes": best.passes},
-    )
+    chosen = {**best.setting._asdict(), "passes": best.passes}
+    return names[best.predict(rows[fold.test])], accuracy, chosen
 
 
 HIDDEN = 50
 _BATCH = 64
-# Over the training data between two looks at the others
+# How many passes over the training data there are between two looks at the held-out examples
 _PASSES = 4
-# Looks without a lower cross-entropy after which one more ends the training
+# After so many looks without a lower cross-entropy, one more ends the training
 _PATIENCE = 5
 _MAX_PASSES = 200
 # Weights and biases of two layers
@@ -52,8 +50,9 @@ _Parameters = tuple[torch.Tensor, ...]
 
 
 class _Setting(NamedTuple):
-    """The settings that are tuned. l2: times a weight, is added to its gradient. dropout: of hidden
-    units.
+    """Settings that are tuned.
+
+    l2 (float): a weight times this is added to its gradient. dropout (float): of hidden units.
     """
 
     l2: float
@@ -64,8 +63,9 @@ _GRID = tuple(_Setting(*values) for values in product((1e-4, 1e-3), (0.0, 0.5)))
 
 
 class _FittedMLP(NamedTuple):
-    """A network: its setting, the passes over the training data, and the cross-entropy in tuning,
-    in nats.
+    """A network.
+
+    passes (int): over the training data. loss (float): the cross-entropy in tuning, in nats.
     """
 
     setting: _Setting
@@ -102,53 +102,97 @@ def _fit_mlp(
         patience are taken. There hidden units are sigmoid, dropout comes before them and is not
         tuned, l2 goes from 1e-5 to 1e-2, and the accuracy stops and chooses.
     """
-    # Batches are those of any grid
-    generator, drops = (torch.Generator("cpu").manual_seed(seed) for _ in range(2))
-    (x, y), (held_x, held_y) = (
-        (torch.from_numpy(rows), torch.from_numpy(at).long()) for rows, at in (train, held)
-    )
-    parameters = _drawn(len(grid), x.shape[1], classes, generator)
-    kept = tuple(each.detach().clone() for each in parameters)
-    l2, dropout = (
-        torch.tensor(each, device="cpu").reshape(-1, 1, 1) for each in zip(*grid, strict=True)
-    )
-    # Works number by number: networks do not touch
-    optimizer = torch.optim.Adam(parameters, fused=True)
-    best, at, failures = [inf] * len(grid), [0] * len(grid), [0] * len(grid)
+    # Batches do not depend on the grid
+    generator = torch.Generator("cpu").manual_seed(seed)
+    drops = torch.Generator("cpu").manual_seed(seed)
+    x, y = map(torch.from_numpy, train)
+    held_x, held_y = map(torch.from_numpy, held)
+    training = _Training(_drawn(len(grid), x.shape[1], classes, generator), grid, drops)
+    networks = [_Network() for _ in grid]
+    # The parameters with which each network was best
+    kept = tuple(each.detach().clone() for each in training.parameters)
     for done in range(_PASSES, _MAX_PASSES + _PASSES, _PASSES):
-        permutations = (
-            torch.randperm(len(x), generator=generator, device="cpu") for _ in range(_PASSES)
-        )
-        for batch in (batch for permutation in permutations for batch in permutation.split(_BATCH)):
-            # (networks, batch, classes)
-            scores = _forward(parameters, x[batch], dropout, drops)
-            total = functional.cross_entropy(
-                scores.flatten(0, 1), y[batch].repeat(len(grid)), reduction="sum"
-            )
-            optimizer.zero_grad()
-            (total / len(batch)).backward()
-            for each in parameters:
-                each.grad.addcmul_(l2, each.detach())  # type: ignore[union-attr]
-            optimizer.step()
-        for number, loss in enumerate(_losses(parameters, held_x, held_y)):
-            if failures[number] <= _PATIENCE and loss < best[number]:
-                best[number], at[number] = loss, done
-                for copy, each in zip(kept, parameters, strict=True):
-                    copy[number] = each[number].detach()
-            else:
-                failures[number] += 1
-        if min(failures) > _PATIENCE:
+        for _ in range(_PASSES):
+            order = torch.randperm(len(x), generator=generator, device="cpu")
+            for batch in order.split(_BATCH):
+                training.step(x[batch], y[batch].long())
+        losses = _losses(training.parameters, held_x, held_y.long())
+        for number, network in enumerate(networks):
+            if network.is_better(losses[number], done):
+                training.copy_to(kept, number)
+        if min(network.failures for network in networks) > _PATIENCE:
             break
-    chosen = min(range(len(grid)), key=best.__getitem__)
-    if best[chosen] == inf:
+    chosen = min(range(len(grid)), key=lambda number: networks[number].loss)
+    best = networks[chosen]
+    if best.loss == inf:
         raise ValueError(
             f"The perceptron has no finite cross-entropy on {len(held_y)} held-out examples, of "
             f"which {int((held_y >= 0).sum())} have a class of the training data. Check the labels "
             "and the vectors."
         )
-    return _FittedMLP(
-        grid[chosen], at[chosen], best[chosen], tuple(each[chosen : chosen + 1] for each in kept)
-    )
+    parameters = tuple(each[chosen : chosen + 1] for each in kept)
+    return _FittedMLP(grid[chosen], best.passes, best.loss, parameters)
+
+
+class _Training:
+    """Training of several networks at once, which share batches and nothing else.
+
+    parameters (tuple of tensors): of all networks, (networks, ...). grid: their settings.
+    generator (torch.Generator): of dropout.
+    """
+
+    def __init__(
+        self, parameters: _Parameters, grid: Sequence[_Setting], generator: torch.Generator
+    ):
+        self.parameters = parameters
+        self._generator = generator
+        self._l2 = _per_network([setting.l2 for setting in grid])
+        self._dropout = _per_network([setting.dropout for setting in grid])
+        # Works number by number: networks do not touch
+        self._optimizer = torch.optim.Adam(parameters, fused=True)
+
+    def step(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        """Learn from a batch. x (float32 (batch, features)), y (int64 (batch,)): its classes."""
+        # (networks, batch, classes)
+        scores = _forward(self.parameters, x, self._dropout, self._generator)
+        targets = y.repeat(len(scores))
+        total = functional.cross_entropy(scores.flatten(0, 1), targets, reduction="sum")
+        self._optimizer.zero_grad()
+        (total / len(x)).backward()
+        for each in self.parameters:
+            each.grad.addcmul_(self._l2, each.detach())  # type: ignore[union-attr]
+        self._optimizer.step()
+
+    def copy_to(self, kept: _Parameters, number: int) -> None:
+        """Copy the parameters of a network to its place among others."""
+        for copy, each in zip(kept, self.parameters, strict=True):
+            copy[number] = each[number].detach()
+
+
+def _per_network(values: Sequence[float]) -> torch.Tensor:
+    """Return a number for each network, float32 (networks, 1, 1)."""
+    return torch.tensor(values, device="cpu").reshape(-1, 1, 1)
+
+
+@dataclass
+class _Network:
+    """How low the cross-entropy of a network became, after how many passes over the training data.
+
+    failures (int): how often it did not become lower.
+    """
+
+    loss: float = inf
+    passes: int = 0
+    failures: int = 0
+
+    def is_better(self, loss: float, passes: int) -> bool:
+        """Note a cross-entropy, and return whether the network is to be kept as it is now."""
+        if self.failures > _PATIENCE or not loss < self.loss:
+            self.failures += 1
+            return False
+        self.loss = loss
+        self.passes = passes
+        return True
 
 
 def _losses(parameters: _Parameters, x: torch.Tensor, classes: torch.Tensor) -> list[float]:
@@ -162,12 +206,18 @@ def _losses(parameters: _Parameters, x: torch.Tensor, classes: torch.Tensor) -> 
 
 def _drawn(networks: int, features: int, classes: int, generator: torch.Generator) -> _Parameters:
     """Draw uniformly within 1 / sqrt(inputs of the layer), as PyTorch's linear layers begin."""
-    shapes = (features, HIDDEN), (1, HIDDEN), (HIDDEN, classes), (1, classes)
-    drawn = [
-        torch.rand(networks, *shape, generator=generator, device="cpu") * 2 - 1 for shape in shapes
+    # Inputs, and the shape of each parameter
+    layers = [
+        (features, (features, HIDDEN)),
+        (features, (1, HIDDEN)),
+        (HIDDEN, (HIDDEN, classes)),
+        (HIDDEN, (1, classes)),
     ]
-    inputs = features, features, HIDDEN, HIDDEN
-    return tuple((each * n**-0.5).requires_grad_() for each, n in zip(drawn, inputs, strict=True))
+    parameters = []
+    for inputs, shape in layers:
+        drawn = torch.rand(networks, *shape, generator=generator, device="cpu") * 2 - 1
+        parameters.append((drawn * inputs**-0.5).requires_grad_())
+    return tuple(parameters)
 
 
 def _forward(

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy
 
-from spacy_sbert.evaluation.protocols import sts
+from spacy_sbert.evaluation.protocols import nli, sts, triplets
 from spacy_sbert.evaluation.results import Json
 from spacy_sbert.evaluation.task import Run, Settings, Task
 from spacy_sbert.similarity import principal_components, unit_length
 from spacy_sbert.validation import MAX_DIMENSIONS
 
 Transform = Callable[[numpy.ndarray], numpy.ndarray]
-OWN, _PCA, _UP = "own", "pca", "up"
+OWN = "own"
+_PCA = "pca"
+_UP = "up"
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
 CLASSIFIERS = ("lr", "mlp")
-_ROUNDING = (
-    # Of the largest deviation: what float32 vectors leave of a number that never varies
-    1e-6
-)
+# The part of the largest deviation that float32 vectors leave of a number that never varies
+_ROUNDING = 1e-6
 
 
 class UnfitSizeError(ValueError):
@@ -56,16 +56,13 @@ class Variant:
 
         RAISES (ValueError): if it is another.
         """
-        kind, _, number = self.size.partition("-")
         if self.size == OWN:
             return OWN, 0
-        if (
-            kind in (_PCA, _UP)
-            and number.isdecimal()
-            and len(number) < 9
-            and 0 < int(number) <= MAX_DIMENSIONS
-        ):
-            return kind, int(number)
+        kind, _, number = self.size.partition("-")
+        # int() refuses very many digits
+        width = int(number) if number.isdecimal() and len(number) < 9 else 0
+        if kind in (_PCA, _UP) and 0 < width <= MAX_DIMENSIONS:
+            return kind, width
         raise ValueError(
             f"Unknown size '{self.size}': expected own, pca-D or up-D (D at most "
             f"{MAX_DIMENSIONS}), such as pca-128."
@@ -74,7 +71,9 @@ class Variant:
     def fits(self, rows: int, width: int) -> bool:
         """Return whether so many vectors of this width can be brought to the size."""
         kind, wanted = self.target
-        return wanted >= width if kind == _UP else wanted <= min(rows, width)
+        if kind == _UP:
+            return wanted >= width
+        return wanted <= min(rows, width)
 
     @property
     def is_random(self) -> bool:
@@ -115,7 +114,8 @@ class Variant:
             return lambda vectors: vectors
         if self.normalization == "unit":
             return lambda vectors: unit_length(vectors.astype("float64", copy=False))
-        mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
+        mean = rows.mean(axis=0, dtype="float64")
+        deviation = rows.std(axis=0, dtype="float64")
         deviation[deviation <= _ROUNDING * deviation.max()] = 1.0
         if self.normalization == "zscore":
             return lambda vectors: (vectors - mean) / deviation
@@ -127,7 +127,9 @@ class Variant:
         """
         means, deviations = over_seeds(scores)
         entry = {"normalization": self.normalization, "size": self.size, "scores": means}
-        return {**entry, "deviation": deviations} if self.is_random else entry
+        if self.is_random:
+            entry["deviation"] = deviations
+        return entry
 
 
 def over_seeds(each: Sequence[Any]) -> tuple[Any, Any]:
@@ -137,13 +139,17 @@ def over_seeds(each: Sequence[Any]) -> tuple[Any, Any]:
     for one seed.
     """
     if isinstance(each[0], dict):
-        pairs = {key: over_seeds([scores[key] for scores in each]) for key in each[0]}
-        return {key: pair[0] for key, pair in pairs.items()}, {
-            key: pair[1] for key, pair in pairs.items()
-        }
+        means: Json = {}
+        deviations: Json = {}
+        for key in each[0]:
+            means[key], deviations[key] = over_seeds([scores[key] for scores in each])
+        return means, deviations
     if any(value is None for value in each):
         return None, None
-    return float(numpy.mean(each)), float(numpy.std(each, ddof=1)) if len(each) > 1 else None
+    deviation = None
+    if len(each) > 1:
+        deviation = float(numpy.std(each, ddof=1))
+    return float(numpy.mean(each)), deviation
 
 
 def variants_of(settings: Settings) -> list[Variant]:
@@ -157,7 +163,9 @@ def variants_of(settings: Settings) -> list[Variant]:
 
 def seeds_of(settings: Settings, variant: Variant) -> tuple[int, ...]:
     """Return the seeds with which a variant is fitted: only the first unless it is random."""
-    return settings.seeds if variant.is_random else settings.seeds[:1]
+    if variant.is_random:
+        return settings.seeds
+    return settings.seeds[:1]
 
 
 def score_variants(
@@ -169,10 +177,11 @@ def score_variants(
     score (Callable): from a transform of vectors to the scores of what it transforms.
     RETURNS (list): as Task.run's "variants".
     """
-    return [
-        variant.entry([score(variant.fit(fit_rows, seed)) for seed in seeds_of(settings, variant)])
-        for variant in variants_of(settings)
-    ]
+    entries: list[Json] = []
+    for variant in variants_of(settings):
+        transforms = [variant.fit(fit_rows, seed) for seed in seeds_of(settings, variant)]
+        entries.append(variant.entry([score(transform) for transform in transforms]))
+    return entries
 
 
 def that_fit(settings: Settings, rows: int, width: int) -> tuple[Settings, list[str]]:
@@ -186,8 +195,10 @@ def that_fit(settings: Settings, rows: int, width: int) -> tuple[Settings, list[
             f"None of the sizes {gone} can be made from {rows} vectors of width {width}: up-D is "
             "at least as wide, and pca-D has at most the smaller number. Add the size own."
         )
-    note = f"Not measured, of {rows} vectors of width {width}: {gone}."
-    return replace(settings, sizes=left), [note] if gone else []
+    notes = []
+    if gone:
+        notes.append(f"Not measured, of {rows} vectors of width {width}: {gone}.")
+    return replace(settings, sizes=left), notes
 
 
 class VariedTask(Task):
@@ -200,7 +211,8 @@ class VariedTask(Task):
         for name, known in (("normalizations", NORMALIZATIONS), ("classifiers", CLASSIFIERS)):
             values = getattr(settings, name)
             if not {*values} <= {*known}:
-                given, expected = ", ".join(values), ", ".join(known)
+                given = ", ".join(values)
+                expected = ", ".join(known)
                 raise ValueError(
                     f"The {name} of the evaluation are '{given}': expected some of {expected}."
                 )
@@ -217,31 +229,32 @@ class EveryVariant(VariedTask):
     """
 
     def __init__(self, task: Task):
-        self.task, self.name, self.suite = task, task.name, task.suite
+        self.task = task
+        self.name = task.name
+        self.suite = task.suite
 
     def find(self, root: Path) -> list[Path]:
         return self.task.find(root)
 
     def run(self, run: Run) -> Json:
-        plain = replace(run.settings, normalizations=("none",), sizes=(OWN,))
+        settings = replace(run.settings, normalizations=("none",), sizes=(OWN,))
         results: list[Json] = []
         variants: list[Json] = []
         notes: list[str] = []
         for variant in variants_of(run.settings):
-            each = []
+            scores: list[Json] = []
             try:
                 for seed in seeds_of(run.settings, variant):
-                    settings = replace(plain, bootstrap=0) if results else plain
-                    results.append(
-                        self.task.run(
-                            replace(run, settings=settings, encode=_varied(run, variant, seed))
-                        )
-                    )
-                    each.append(results[-1]["variants"][0]["scores"])
+                    encode = _varied(run, variant, seed)
+                    result = self.task.run(replace(run, settings=settings, encode=encode))
+                    results.append(result)
+                    scores.append(result["variants"][0]["scores"])
+                    # Intervals are of the first
+                    settings = replace(settings, bootstrap=0)
             except UnfitSizeError as error:
-                notes = that_fit(run.settings, *error.shape)[1]
+                _, notes = that_fit(run.settings, *error.shape)
             else:
-                variants.append(variant.entry(each))
+                variants.append(variant.entry(scores))
         return {**results[0], "variants": variants, "notes": [*notes, *results[0]["notes"]]}
 
 
@@ -255,5 +268,7 @@ def _varied(run: Run, variant: Variant, seed: int) -> Callable[..., numpy.ndarra
     return encode
 
 
-# Whose heads have their own vectors
-TASKS = tuple(EveryVariant(task) for task in sts.TASKS if task.suite != "nli")
+# Heads of the suite nli have their own vectors
+TASKS = tuple(
+    EveryVariant(task) for task in (*sts.TASKS, *triplets.TASKS, *nli.TASKS) if task.suite != "nli"
+)

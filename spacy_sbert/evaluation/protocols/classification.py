@@ -17,24 +17,22 @@ ALL = "all"
 TRAIN = "train"
 DEV = "dev"
 TEST = "test"
-# Of tasks without a test split
+# Folds of a task without a test split, each of which is tested once
 _OUTER_FOLDS = 10
-# Of training data without a dev split, to choose C
+# Folds of training data without a dev split, which choose C
 _INNER_FOLDS = 5
-# SentEval's
+# SentEval's seed
 _FOLD_SEED = 1111
-# SentEval's for logistic regression
+# SentEval's values of C
 _C_GRID = tuple(2.0**power for power in range(-2, 4))
-_C_MANY = 8.0
-# Classes
+# The only C if there are more than so many classes
 _MANY = 100
-_TOLERANCE = (
-    # The largest gradient of a weight at which logistic regression stops: scikit-learn's
-    1e-4
-)
-# And to which part of the first one it has to fall; see _tolerance
+_C_MANY = 8.0
+# The largest gradient of a weight at which logistic regression stops: scikit-learn's
+_TOLERANCE = 1e-4
+# The part of the first gradient to which it must fall; see _tolerance
 _FALLEN = 0.01
-# What to fit and what to score, each time
+# Indices of examples to fit to, and to score, for each fold
 Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]
 
 
@@ -42,9 +40,9 @@ Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]
 class Examples:
     """Labelled sentences or pairs.
 
-    texts (n tuples of one or two strings), labels (str (n,)), places: the indices of each split,
-        "all", or "train",
-    "dev" and "test". positive (str): the label whose F1 is reported, if any.
+    texts (n tuples of one or two strings), labels (str (n,)): the examples.
+    places (dict): the indices of each split: "all", or "train", "test" and maybe "dev".
+    positive (str): the label whose F1 is reported, if any.
     """
 
     texts: tuple[tuple[str, ...], ...]
@@ -62,7 +60,8 @@ class Examples:
     @property
     def counts(self) -> dict[str, int]:
         """The number of examples of each split, and of all."""
-        return {**{name: len(at) for name, at in self.places.items()}, ALL: len(self.labels)}
+        counts = {name: len(at) for name, at in self.places.items()}
+        return {**counts, ALL: len(self.labels)}
 
 
 @dataclass(frozen=True)
@@ -100,16 +99,14 @@ def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence
     labels = labels[tested]
     gold = examples.labels[tested]
     right = labels == gold
+    scores = {"lr": classification_scores(labels, gold, examples.positive)}
+    accuracy = {"lr.accuracy": mean_of(right)}
     settings = run.settings
     return {
         "counts": examples.counts,
         "primary": "lr.accuracy",
-        "variants": as_they_are(
-            {"lr": classification_scores(labels, gold, examples.positive)}, c=chosen
-        ),
-        "intervals": intervals_of(
-            {"lr.accuracy": mean_of(right)}, len(gold), settings.bootstrap, settings.seeds[0]
-        ),
+        "variants": as_they_are(scores, c=chosen),
+        "intervals": intervals_of(accuracy, len(gold), settings.bootstrap, settings.seeds[0]),
         "predictions": {"right": "".join(map(str, right.astype(int)))},
         "protocol": protocol_of(examples.places),
         "notes": [*notes, *trained_on(task, settings)],
@@ -118,10 +115,11 @@ def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence
 
 def trained_on(task: str, settings: Settings) -> list[str]:
     """Return a note if the encoder was trained on the data set."""
-    kind = task.lower().partition("-")[0]
-    names = ", ".join(
-        name for name in settings.trained_on if name.lower().partition("-")[0] == kind
-    )
+
+    def kind(name: str) -> str:
+        return name.lower().partition("-")[0]
+
+    names = ", ".join(name for name in settings.trained_on if kind(name) == kind(task))
     if not names:
         return []
     return [f"The encoder was trained on {names}, which holds sentences of this set."]
@@ -157,8 +155,11 @@ def classification_scores(
     if positive is not None:
         is_gold = gold == positive
         is_predicted = predicted == positive
-        both = int(is_gold.sum() + is_predicted.sum())
-        scores["f1"] = 2 * int((is_gold & is_predicted).sum()) / both if both else None
+        n_right = int((is_gold & is_predicted).sum())
+        n_both = int(is_gold.sum() + is_predicted.sum())
+        scores["f1"] = None
+        if n_both:
+            scores["f1"] = 2 * n_right / n_both
     return scores
 
 
@@ -183,13 +184,9 @@ def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task:
         ]
     train = places[TRAIN]
     _check_classes(labels[train], 1, task)
-    return [
-        Fold(
-            train,
-            places[TEST],
-            ((train, places[DEV]),) if DEV in places else split(train, _INNER_FOLDS),
-        )
-    ]
+    if DEV in places:
+        return [Fold(train, places[TEST], ((train, places[DEV]),))]
+    return [Fold(train, places[TEST], split(train, _INNER_FOLDS))]
 
 
 def stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) -> Halves:
@@ -205,7 +202,7 @@ def stratified(at: numpy.ndarray, labels: numpy.ndarray, folds: int, seed: int) 
 def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
     names, counts = numpy.unique(labels, return_counts=True)
     needed = max(folds, 2)
-    (fewest, rarest) = min(zip(counts, names, strict=True))
+    fewest, rarest = min(zip(counts, names, strict=True))
     if len(names) < 2 or fewest < needed:
         raise ValueError(
             f"{task}: the training examples have {len(names)} labels, the rarest, '{rarest}', "
@@ -216,70 +213,71 @@ def _check_classes(labels: numpy.ndarray, folds: int, task: str) -> None:
 
 def protocol_of(splits: Collection[str]) -> dict[str, str]:
     """Describe in words how logistic regression is trained, tuned and tested, for results."""
-    folds = (
-        f"{_OUTER_FOLDS} stratified folds, shuffled with seed {_FOLD_SEED}; accuracy over all "
-        "examples"
-    )
-    tuned = (
-        "on dev"
-        if DEV in splits
-        else f"by {_INNER_FOLDS} stratified folds of the training data, seed {_FOLD_SEED}"
-    )
+    test = "trained on train, tested on test"
+    if ALL in splits:
+        test = (
+            f"{_OUTER_FOLDS} stratified folds, shuffled with seed {_FOLD_SEED}; accuracy over all "
+            "examples"
+        )
+    tuned = "on dev"
+    if DEV not in splits:
+        tuned = f"by {_INNER_FOLDS} stratified folds of the training data, seed {_FOLD_SEED}"
+    grid = ", ".join(f"{c:g}" for c in _C_GRID)
     return {
-        "test": folds if ALL in splits else "trained on train, tested on test",
+        "test": test,
         "moments": "of the training examples",
-        "lr": f"logistic regression, C of {', '.join(f'{c:g}' for c in _C_GRID)} chosen {tuned}",
+        "lr": f"logistic regression, C of {grid} chosen {tuned}",
     }
 
 
 def predict_lr(
     rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, *, compare: bool = False
 ) -> tuple[numpy.ndarray, float, Any]:
-    """Fit logistic regression.
-
-    Return the labels predicted, str (tests,), the mean accuracy in tuning, and C.
+    """Fit logistic regression, with a C that is chosen in tuning.
 
     C is from 2^-2 to 2^3, the smallest of those with the highest accuracy; 8 with more than 100
-    classes, where each fit takes minutes. compare: whether the accuracy is needed even if there is
-    no C to choose.
+    classes, where each fit takes minutes.
+
+    compare (bool): whether the accuracy is needed even if there is no C to choose.
+    RETURNS (str (tests,), float, float): the labels predicted, the mean accuracy in tuning, and C.
     """
     linear_model = sklearn_module("sklearn.linear_model", "Logistic regression")
-    grid = _C_GRID if len(set(labels[fold.train])) <= _MANY else (_C_MANY,)
+    grid = _C_GRID
+    if len(set(labels[fold.train])) > _MANY:
+        grid = (_C_MANY,)
 
     def fit(c: float, at: numpy.ndarray) -> Any:
-        model = linear_model.LogisticRegression(
-            max_iter=1000, C=c, tol=_tolerance(rows[at], labels[at])
-        )
-        # Of too few steps: their number is part of the protocol
+        tolerance = _tolerance(rows[at], labels[at])
+        model = linear_model.LogisticRegression(max_iter=1000, C=c, tol=tolerance)
+        # It warns of too few steps, whose number is part of the protocol
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=UserWarning, module="sklearn")
             return model.fit(rows[at], labels[at])
 
     accuracies = numpy.zeros(len(grid))
     if len(grid) > 1 or compare:
-        # never from the solution of another C: the solver would stop near it, and prefer another C
+        # Never from the solution of another C: the solver would stop near it, and prefer another C
         # than scikit-learn
-        each = [
-            [fit(c, train).score(rows[dev], labels[dev]) for train, dev in fold.tuning]
-            for c in grid
-        ]
-        accuracies = numpy.mean(each, axis=1)
+        for number, c in enumerate(grid):
+            each = [fit(c, train).score(rows[dev], labels[dev]) for train, dev in fold.tuning]
+            accuracies[number] = numpy.mean(each)
     best = int(accuracies.argmax())
-    return fit(grid[best], fold.train).predict(rows[fold.test]), float(accuracies[best]), grid[best]
+    predicted = fit(grid[best], fold.train).predict(rows[fold.test])
+    return predicted, float(accuracies[best]), grid[best]
 
 
 def _tolerance(rows: numpy.ndarray, labels: numpy.ndarray) -> float:
     """Return the largest gradient of a weight at which logistic regression may stop.
 
     scikit-learn's 1e-4 is of the mean loss, whose gradient is below it from the start if classes
-    are many or numbers
-    small: it would stop before its first step, and predict one class for all. So, with K labels,
+    are many or numbers small: it would stop before its first step, and predict one class for all.
+    So, with K labels,
 
     min(1e-4, 0.01 max_kj |1/n sum_i (1/K - [y_i = k]) x_ij|)
     """
     names, classes = numpy.unique(labels, return_inverse=True)
     sums = numpy.zeros((len(names), rows.shape[1]))
     numpy.add.at(sums, classes, rows)
-    # At weights of zero
+    # The gradient at weights of zero
     first = numpy.abs(sums.sum(axis=0) / len(names) - sums).max() / len(rows)
     return float(min(_TOLERANCE, _FALLEN * first))

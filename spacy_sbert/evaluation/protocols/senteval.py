@@ -24,10 +24,12 @@ def labelled(
     label = label.strip()
     if known:
         check_known(label, known, path, line)
-    members = check_members(
-        texts, ("sentence",) if len(texts) == 1 else _MRPC_COLUMNS[1:], path, line
-    )
-    return Row(members, line, label=check_members([label], ["label"], path, line)[0])
+    names: Sequence[str] = ("sentence",)
+    if len(texts) == 2:
+        names = _MRPC_COLUMNS[1:]
+    members = check_members(texts, names, path, line)
+    (label,) = check_members([label], ["label"], path, line)
+    return Row(members, line, label=label)
 
 
 def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
@@ -37,11 +39,10 @@ def _polarity_rows(path: Path, label: str) -> Iterator[Row]:
     includes them.
     """
     for line, text in read_lines(path):
-        yield (
-            labelled([text], label, (), path, line)
-            if text.strip()
-            else Row(("",), line, label=label)
-        )
+        if text.strip():
+            yield labelled([text], label, (), path, line)
+        else:
+            yield Row(("",), line, label=label)
 
 
 def _treebank_rows(path: Path, labels: str) -> Iterator[Row]:
@@ -75,8 +76,6 @@ def _paraphrase_rows(path: Path) -> Iterator[Row]:
 
 
 SENTEVAL = "https://github.com/facebookresearch/SentEval"
-
-
 # A split, its place, and how it is read
 _File = tuple[str, DataFile, Callable[[Path], Iterable[Row]]]
 
@@ -85,8 +84,8 @@ _File = tuple[str, DataFile, Callable[[Path], Iterable[Row]]]
 class TransferTask(Task):
     """Accuracy of logistic regression that is trained on vectors, as SentEval trains it.
 
-    files: all files of all splits. official: examples by split, blank lines included. positive: see
-        Examples.
+    files (tuple): all files of all splits. official (dict): how many examples each split has, with
+        blank lines. positive (str): see Examples.
     """
 
     name: str
@@ -108,16 +107,19 @@ class TransferTask(Task):
             where[split] = path.parent if split in where else path
             rows.setdefault(split, []).extend(read(path))
         notes: list[str] = []
-        for split, official in self.official.items():
-            notes += check_official_count(
-                len(rows[split]), where[split], official, any_count=run.settings.any_count
-            )
-        examples = [
-            (split, row) for split, each in rows.items() for row in each if all(row.members)
-        ]
-        if blank := sum(map(len, rows.values())) - len(examples):
+        examples: list[tuple[str, Row]] = []
+        n_blank = 0
+        any_count = run.settings.any_count
+        for split, each in rows.items():
+            official = self.official[split]
+            notes += check_official_count(len(each), where[split], official, any_count=any_count)
+            filled = [(split, row) for row in each if all(row.members)]
+            n_blank += len(each) - len(filled)
+            examples += filled
+        if n_blank:
             notes.append(
-                f"{blank} blank lines are left out; the official number of sentences includes them."
+                f"{n_blank} blank lines are left out; the official number of sentences includes "
+                "them."
             )
         return Examples.from_rows(examples, self.positive), notes
 
@@ -131,20 +133,16 @@ def _file(split: str, name: str, read: Callable[[Path], Iterable[Row]]) -> _File
 
 
 def _polarity(name: str, official: int, **files: str) -> TransferTask:
-    each = [
-        _file(ALL, f"{name}/{file}", partial(_polarity_rows, label=label))
-        for label, file in files.items()
-    ]
+    each: list[_File] = []
+    for label, file in files.items():
+        each.append(_file(ALL, f"{name}/{file}", partial(_polarity_rows, label=label)))
     return TransferTask(name, tuple(each), {ALL: official})
 
 
 def _treebank(name: str, folder: str, labels: str, splits: Mapping[str, int]) -> TransferTask:
     read = partial(_treebank_rows, labels=labels)
-    return TransferTask(
-        name,
-        tuple(_file(split, f"SST/{folder}/sentiment-{split}", read) for split in splits),
-        splits,
-    )
+    files = [_file(split, f"SST/{folder}/sentiment-{split}", read) for split in splits]
+    return TransferTask(name, tuple(files), splits)
 
 
 _TREC = (

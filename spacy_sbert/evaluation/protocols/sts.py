@@ -1,32 +1,19 @@
-"""Similarity without training on it: STS12 to STS16, the STS benchmark, SICK.
+"""Similarity without training on it: STS12 to STS16, the STS benchmark, SICK."""
 
-Triplets; labels by a pipeline's head.
-"""
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy
 
-from ...files.text_lines import check_cell, read_lines
-from ...readers.datasets import (
-    STS_MAX_SCORE,
-    STS_SENTENCES,
-    WIKISECTION_SENTENCES,
-    sick_rows,
-    sts_rows,
-    wikisection_records,
-)
+from ...files.text_lines import read_lines
+from ...readers.datasets import STS_MAX_SCORE, STS_SENTENCES, sick_rows, sts_rows
 from ...readers.examples import Row, check_members, check_score
 from ...similarity import cosine, euclidean, manhattan, pearson, spearman
-from ..results import Json, interval, intervals_of, mean_of, resample, spearman_of
-from ..scoring import evaluate
+from ..results import Json, interval, resample, spearman_of
 from ..task import (
     DataFile,
-    MissingData,
     Run,
     Settings,
     Task,
@@ -36,7 +23,7 @@ from ..task import (
 )
 
 # The nearer, the higher: distances are negated.
-_SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]] = {
+SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]] = {
     "cosine": cosine,
     "manhattan": lambda u, v: -manhattan(u, v),
     "euclidean": lambda u, v: -euclidean(u, v),
@@ -82,10 +69,8 @@ class GradedPairs:
     @property
     def counts(self) -> dict[str, int]:
         """The number of pairs of each sub-set, and of all."""
-        return {
-            **{name: len(places) for name, places in self.places.items()},
-            "all": len(self.gold),
-        }
+        counts = {name: len(places) for name, places in self.places.items()}
+        return {**counts, "all": len(self.gold)}
 
     def with_gold(self, predicted: numpy.ndarray) -> Json:
         """Return what was predicted of each pair, for results."""
@@ -103,22 +88,17 @@ class GradedPairs:
             sizes (as SentEval reports it), None if one is not defined.
         SOURCE: Reimers and Gurevych 2019, section 4; Conneau and Kiela 2018, SentEval, section 3.
         """
+        sizes = list(map(len, self.places.values()))
         scores: Json = {}
         for name, correlate in CORRELATIONS.items():
-            found: Json = {"pooled": correlate(predicted, self.gold)}
-            scores[name] = found
+            scores[name] = {"pooled": correlate(predicted, self.gold)}
             if len(self.places) > 1:
-                each = {
-                    subset: correlate(predicted[at], self.gold[at])
-                    for subset, at in self.places.items()
-                }
-                values: list[Any] = list(each.values())
-                sizes = list(map(len, self.places.values()))
-                found["subsets"] = each
-                for key, weights in (("mean", None), ("weighted_mean", sizes)):
-                    found[key] = (
-                        None if None in values else float(numpy.average(values, weights=weights))
-                    )
+                each: Json = {}
+                for subset, at in self.places.items():
+                    each[subset] = correlate(predicted[at], self.gold[at])
+                scores[name]["subsets"] = each
+                scores[name]["mean"] = _average(each.values())
+                scores[name]["weighted_mean"] = _average(each.values(), sizes)
         return scores
 
     def intervals(
@@ -130,27 +110,33 @@ class GradedPairs:
         """
         if not settings.bootstrap:
             return {}
-        resamples = settings.bootstrap
+        n = settings.bootstrap
         seed = settings.seeds[0]
         drawn = {
-            "pooled": resample(spearman_of(predicted, self.gold), len(predicted), resamples, seed)
+            "pooled": resample(spearman_of(predicted, self.gold), len(predicted), n, seed),
         }
         if len(self.places) > 1:
+            each = []
             # A seed of its own, also if sizes are equal
-            each = [
-                resample(
-                    spearman_of(predicted[at], self.gold[at]), len(at), resamples, (seed, place)
-                )
-                for place, at in enumerate(self.places.values())
-            ]
-            drawn.update(
-                (f"subsets.{name}", values) for name, values in zip(self.places, each, strict=True)
-            )
+            for number, (subset, at) in enumerate(self.places.items()):
+                statistic = spearman_of(predicted[at], self.gold[at])
+                values = resample(statistic, len(at), n, (seed, number))
+                drawn[f"subsets.{subset}"] = values
+                each.append(values)
+            sizes = list(map(len, self.places.values()))
             drawn["mean"] = numpy.mean(each, axis=0)
-            drawn["weighted_mean"] = numpy.average(
-                each, axis=0, weights=list(map(len, self.places.values()))
-            )
+            drawn["weighted_mean"] = numpy.average(each, axis=0, weights=sizes)
         return {f"{similarity}.spearman.{path}": interval(values) for path, values in drawn.items()}
+
+
+def _average(
+    values: Collection[float | None], weights: Sequence[int] | None = None
+) -> float | None:
+    """Return the average, weighed if there are weights; None if one value is."""
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
+        return None
+    return float(numpy.average(numbers, weights=weights))
 
 
 class PairsTask(Task):
@@ -163,7 +149,7 @@ class PairsTask(Task):
     def run(self, run: Run) -> Json:
         pairs, notes = self.pairs(run)
         u, v = numpy.split(run.encode([*pairs.first, *pairs.second]), 2)
-        predicted = {name: similarity(u, v) for name, similarity in _SIMILARITIES.items()}
+        predicted = {name: similarity(u, v) for name, similarity in SIMILARITIES.items()}
         return {
             "counts": pairs.counts,
             "primary": "cosine.spearman.pooled",
@@ -180,11 +166,12 @@ class PairsTask(Task):
 class GradedTask(PairsTask):
     """One split of a data set of graded pairs.
 
-    place, official: where it lies, and how many pairs it officially has. read, low, high: gives the
-        rows of a file, and the scores that 0 and 1 stand for. trained: how the names of training
-        data begin that touch the set.
-    notes: what to say beside its scores. otherwise: notes unless the encoder is known to have seen
-        it.
+    place (DataFile): where it is. official (int): how many pairs it officially has.
+    read (Callable): from its path to rows, with scores from 0 to 1.
+    low, high (float): the scores of the data set that 0 and 1 stand for.
+    trained (tuple): how the names of training data begin that touch the set.
+    notes (tuple): of its scores. otherwise (tuple): further ones, unless the encoder is known to
+        have seen it.
     """
 
     name: str
@@ -199,7 +186,7 @@ class GradedTask(PairsTask):
     otherwise: tuple[str, ...] = ()
 
     def graded(self, run: Run) -> tuple[GradedPairs, list[str]]:
-        """Return the pairs, and notes on the data alone."""
+        """Return the pairs, and notes on the data, but none on training."""
         path = self.place.find(run.root)
         rows = list(self.read(path))
         notes = check_official_count(
@@ -209,11 +196,12 @@ class GradedTask(PairsTask):
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
         pairs, notes = self.graded(run)
-        return pairs, [*notes, *(run.settings.touched(TRAINED, *self.trained) or self.otherwise)]
+        notes += run.settings.touched(TRAINED, *self.trained) or self.otherwise
+        return pairs, notes
 
 
 _SOURCE = "http://ixa2.si.ehu.eus/stswiki"
-# Pairs with a gold score.
+# How many pairs with a gold score each sub-set has, by year
 SUBSETS = {
     12: {
         "MSRpar": 750,
@@ -247,19 +235,28 @@ SUBSETS = {
     },
 }
 # A sub-set of STS13 that is taken if it is there: the LDC licenses its texts
-_SMT = "SMT", 750
-# What the official archives unpack to, from 2012 on.
-_UNPACKED = (
-    "test-gold",
-    "test-gs",
-    "sts-en-test-gs-2014",
-    "test_evaluation_task2a",
-    "sts2016-english-with-gs-v1.0",
-)
+_SMT = "SMT"
+_SMT_PAIRS = 750
+# The folders to which the official archives unpack
+_UNPACKED = {
+    12: "test-gold",
+    13: "test-gs",
+    14: "sts-en-test-gs-2014",
+    15: "test_evaluation_task2a",
+    16: "sts2016-english-with-gs-v1.0",
+}
 _TRAINED_ON = ("sts", "glue")
 _OVERLAP = (
     "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this "
     "score is not zero-shot."
+)
+
+
+_WITH_SMT = (
+    "With the sub-set SMT, which SentEval leaves out: figures without it are of other pairs."
+)
+_WITHOUT_SMT = (
+    "Without the sub-set SMT of 750 pairs, which is not there: its texts are licensed by the LDC."
 )
 
 
@@ -276,34 +273,32 @@ class _YearTask(PairsTask):
 
     def _subsets(self, root: Path) -> list[tuple[str, int, Path, Path]]:
         """Return name, official number of pairs, and both files of each sub-set."""
-        place = DataFile((f"STS{self.year}-en-test", _UNPACKED[self.year - 12]), _SOURCE)
+        place = DataFile((f"STS{self.year}-en-test", _UNPACKED[self.year]), _SOURCE)
         folder = place.find(root)
-        found = []
-        for name, count in (*SUBSETS[self.year].items(), *([_SMT] if self.year == 13 else [])):
-            official = folder / f"STS20{self.year}.input.{name}.txt"
+        counts = dict(SUBSETS[self.year])
+        if self.year == 13:
+            counts[_SMT] = _SMT_PAIRS
+        subsets = []
+        for name, count in counts.items():
+            prefix = "STS"
             # STS16's own names begin with the year
-            prefix = f"STS20{self.year}" if official.is_file() else "STS"
-            sentences, gold = (folder / f"{prefix}.{kind}.{name}.txt" for kind in ("input", "gs"))
+            if (folder / f"STS20{self.year}.input.{name}.txt").is_file():
+                prefix = f"STS20{self.year}"
+            sentences = folder / f"{prefix}.input.{name}.txt"
+            gold = folder / f"{prefix}.gs.{name}.txt"
             missing = [file for file in (sentences, gold) if not file.is_file()]
             if not missing:
-                found.append((name, count, sentences, gold))
-            elif (name, count) != _SMT:
+                subsets.append((name, count, sentences, gold))
+            elif name != _SMT:
                 place.refuse(missing[0], root)
-        return found
+        return subsets
 
     def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
         subsets = self._subsets(run.root)
-        notes = []
+        notes: list[str] = []
         if self.year == 13:
-            with_smt = (
-                "With the sub-set SMT, which SentEval leaves out: figures without it are of other "
-                "pairs."
-            )
-            without = (
-                "Without the sub-set SMT of 750 pairs, which is not there: its texts are licensed "
-                "by the LDC."
-            )
-            notes.append(with_smt if _SMT[0] in {name for name, *_ in subsets} else without)
+            has_smt = any(name == _SMT for name, *_ in subsets)
+            notes.append(_WITH_SMT if has_smt else _WITHOUT_SMT)
         rows: list[tuple[str, str, float, str]] = []
         for name, official, sentences, gold in subsets:
             scored = _read_subset(sentences, gold)
@@ -312,8 +307,8 @@ class _YearTask(PairsTask):
             )
             rows += [(*row, name.removeprefix("surprise.")) for row in scored]
         first, second, scores, names = zip(*rows, strict=True)
-        pairs = GradedPairs(first, second, numpy.array(scores), names)
-        return pairs, [*notes, *(run.settings.touched(TRAINED, *_TRAINED_ON) or [_OVERLAP])]
+        notes += run.settings.touched(TRAINED, *_TRAINED_ON) or [_OVERLAP]
+        return GradedPairs(first, second, numpy.array(scores), names), notes
 
 
 def _read_subset(sentences_file: Path, gold: Path) -> list[tuple[str, str, float]]:
@@ -352,10 +347,10 @@ def _sick(split: str, file: str, official: int) -> GradedTask:
     return GradedTask(f"SICK-R-{split}", "sick", place, official, sick_rows, 1.0, 5.0, ("sick",))
 
 
-# Chosen from STS12 to STS17.
 BENCHMARK = {
-    split: _benchmark(split, official)
-    for split, official in (("train", 5749), ("dev", 1500), ("test", 1379))
+    "train": _benchmark("train", 5749),
+    "dev": _benchmark("dev", 1500),
+    "test": _benchmark("test", 1379),
 }
 SICK = {
     "train": _sick("train", "SICK_train.txt", 4500),
@@ -364,141 +359,8 @@ SICK = {
 }
 
 
-class _TripletTask(Task):
-    """Accuracy: how often the anchor is nearer to the sentence of its own section.
-
-    Triplets with two equal sentences are left out: they ask nothing, or what has no answer.
-    """
-
-    name = "wikisec"
-    suite = "triplets"
-    # Of the test set of Ein Dor et al. 2018
-    official = 222_957
-    place = DataFile(
-        tuple(
-            f"{folder}/test.csv"
-            for folder in ("wikisec", "wikipedia-sections", "wikipedia-sections-triplets")
-        ),
-        "https://sbert.net/datasets/wikipedia-sections-triplets.zip",
-    )
-
-    def run(self, run: Run) -> Json:
-        path = self.place.find(run.root)
-        read = [
-            [
-                check_cell(text, name, path, line)
-                for text, name in zip(texts, WIKISECTION_SENTENCES, strict=True)
-            ]
-            for line, texts in wikisection_records(path)
-        ]
-        triplets = [texts for texts in read if len(set(texts)) == len(texts)]
-        n = len(triplets)
-        equal = len(read) - len(triplets)
-        check_official_count(n, path)
-        rows = run.encode([text for member in zip(*triplets, strict=True) for text in member])
-        anchor, positive, negative = rows.reshape(3, n, -1)
-        each = {name: _SIMILARITIES[name] for name in ("euclidean", "cosine", "manhattan")}
-        right = {
-            name: near(anchor, positive) > near(anchor, negative) for name, near in each.items()
-        }
-        accuracy = {"euclidean.accuracy": mean_of(right["euclidean"])}
-        settings = run.settings
-        notes = settings.touched("The encoder was trained on {}.", "wiki")
-        # Samples of it are in use
-        notes += check_official_count(len(read), path, self.official)
-        if equal:
-            notes.append(
-                f"{equal} triplets with two equal sentences are left out; the official number "
-                "includes them."
-            )
-        return {
-            "counts": {"test": n},
-            "primary": "euclidean.accuracy",
-            "variants": as_they_are(
-                {name: {"accuracy": float(values.mean())} for name, values in right.items()}
-            ),
-            "intervals": intervals_of(accuracy, n, settings.bootstrap, settings.seeds[0]),
-            "predictions": {"right": "".join(map(str, right["euclidean"].astype(int)))},
-            "notes": notes,
-        }
-
-
-@dataclass(frozen=True)
-class _LabelTask(Task):
-    """Accuracy of the head of an `sbert` pipe on the labels of pairs.
-
-    Pairs without consensus do not count.
-    """
-
-    name: str
-    place: DataFile
-    format: str
-    official: int
-    suite: str = "nli"
-
-    def check(self, settings: Settings) -> None:
-        """Follow any settings: the head has the vectors that it was trained on."""
-
-    def run(self, run: Run) -> Json:
-        nlp = None if run.source is None else run.source.nlp
-        pipes: list[Any] = [] if nlp is None else [pipe for _, pipe in nlp.pipeline]
-        if nlp is None or not any(
-            hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for pipe in pipes
-        ):
-            raise MissingData(
-                "The pipeline has no trained classification head: to label pairs, train an 'sbert' "
-                "pipe with spacy-sbert.SoftmaxLoss.v1 (configs/nli.cfg)."
-            )
-        path = self.place.find(run.root)
-        settings = run.settings
-        scores = evaluate(nlp, path, format=self.format)
-        n = scores["pairs"]
-        accuracy = scores["nli_acc"]
-        notes = check_official_count(n, path, self.official, any_count=settings.any_count)
-        if accuracy is None:
-            raise MissingData(f"The pipeline's head knows none of the labels of {path.name}.")
-        about = self.name.lower().partition("-")[0]
-        notes += settings.touched("The head or the encoder was trained on {}.", about, "allnli")
-        # The order of the pairs does not matter
-        right = numpy.arange(n) < round(accuracy * n)
-        return {
-            "counts": {"all": n},
-            "primary": "accuracy",
-            "variants": as_they_are({"accuracy": accuracy}),
-            "intervals": intervals_of(
-                {"accuracy": mean_of(right)}, n, settings.bootstrap, settings.seeds[0]
-            ),
-            "predictions": {},
-            "notes": [*notes, "By the pipeline's own head, on the vectors as they are."],
-        }
-
-
-def _nli_task(name: str, corpus: str, split: str, official: int) -> _LabelTask:
-    source = {
-        "snli": "https://nlp.stanford.edu/projects/snli/",
-        "multinli": "https://cims.nyu.edu/~sbowman/multinli/",
-    }
-    names = (
-        f"{corpus}_1.0/{corpus}_1.0_{split}.jsonl",
-        f"{corpus}_1.0_{split}.jsonl",
-        f"{corpus}_{split}.jsonl",
-    )
-    return _LabelTask(name, DataFile(names, source[corpus]), "nli", official)
-
-
 TASKS: tuple[Task, ...] = (
     *(_YearTask(f"STS{year}", year) for year in SUBSETS),
     *(BENCHMARK[split] for split in ("dev", "test")),
     *(SICK[split] for split in ("trial", "test")),
-    _TripletTask(),
-    _nli_task("SNLI-dev", "snli", "dev", 9842),
-    _nli_task("SNLI-test", "snli", "test", 9824),
-    _nli_task("MultiNLI-dev-matched", "multinli", "dev_matched", 9815),
-    _nli_task("MultiNLI-dev-mismatched", "multinli", "dev_mismatched", 9832),
-    # Both in one file
-    _nli_task("MultiNLI-dev", "multinli", "dev", 9815 + 9832),
-    *(
-        _LabelTask(f"SICK-E-{split}", SICK[split].place, "sick", SICK[split].official)
-        for split in ("trial", "test")
-    ),
 )

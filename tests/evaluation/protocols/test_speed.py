@@ -6,7 +6,7 @@ import spacy
 from helpers.made_data import write_benchmark
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.encoders import make_baseline
+from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.evaluation.protocols import speed
 from spacy_sbert.evaluation.task import MissingData, Run, Settings
 

@@ -15,8 +15,9 @@ from helpers.pipelines import ROOT
 from protocols import learned_similarity, mlp
 from scipy import linalg
 
-from spacy_sbert.evaluation import encoders
-from spacy_sbert.evaluation.encoders import _BASELINES, VectorStore, _word_signs, make_baseline
+from spacy_sbert.evaluation import baselines
+from spacy_sbert.evaluation.baselines import _BASELINES, _word_signs, make_baseline
+from spacy_sbert.evaluation.encoders import VectorStore
 from spacy_sbert.files.text_lines import read_counts
 
 VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}
@@ -129,7 +130,7 @@ def test_smooth_inverse_frequency(nlp, counts, monkeypatch):
     A vector is that of the token as it is written, a count that of its lower-cased form.
     """
     # A
-    monkeypatch.setattr(encoders, "SMOOTHING", 0.1)
+    monkeypatch.setattr(baselines, "SMOOTHING", 0.1)
     source = make_baseline("sif", nlp=nlp, counts=counts)
     # Has no count
     nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))
