@@ -11,6 +11,24 @@ from thinc.util import to_numpy
 from ..models.heads import normalization
 from ..validation import Positive
 
+
+class PredictOptions(TypedDict, total=False):
+    """Options of encoding Docs.
+
+    They reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
+
+    prompt_name (str): which of the encoder's prompts is put before each row; by default the one of
+        the config.
+    prompt (str): the prompt itself, in place of a name.
+    truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the
+        config says.
+    """
+
+    prompt_name: str | None
+    prompt: str | None
+    truncate_dim: int | None
+
+
 # For type checkers, which do not see the signatures that with_fields_of makes
 
 

@@ -6,7 +6,7 @@ A pipe stores a record of vectors in doc.user_data (`store`, see records.py), an
 (`install_hooks`). The hooks are plain functions of this module that read the record at each call
 (`vector`, `has_vector`, `similarity`): a pickled Doc carries their names alone. Where spaCy drops
 hooks, a warning tells it (`lost_hooks.py`), `restore.py` sets them again, and `doc._.sbert_vector`
-works without them (`_common.py`).
+works without them (`extensions.py`).
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from ..errors import Errors, Warnings, warn
 from ..models.poolings import Pooling, pooling_of_text
 from ..models.spans import trimmed
 from ..similarity import cosine, lengths, numpy_defaults, unit_length
-from ._common import DocSpanOrToken
+from .extensions import DocSpanOrToken
 from .lost_hooks import Start, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names
 

@@ -26,7 +26,7 @@ from ..models.span_batch import Array, Backprop, EncodedSpans
 from ..models.surroundings import undisturbed
 from ..models.token_vectors import is_same_pooling, pool_tokens
 from ..models.transformer import is_transformer_tok2vec
-from ._common import InPipeline
+from .components import InPipeline
 
 
 class TransformerPrediction(NamedTuple):

@@ -28,8 +28,8 @@ from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in
 from ..pipeline.call_options import ScoreCall, ScoreOptions, check_device
+from ..pipeline.components import InPipeline, find_in
 from ..progress import progress_bar
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
 from ..training.examples import attribute, labels_of, scores_of
