@@ -302,6 +302,10 @@ class Warnings:
         "{path}: {found} of {count} rows repeat a row before them ({lines}), up to case, spaces "
         "and marks around words. Remove them, or they count twice."
     )
+    LABELS_ONCE = (
+        "knn_acc is of {counted} of {total} texts: no other text has the label of the rest "
+        "({labels}). Add texts with these labels, or mind it when you compare."
+    )
     LABELS_ALIKE = (
         "{path}: the labels {labels} are read as different ones, and differ only in case, spaces, "
         "hyphens or underscores. If they mean the same, write them alike."
@@ -357,9 +361,9 @@ class Warnings:
         'before="{encoder}")), or set unit = "doc" in get_spans.'
     )
     SHARED_DEFAULT_PROMPT = (
-        "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared "
-        "transformer cannot do: vectors differ from theirs. Use spacy-sbert.SentenceEncoder.v1, "
-        "which has an encoder of its own."
+        "The authors of '{name}' put the prompt '{prompt}' before texts, which the component of "
+        "spacy-transformers cannot do: vectors differ from theirs. Use sbert_transformer, or "
+        "spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."
     )
     TRAINING_CUT = (
         "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "

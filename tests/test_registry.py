@@ -118,6 +118,7 @@ WARNINGS = [
     "import-static-prompts",
     "import-static-uncut",
     "labels-alike",
+    "labels-once",
     "late-sentences",
     "lost-hooks",
     "meta-fewer-directions",

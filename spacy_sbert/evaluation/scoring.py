@@ -71,6 +71,8 @@ def evaluate_with_reasons(
     gold = GoldFacts()
     for example in examples:
         gold.add(example.reference, corpus.spans_key)
+    if scores.get("knn_acc") is not None:
+        gold.warn_of_single_labels()
     undefined = {**_UNDEFINED, **gold.undefined()}
     if scores["nli_acc"] is not None:
         reason = _unknown_labels(nlp, path, gold)

@@ -67,6 +67,9 @@ _METADATA = {
     "initializer_range",
     "has_new_head",
 }
+# Whatever the folder says: states by name, and feed-forward layers in one, since those in chunks
+# give the same states, and fail where a length is no multiple of the chunk
+_WHOLE = {"return_dict": True, "chunk_size_feed_forward": 0}
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ def load_config(source: Source) -> PretrainedConfig:
             _warn_of_unknown(file, raw, plain)
     _check_settings(settings, plain)
     try:
-        return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
+        return AutoConfig.from_pretrained(**source.options, **{**settings, **_WHOLE})
     except Exception as error:
         # Whatever the values lead to
         if is_from_around(error):

@@ -115,8 +115,9 @@ PACKAGE = "sentence_transformers"
 _SPARSE = ("a part of a sparse encoder", "Use an encoder of dense vectors.")
 _ROUTES = (
     "several encoders, one for each kind of text",
-    "Save one route as a folder of its own and use that: "
-    "SentenceTransformer(modules=list(model[0].sub_modules['query'])).save(...).",
+    "Save one route as a folder of its own, and use that: modules = [module for part in model for "
+    "module in getattr(part, 'sub_modules', {'query': [part]})['query']], then "
+    "SentenceTransformer(modules=modules).save(...).",
 )
 OLD_TRANSFORMERS = (
     "ALBERT",
@@ -286,7 +287,9 @@ def read_settings(
     default_prompt_name = ""
     if not is_new:
         prompts = {key: prompt or "" for key, prompt in (shared.prompts or {}).items()}
-        default_prompt_name = _default_prompt_name(shared.default_prompt_name, prompts)
+        default_prompt_name = _default_prompt_name(
+            folder / MODEL_FILE, shared.default_prompt_name, prompts
+        )
     return SentenceTransformersConfig(
         name=name,
         max_length=limits.max_seq_length,
@@ -308,11 +311,18 @@ def _read_limits(folder: Path, model_type: str) -> Any:
     return read_keys(next(files, folder / TRANSFORMER_FILES[0]), TRANSFORMER_KEYS[model_type])
 
 
-def _default_prompt_name(given: str | None, prompts: Mapping[str, str]) -> str:
+def _default_prompt_name(file: Path, given: str | None, prompts: Mapping[str, str]) -> str:
     """Return the name of the default prompt, "" for none.
 
     sentence-transformers adds empty prompts of its own names, which a folder may name.
+
+    RAISES (ValueError): if it names a prompt by "".
     """
+    if given == "":
+        raise ValueError(
+            f"{file} names the default prompt '', which means none here. Give the prompt a name "
+            "there, or write null for none."
+        )
     if given is None or (given in _EMPTY_PROMPTS and given not in prompts):
         return ""
     return given

@@ -40,8 +40,8 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     options (TransformerConfig): how it is loaded, encodes and is trained.
     max_batch_items (int): the most wordpieces in a forward pass in use, see encode_windows; 0 for
         what suits the device.
-    prompts (Prompts): what may be put before texts; None where other components read the states,
-        too.
+    prompts (Prompts): what may be put before texts; None where that cannot be set, as in the
+        component of spacy-transformers.
     """
 
     def __init__(
@@ -54,7 +54,9 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         prompts: Prompts | None = None,
     ):
         prepare_forks()
-        self.options, self.prompts = options, prompts or Prompts(default_name="")
+        self.options = options
+        self.has_prompts = prompts is not None
+        self.prompts = prompts or Prompts(default_name="")
         if self.prompts.include is False:
             self._check_prompt_is_kept()
         self._tokenizer: tuple[Tokenizer, BatchTokenizer] | None = None

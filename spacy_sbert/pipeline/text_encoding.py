@@ -170,7 +170,9 @@ class TextEncoding:
         if settings is None:
             return
         prompt = settings.prompts.get(settings.default_prompt_name or "", "")
-        if prompt and not has_prompt and self.model.sentence_listeners:
+        transformer = self.model.source.span_transformer
+        puts_none = transformer is not None and not transformer.has_prompts
+        if prompt and not has_prompt and puts_none:
             self._notices.once(
                 Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt)
             )

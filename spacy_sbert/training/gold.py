@@ -97,6 +97,18 @@ class GoldFacts:
             reasons["knn_acc"] = "no label of the texts comes twice"
         return reasons
 
+    def warn_of_single_labels(self) -> None:
+        """Warn if knn_acc leaves texts out: those with a label that no other text has."""
+        once = [label for label, count in self.text_labels.items() if count == 1]
+        if not once or "knn_acc" in self.undefined():
+            return
+        total = self.text_labels.total()
+        warn(
+            Warnings.LABELS_ONCE.format(
+                counted=total - len(once), total=total, labels=listed_labels(once)
+            )
+        )
+
     def relevant(self, reasons: Mapping[str, str]) -> list[str]:
         """Return those of some reasons, by measure, that concern gold which is present.
 
@@ -173,6 +185,8 @@ def check_dev_corpus(nlp: Language) -> None:
         labels = getattr(pipe, "label_data", None) or {}
         by_objective = labels if isinstance(labels, Mapping) else {"": labels}
         _check_labels(by_objective, facts[pipe.spans_key], name)
+    for gold in facts.values():
+        gold.warn_of_single_labels()
     _check_defined(config["training"]["score_weights"], facts.values(), name)
 
 

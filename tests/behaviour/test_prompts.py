@@ -7,7 +7,13 @@ import shutil
 import numpy
 import pytest
 import spacy
-from helpers.pipelines import change_json, make_example, one_pipe, write_modules
+from helpers.pipelines import (
+    change_json,
+    make_example,
+    no_warnings,
+    one_pipe,
+    write_modules,
+)
 from helpers.small_tokenizers import make_folder
 from spacy.tokens import Doc
 
@@ -204,3 +210,29 @@ def test_a_folder_without_its_prompt_in_windows(make_nlp, tiny_bert, tmp_path):
     assert sbert.encode(["the cat"]).any()
     with pytest.raises(ValueError, match="do not go together"):
         sbert.encode(["the cat"], prompt="he ")
+
+
+def test_the_default_prompt_of_a_folder_with_a_shared_transformer(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "encoder")
+    write_modules(folder, ("Transformer", ""))
+    file = folder / "config_sentence_transformers.json"
+    file.write_text('{"prompts": {"p": "the dog ran: "}, "default_prompt_name": "p"}')
+    own = one_pipe(folder)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert_transformer", config={"model": {"name": str(folder)}})
+    shared = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
+    nlp.add_pipe("sbert", config={"model": shared})
+    with no_warnings():
+        assert numpy.allclose(of_call(nlp, TEXTS[:2]), of_call(own, TEXTS[:2]), atol=1e-6)
+        vectors = find_sbert(nlp).encode(TEXTS[:2])
+    assert numpy.allclose(vectors, find_sbert(own).encode(TEXTS[:2]), atol=1e-6)
+    assert not numpy.allclose(vectors, find_sbert(own).encode(TEXTS[:2], prompt=""), atol=1e-3)
+
+
+def test_a_default_prompt_without_a_name_is_refused(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "encoder")
+    write_modules(folder, ("Transformer", ""))
+    file = folder / "config_sentence_transformers.json"
+    file.write_text('{"prompts": {"": "the dog ran: "}, "default_prompt_name": ""}')
+    with pytest.raises(ValueError, match=f"{file.name} names the default prompt ''"):
+        one_pipe(folder)("a man")

@@ -3,6 +3,7 @@ to do instead.
 """
 
 import json
+import re
 import shutil
 
 import numpy
@@ -21,6 +22,7 @@ from sentence_transformers.sentence_transformer.modules import (
 )
 from tokenizers import Tokenizer
 
+from spacy_sbert import find_sbert
 from spacy_sbert.hub import import_folder
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import FOREIGN, OLD_TRANSFORMERS
@@ -167,3 +169,21 @@ def test_dropout_does_nothing_in_use(places, tiny_bert, tmp_path):
     assert numpy.abs(import_folder(str(folder))("a cat sat").vector - theirs[0]).max() < 1e-6
     plain = save([*encoder(tiny_bert), Dropout(0.9), Normalize()], tmp_path / "plain")
     assert numpy.linalg.norm(vector(plain)) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_remedy_for_a_router_gives_a_folder_that_loads(tiny_bert, tmp_path, is_first):
+    transformer = Transformer(str(tiny_bert))
+    routes = {"query": [Pooling(WIDTH, "cls")], "document": [Pooling(WIDTH, "mean")]}
+    modules = [transformer, sentence_modules.Router(routes, default_route="document")]
+    if is_first:
+        modules = [sentence_modules.Router({name: [transformer, *routes[name]] for name in routes})]
+    model = SentenceTransformer(modules=modules, device="cpu")
+    model.save(str(tmp_path / "router"))
+    with pytest.raises(ValueError, match="Save one route") as raised:
+        import_folder(str(tmp_path / "router"))
+    expression = re.search(r"modules = (\[.*\]), then", str(raised.value))[1]
+    route = SentenceTransformer(modules=eval(expression, {"model": model}), device="cpu")
+    route.save(str(tmp_path / "query"))
+    vectors = find_sbert(import_folder(str(tmp_path / "query"))).encode(["a dog"])
+    assert numpy.allclose(vectors, model.encode_query(["a dog"]), atol=1e-6)

@@ -350,3 +350,13 @@ def test_weights_of_half_precision_are_read_as_float32(folder, precision):
             **BertTokenizerFast.from_pretrained(folder)(TEXT, return_tensors="pt")
         ).last_hidden_state
     assert numpy.allclose(found, states[0, 0].numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["float32", "reference"])
+def test_feed_forward_layers_in_chunks(folder, tiny_bert, precision):
+    """Hugging Face's model fails where the length of a text is no multiple of the chunk."""
+    change_json(folder / "config.json", chunk_size_feed_forward=4)
+    texts = ["a man", "the cat sat on the mat"]
+    expected = one_pipe(tiny_bert, precision=precision).get_pipe("sbert").encode(texts)
+    nlp = one_pipe(folder, precision=precision)
+    assert numpy.allclose(nlp.get_pipe("sbert").encode(texts), expected, atol=1e-6)

@@ -3,7 +3,7 @@ from importlib.metadata import version
 import numpy
 import pytest
 from helpers.made_views import WORDS
-from helpers.pipelines import PAIRS, scored_pairs
+from helpers.pipelines import PAIRS, no_warnings, scored_pairs
 from packaging.version import Version
 from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
@@ -258,3 +258,16 @@ def test_errors_of_a_scorer_of_ones_own(make_nlp, score, message):
     nlp.get_pipe("sbert").scorer = score
     with pytest.raises(ValueError, match=message):
         create_evaluation_callback(nlp, lambda nlp: examples, {"a": 1.0})()
+
+
+def test_texts_with_a_label_of_their_own_are_left_out_with_a_warning(make_nlp, tmp_path):
+    path = tmp_path / "texts.csv"
+    texts = {"a dog": "x", "the dog": "x", "a cat": "y", "the cat": "y", "he ran": "z"}
+    lines = [f"{text},{label}\n" for text, label in texts.items()]
+    path.write_text("text,label\n" + "".join(lines))
+    with pytest.warns(UserWarning, match=r"\[sbert-labels-once\] knn_acc is of 4 of 5 .*\('z'\)"):
+        scores = evaluate(make_nlp(), path, format="table", members=["text"], label="label")
+    assert scores["knn_acc"] in (0, 0.25, 0.5, 0.75, 1)
+    path.write_text("text,label\n" + "".join(lines[:4]))
+    with no_warnings():
+        evaluate(make_nlp(), path, format="table", members=["text"], label="label")
