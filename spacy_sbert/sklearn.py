@@ -1,5 +1,6 @@
 """Sentence vectors as a step of a scikit-learn pipeline."""
 
+import os
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -40,6 +41,8 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
         """
         _check_is_column(X)
         self.__dict__.pop("encoder_", None)
+        # Its folder may have been written since
+        self.__dict__.pop("_loaded", None)
         self.encoder_ = self.sbert.fingerprint()
         return self
 
@@ -67,7 +70,7 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
         """
         name, pipe = self.__dict__.get("_loaded", (None, None))
         if name != self.pipeline:
-            pipe = load_pipe(self.pipeline)
+            pipe = self._load()
             fitted = getattr(self, "encoder_", None)
             if fitted is not None and pipe.fingerprint() != fitted:
                 raise ValueError(
@@ -77,14 +80,28 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
             self._loaded = self.pipeline, pipe
         return pipe
 
+    def _load(self) -> SentenceBert:
+        """Load the encoder, unless this one or a clone has loaded the same files."""
+        name = str(self.pipeline)
+        written = _last_written(name)
+        loaded = self._loaded_by_clones
+        if name not in loaded or loaded[name][0] != written:
+            loaded[name] = written, load_pipe(self.pipeline)
+        return loaded[name][1]
+
+    @property
+    def _loaded_by_clones(self) -> dict[str, tuple[int, SentenceBert]]:
+        """By name, when an encoder's files were written, and its pipe; clones share the dict."""
+        return self.__dict__.setdefault("_shared", {})
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_loaded"}
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_loaded", "_shared")}
 
     def __sklearn_clone__(self) -> Self:
         clone = type(self)(**self.get_params(deep=False))
-        if "_loaded" in self.__dict__:
-            # So cross-validation loads the encoder once
-            clone.__dict__["_loaded"] = self._loaded
+        # So cross-validation loads each encoder once, also if this one has loaded none yet
+        clone.__dict__["_shared"] = self._loaded_by_clones
         return clone
 
     def __sklearn_tags__(self) -> Any:
@@ -94,6 +111,14 @@ class SentenceVectors(_base.TransformerMixin, _base.BaseEstimator):
         tags.requires_fit = False
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _last_written(name: str) -> int:
+    """Return when a file of the folder was last written, in ns; 0 if it is no folder."""
+    if not os.path.isdir(name):
+        return 0
+    with os.scandir(name) as files:
+        return max((file.stat().st_mtime_ns for file in files), default=0)
 
 
 def _check_is_column(X: object) -> None:

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import validate_data
 
-from spacy_sbert import load_pipe
+from spacy_sbert import load_pipe, sklearn
 from spacy_sbert.sklearn import SentenceVectors
 
 TEXTS = [
@@ -85,6 +85,15 @@ def expected(tiny_bert):
     return load_pipe(str(tiny_bert)).encode(TEXTS)
 
 
+def _write_others(folder):
+    """Write weights that give other vectors into an encoder's folder."""
+    weights = load_file(folder / "model.safetensors")
+    changed = {
+        name: -weight if "word_embeddings" in name else weight for name, weight in weights.items()
+    }
+    save_file(changed, folder / "model.safetensors", {"format": "pt"})
+
+
 def test_works_before_fit(step, expected):
     assert numpy.array_equal(clone(step).transform(TEXTS), expected)
     assert clone(step).get_feature_names_out().tolist() == [f"v{column}" for column in range(16)]
@@ -124,16 +133,44 @@ def test_keeps_its_encoder(step, expected, tmp_path):
         other.transform(TEXTS)
 
 
+def test_cross_validation_loads_each_encoder_once(tiny_bert, tmp_path, monkeypatch):
+    """Also if it begins before the encoder is loaded."""
+    other = str(shutil.copytree(tiny_bert, tmp_path / "other"))
+    loaded = []
+
+    def load(name):
+        loaded.append(name)
+        return load_pipe(name)
+
+    monkeypatch.setattr(sklearn, "load_pipe", load)
+    model = make_pipeline(SentenceVectors(str(tiny_bert)), LogisticRegression())
+    settings = {
+        "logisticregression__C": [0.1, 1.0],
+        "sentencevectors__pipeline": [str(tiny_bert), other],
+    }
+    GridSearchCV(model, settings, cv=2).fit(TEXTS, [0, 1, 1, 0] * 2)
+    assert sorted(loaded) == sorted([str(tiny_bert), other])
+
+
+def test_fit_reads_a_folder_again_that_was_written_since(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "encoder")
+    step = SentenceVectors(str(folder)).fit(TEXTS)
+    before = step.transform(TEXTS)
+    _write_others(folder)
+    # What is loaded stays until the next fit
+    assert numpy.array_equal(step.transform(TEXTS), before)
+    expected = load_pipe(str(folder)).encode(TEXTS)
+    assert not numpy.allclose(expected, before)
+    for again in (clone(step), step):
+        assert numpy.array_equal(again.fit(TEXTS).transform(TEXTS), expected)
+
+
 def test_refuses_another_encoder_after_fit(tiny_bert, tmp_path):
     folder = tmp_path / "encoder"
     shutil.copytree(tiny_bert, folder)
     fitted = pickle.dumps(SentenceVectors(str(folder)).fit(TEXTS))
     unfitted = pickle.dumps(SentenceVectors(str(folder)))
-    weights = load_file(folder / "model.safetensors")
-    changed = {
-        name: -weight if "word_embeddings" in name else weight for name, weight in weights.items()
-    }
-    save_file(changed, folder / "model.safetensors", {"format": "pt"})
+    _write_others(folder)
     with pytest.raises(ValueError, match="has changed since fit: it gives other vectors"):
         pickle.loads(fitted).transform(TEXTS)
     assert (

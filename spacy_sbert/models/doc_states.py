@@ -28,16 +28,43 @@ _CHUNK = 32
 _HOOK = "spacy_sbert.states_{id}"
 
 
+def states_of_doc(
+    rows: SpanBatch,
+    lengths: numpy.ndarray,
+    values: Array,
+    characters: numpy.ndarray,
+    of_text: numpy.ndarray,
+    *,
+    n_lead: int = 0,
+    texts: Sequence[str | None] | None = None,
+) -> EncodedSpans:
+    """Return the batch of one Doc, with the states of its windows one after another.
+
+    values (float (N, width)): the states. For the others see EncodedSpans.
+    """
+    windows = numpy.arange(len(lengths))
+    return EncodedSpans(
+        rows,
+        [0, len(rows.spans)],
+        lengths,
+        [TokenEmbeddings(windows, lengths, values, rows.has_merged)],
+        n_lead=n_lead,
+        texts=texts,
+        characters=characters,
+        of_text=of_text,
+    )
+
+
 def split_by_doc(batch: EncodedSpans) -> list[EncodedSpans]:
     """Return each Doc of a batch as a batch of its own, with the states of its windows in order."""
     n_docs = len(batch.borders) - 1
     if not len(batch.lengths):
         return [EncodedSpans.empty(1) for _ in range(n_docs)]
-    values: list[Array] = [None] * len(batch.lengths)
+    of_windows: list[Array] = [None] * len(batch.lengths)
     for part in batch.list_states():
         borders = pairwise(borders_of(part.lengths.tolist()))
         for window, (start, end) in zip(part.windows.tolist(), borders, strict=True):
-            values[window] = part.values[start:end]
+            of_windows[window] = part.values[start:end]
     pieces = borders_of(batch.lengths.tolist())
     docs = []
     for (start, end), (first, last) in zip(
@@ -46,28 +73,22 @@ def split_by_doc(batch: EncodedSpans) -> list[EncodedSpans]:
         if first == last:
             docs.append(EncodedSpans.empty(1))
             continue
+        # Of one window without a copy
+        values = of_windows[first]
+        if last - first > 1:
+            values = get_array_module(values).concatenate(of_windows[first:last])
         own_pieces = slice(pieces[first], pieces[last])
-        docs.append(
-            EncodedSpans(
-                batch.rows.part(slice(start, end), slice(first, last)),
-                [0, end - start],
-                batch.lengths[first:last],
-                [_joined(values[first:last], batch.lengths[first:last])],
-                n_lead=batch.n_lead,
-                texts=None if batch.texts is None else batch.texts[start:end],
-                characters=cast(numpy.ndarray, batch.characters)[own_pieces],
-                of_text=cast(numpy.ndarray, batch.of_text)[own_pieces],
-            )
+        states = states_of_doc(
+            batch.rows.part(slice(start, end), slice(first, last)),
+            batch.lengths[first:last],
+            values,
+            cast(numpy.ndarray, batch.characters)[own_pieces],
+            cast(numpy.ndarray, batch.of_text)[own_pieces],
+            n_lead=batch.n_lead,
+            texts=None if batch.texts is None else batch.texts[start:end],
         )
+        docs.append(states)
     return docs
-
-
-def _joined(values: list[Array], lengths: numpy.ndarray) -> TokenEmbeddings:
-    """Return the states of all windows of a Doc as one array; of one window without a copy."""
-    states = values[0]
-    if len(values) > 1:
-        states = get_array_module(states).concatenate(values)
-    return TokenEmbeddings(numpy.arange(len(lengths)), lengths, states)
 
 
 def join_docs(docs: Sequence[EncodedSpans]) -> EncodedSpans:
@@ -167,10 +188,9 @@ def merge_windows(states: EncodedSpans, doc: Doc) -> tuple[EncodedSpans, numpy.n
     if not n_text:
         # A special token stands for no text
         chosen = numpy.zeros(1, dtype="int64")
-    first_window = numpy.zeros(1, dtype="int64")
     rows = SpanBatch(
         spans=numpy.array([[0, states.rows.spans[:, 1].max()]]),
-        row_of=first_window,
+        row_of=numpy.zeros(1, dtype="int64"),
         window_weights=numpy.array([n_text]),
         n_cut=numpy.array([states.rows.n_cut.sum()]),
         settings=states.rows.settings,
@@ -179,15 +199,7 @@ def merge_windows(states: EncodedSpans, doc: Doc) -> tuple[EncodedSpans, numpy.n
     )
     values = states.list_states()[0].values[chosen]
     lengths = numpy.array([len(chosen)])
-    merged = EncodedSpans(
-        rows,
-        [0, 1],
-        lengths,
-        [TokenEmbeddings(first_window, lengths, values, is_merged=True)],
-        characters=characters[chosen],
-        of_text=of_text[chosen],
-    )
-    return merged, chosen
+    return states_of_doc(rows, lengths, values, characters[chosen], of_text[chosen]), chosen
 
 
 def _in_first_windows(align: Ragged, lengths: numpy.ndarray) -> numpy.ndarray:

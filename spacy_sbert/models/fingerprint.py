@@ -8,6 +8,7 @@ on except texts and arithmetic.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy
@@ -31,24 +32,22 @@ LENGTH = 12
 # Settings of a transformer that saving, a new version or training changes, and that vectors do not
 # depend on.
 _IGNORED = {
-    *(
-        "_name_or_path",
-        "architectures",
-        "transformers_version",
-        "dtype",
-        "torch_dtype",
-        "use_cache",
-        "return_dict",
-    ),
-    *(
-        "id2label",
-        "label2id",
-        "problem_type",
-        "initializer_range",
-        "gradient_checkpointing",
-        "output_attentions",
-    ),
-    *("output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"),
+    "_name_or_path",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "architectures",
+    "dtype",
+    "gradient_checkpointing",
+    "id2label",
+    "initializer_range",
+    "label2id",
+    "output_attentions",
+    "output_hidden_states",
+    "problem_type",
+    "return_dict",
+    "torch_dtype",
+    "transformers_version",
+    "use_cache",
 }
 # Its wordpieces show how a slow tokenizer normalizes and splits.
 _PROBE = (
@@ -91,14 +90,19 @@ class StaticVectorsWatch:
         objects = [vectors, vectors.data]
         sample = sample_of(vectors.data)
         sums = _word_sums(vocab, docs) if docs else {}
-        is_same = list(map(id, objects)) == list(map(id, self._objects)) and sample == self._sample
-        if is_same and all(self._sums.get(word, total) == total for word, total in sums.items()):
+        is_same_table = _are_same(objects, self._objects) and sample == self._sample
+        are_same_words = all(self._sums.get(word, total) == total for word, total in sums.items())
+        if is_same_table and are_same_words:
             self._sums.update(sums)
             return False
         self._objects = objects
         self._sample = sample
         self._sums = sums
         return True
+
+
+def _are_same(objects: list[object], others: list[object]) -> bool:
+    return len(objects) == len(others) and all(map(is_, objects, others))
 
 
 def sample_of(array: Array) -> bytes:
@@ -134,7 +138,7 @@ class Fingerprint:
     """
 
     def __init__(self) -> None:
-        # See _watched
+        # What _watched returned, and the fingerprint
         self._known: tuple[list[object], list[object], str] | None = None
         self._static = StaticVectorsWatch()
 
@@ -164,26 +168,22 @@ class Fingerprint:
             encoding it has.
         """
         if refresh:
-            for shim in _shims(models):
-                if isinstance(shim, TransformerShim):
-                    shim.generation(refresh=True)
+            for shim in _transformer_shims(models):
+                shim.generation(refresh=True)
         parts = list(models)
         if pooling.dense is not None:
             parts.append(pooling.dense)
         objects, numbers = _watched(parts, upstream)
-        known = self._known
         reads_static = _reads_static(models)
         is_other_table = reads_static and self._static.has_changed(vocab, docs)
-        if (
-            known is None
-            or is_other_table
-            or numbers != known[1]
-            or [*map(id, objects)] != [*map(id, known[0])]
-        ):
-            static = [vectors_digest(vocab)] if reads_static else []
-            known = (objects, numbers, _digest(models, pooling, static)[:LENGTH])
-            self._known = known
-        return known[2]
+        if self._known is not None and not is_other_table:
+            known_objects, known_numbers, fingerprint = self._known
+            if numbers == known_numbers and _are_same(objects, known_objects):
+                return fingerprint
+        static = [vectors_digest(vocab)] if reads_static else []
+        fingerprint = _digest(models, pooling, static)[:LENGTH]
+        self._known = (objects, numbers, fingerprint)
+        return fingerprint
 
     def forget(self) -> None:
         """Compute it again when it is asked for next: weights have changed."""
@@ -211,11 +211,9 @@ def _watched(parts: list[Model], upstream: Sequence[Model]) -> tuple[list[object
 
 
 def _on_gpu(array: Array) -> bool:
-    return (
-        array.device.type != "cpu"
-        if isinstance(array, torch.Tensor)
-        else not isinstance(array, numpy.ndarray)
-    )
+    if isinstance(array, torch.Tensor):
+        return array.device.type != "cpu"
+    return not isinstance(array, numpy.ndarray)
 
 
 def _samples(arrays: list[Array]) -> list[object]:
@@ -231,13 +229,13 @@ def _samples(arrays: list[Array]) -> list[object]:
             samples.append((array.data_ptr(), version_of(array)))
             array = array.detach().float()
         flat = array.reshape(-1)
-        groups.setdefault((is_tensor, str(flat.device)), []).append(flat[len(flat) // 2 :][:1])
+        middle = flat[len(flat) // 2 :][:1]
+        groups.setdefault((is_tensor, str(flat.device)), []).append(middle)
     for (is_tensor, _), numbers in groups.items():
-        joined = (
-            torch.cat(numbers)
-            if is_tensor
-            else to_numpy(get_array_module(numbers[0]).concatenate(numbers))
-        )
+        if is_tensor:
+            joined = torch.cat(numbers)
+        else:
+            joined = to_numpy(get_array_module(numbers[0]).concatenate(numbers))
         samples += joined.tolist()
     return samples
 
@@ -273,6 +271,10 @@ def _shims(models: Iterable[Model]) -> Iterator[Shim]:
     return (shim for model in models for node in model.walk() for shim in node.shims)
 
 
+def _transformer_shims(models: Iterable[Model]) -> Iterator[TransformerShim]:
+    return (shim for shim in _shims(models) if isinstance(shim, TransformerShim))
+
+
 def _holds_transformer(shim: Shim) -> bool:
     """Return whether a shim is that of a transformer, of this package or of spacy-transformers."""
     return isinstance(shim, TransformerShim) or hasattr(shim, "_hfmodel")
@@ -283,11 +285,12 @@ def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
 
     That to which they are truncated, if the width of the states is not known.
     """
-    transformers = (shim for shim in _shims(models) if isinstance(shim, TransformerShim))
-    settings = next((shim.settings for shim in transformers), None)
+    settings = next((shim.settings for shim in _transformer_shims(models)), None)
     outer = [node for model in models for node in (model, *model.layers)]
     hidden = next((node.get_dim("nO") for node in outer if node.has_dim("nO")), None)
-    return pooling.truncate_dim if hidden is None else pooling.width(hidden, settings)
+    if hidden is None:
+        return pooling.truncate_dim
+    return pooling.width(hidden, settings)
 
 
 def _transformer_parts(shim: Any, exact: bool) -> Iterator[bytes]:
@@ -321,10 +324,8 @@ def _tokenizer_state(tokenizer: Any) -> object:
     if tokenizer.is_fast:
         rules = tokenizer.backend_tokenizer.to_str().partition('"added_tokens"')[2]
         return [rules, "split_special_tokens"] if tokenizer.split_special_tokens else rules
-    ids = [
-        tokenizer.encode(text, verbose=False)
-        for text in (_PROBE, _PROBE.lower(), _PROBE.upper(), "")
-    ]
+    probes = (_PROBE, _PROBE.lower(), _PROBE.upper(), "")
+    ids = [tokenizer.encode(probe, verbose=False) for probe in probes]
     return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
 
 
@@ -333,9 +334,8 @@ def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
     A pooler is left out: folders without one draw it at random.
     """
-    for name, tensor in sorted(
-        [*network.named_parameters(), *network.named_buffers()], key=lambda named: named[0]
-    ):
+    named = [*network.named_parameters(), *network.named_buffers()]
+    for name, tensor in sorted(named, key=itemgetter(0)):
         if not name.startswith("pooler.") and tensor.is_floating_point():
             yield name, tensor
 
@@ -346,24 +346,32 @@ def _layer_parts(nodes: Iterable[Model], exact: bool) -> Iterator[bytes]:
     Those around others, and listeners, compute nothing themselves.
     """
     for node in nodes:
-        settings = sorted({**forward_settings(node), **node.attrs}.items())
-        kept = [(key, value) for key, value in settings if _is_plain(value) and "drop" not in key]
-        if upstream_name(node) is not None or (
-            node.layers and not (node.param_names or node.shims or kept)
-        ):
+        settings = _plain_settings(node)
+        computes = bool(node.param_names or node.shims or settings or not node.layers)
+        if upstream_name(node) is not None or not computes:
             continue
-        yield repr([node.name, kept]).encode()
-        yield _of_arrays(
-            [(name, node.get_param(name)) for name in node.param_names if node.has_param(name)],
-            exact,
-        )
+        yield repr([node.name, settings]).encode()
+        names = [name for name in node.param_names if node.has_param(name)]
+        yield _of_arrays([(name, node.get_param(name)) for name in names], exact)
         for shim in node.shims:
             yield _of_arrays(_tensors(shim._model), exact)  # noqa: SLF001 (Thinc has no public name for it)
 
 
+def _plain_settings(node: Model) -> list[tuple[str, object]]:
+    """Return the settings of a layer that are numbers or texts, without its dropout."""
+    settings = {**forward_settings(node), **node.attrs}
+    return [
+        (key, value)
+        for key, value in sorted(settings.items())
+        if _is_plain(value) and "drop" not in key
+    ]
+
+
 def _is_plain(value: object) -> bool:
-    if isinstance(value, list | tuple | dict):
-        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
     return value is None or isinstance(value, str | int | float)
 
 
@@ -377,17 +385,20 @@ def _of_arrays(arrays: Iterable[tuple[str, Array]], exact: bool = False) -> byte
         found.append(f"{name} {tuple(array.shape)};".encode())
         if 0 in array.shape:
             continue
-        rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
+        n_rows = len(array) if array.ndim > 1 else 1
+        rows = array.reshape(n_rows, -1)
         if isinstance(rows, torch.Tensor):
-            step = 1 if exact else rows.shape[0] * rows.shape[1] // _N_READ + 1
-            rows = rows[::step].detach().float().cpu().numpy()
+            if not exact:
+                rows = rows[:: rows.numel() // _N_READ + 1]
+            rows = rows.detach().float().cpu().numpy()
         rows = numpy.ascontiguousarray(to_numpy(rows).astype("float32", copy=False))
-        bits = rows.view("int64" if rows.shape[1] % 2 == 0 else "int32")
-        found.append(
-            hashlib.sha256(rows.data).digest()
-            if exact
-            else bits.sum(axis=0, dtype="int64").tobytes()
-        )
+        if exact:
+            found.append(hashlib.sha256(rows.data).digest())
+            continue
+        # Two numbers at a time, if they are pairs
+        dtype = "int64" if rows.shape[1] % 2 == 0 else "int32"
+        bits = rows.view(dtype)
+        found.append(bits.sum(axis=0, dtype="int64").tobytes())
     return b"".join(found)
 
 
@@ -440,8 +451,10 @@ def encoder_digest(
     if tokenizer is not None:
         vocab = tokenizer.vocab
         others += [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]
-        others += [vocab.vectors.to_bytes(exclude=["strings"])] if vocab.vectors.size else []
-    return _digest([model] if upstream is None else [model, upstream], pooling, others, exact=True)
+        if vocab.vectors.size:
+            others.append(vocab.vectors.to_bytes(exclude=["strings"]))
+    models = [model] if upstream is None else [model, upstream]
+    return _digest(models, pooling, others, exact=True)
 
 
 def precision_of(shim: Any) -> str:

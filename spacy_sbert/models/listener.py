@@ -33,7 +33,7 @@ class Listener(ConfiguredModel, Model):
     grad_factor (float): factor on the gradient that goes to its model.
     """
 
-    # A class without slots of its own, and with bases of other packages: set by the subclasses
+    # Subclasses set these, and call Model.__init__: another package's listener may be a base, too
     upstream_name: str
     # No attr: those are saved, and would replace that of the config when loaded
     grad_factor: float

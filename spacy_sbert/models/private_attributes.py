@@ -28,15 +28,16 @@ FUSED_ACTIVATIONS: dict[str, tuple[str, str]] = {
 def linear(
     weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None
 ) -> Linear:
-    """X W' + b, and the activation of it.
+    """Return the function X W' + b, and the activation of it.
 
     Where oneDNN has kernels, the weight is laid out for them once, and the activation is part of
     the product.
 
     weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
     """
-    weight, bias = weight.detach().to(dtype), bias.detach().to(dtype)
-    name, algorithm = FUSED_ACTIVATIONS[activation] if activation else ("none", "")
+    weight = weight.detach().to(dtype)
+    bias = bias.detach().to(dtype)
+    name, algorithm = _kernel_of(activation)
     if _has_packed_linear(weight):
         laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
         return lambda x: torch.ops.mkldnn._linear_pointwise(x, laid_out, bias, name, [], algorithm)
@@ -47,22 +48,24 @@ def linear(
     return lambda x: functional.gelu(functional.linear(x, weight, bias), approximate=algorithm)
 
 
+def _kernel_of(activation: str | None) -> tuple[str, str]:
+    """Return the name of a fused kernel, and its algorithm."""
+    return ("none", "") if activation is None else FUSED_ACTIVATIONS[activation]
+
+
 def _has_packed_linear(weight: torch.Tensor) -> bool:
-    """Whether oneDNN multiplies by a weight that is laid out for it."""
+    """Return whether oneDNN multiplies by a weight that is laid out for it."""
+    if not weight.is_cpu or platform.machine() not in ("x86_64", "AMD64"):
+        return False
+    if not torch.backends.mkldnn.is_available():
+        return False
     operators = torch.ops.mkldnn
-    if (
-        not weight.is_cpu
-        or platform.machine() not in ("x86_64", "AMD64")
-        or not torch.backends.mkldnn.is_available()
-    ):
+    names = ("_reorder_linear_weight", "_linear_pointwise")
+    if not all(hasattr(operators, name) for name in names):
         return False
-    if not (
-        hasattr(operators, "_reorder_linear_weight") and hasattr(operators, "_linear_pointwise")
-    ):
-        return False
-    return weight.dtype == torch.float32 or (
-        weight.dtype == torch.bfloat16 and operators._is_mkldnn_bf16_supported()
-    )
+    if weight.dtype == torch.bfloat16:
+        return operators._is_mkldnn_bf16_supported()
+    return weight.dtype == torch.float32
 
 
 def int8_product(
@@ -73,20 +76,19 @@ def int8_product(
     activation: str | None,
     output: tuple[torch.dtype, float, int],
 ) -> Int8Product:
-    """S d (q - z) V' + b, and the activation of it.
+    """Return the function s d (q - z) V' + b of q, and the activation of it.
 
     rounded: int8 (out, in), V. scales: float32 (out,), d. bias: (out,); activation: see
         ACTIVATIONS, None for none.
-    rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and
+    rounding: s and z, see int8_linear.Quantizer. output: the dtype; for uint8 its own scale and
         zero, else 1 and 0.
     """
     operators = torch.ops.onednn
-    packed, zeros = (
-        operators.qlinear_prepack(rounded, None),
-        torch.zeros(len(scales), dtype=torch.int32),
-    )
-    name, algorithm = FUSED_ACTIVATIONS[activation] if activation else ("none", "none")
-    bias, (dtype, scale, zero) = bias.detach().float(), output
+    packed = operators.qlinear_prepack(rounded, None)
+    zeros = torch.zeros(len(scales), dtype=torch.int32)
+    bias = bias.detach().float()
+    name, algorithm = _kernel_of(activation)
+    dtype, scale, zero = output
 
     def product(states: torch.Tensor) -> torch.Tensor:
         return operators.qlinear_pointwise(
@@ -108,35 +110,40 @@ def int8_product(
 
 
 def has_int8_product() -> bool:
-    """Whether int8_product is there and exact: without VNNI, sums of products overflow."""
-    operators = ("qlinear_prepack", "qlinear_pointwise")
-    has_operators = torch.backends.mkldnn.is_available() and all(
-        hasattr(torch.ops.onednn, name) for name in operators
-    )
-    return has_operators and getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
+    """Return whether int8_product is there and exact: without VNNI, sums of products overflow."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    names = ("qlinear_prepack", "qlinear_pointwise")
+    has_operators = all(hasattr(torch.ops.onednn, name) for name in names)
+    return has_operators and _cpu_has("_is_vnni_supported")
+
+
+def _cpu_has(check: str) -> bool:
+    """Return what a check of torch.cpu says; False if this version has no such check."""
+    return hasattr(torch.cpu, check) and getattr(torch.cpu, check)()
 
 
 def uses_amx() -> bool:
-    """Whether oneDNN multiplies by AMX: the CPU has it, and no variable forbids it."""
+    """Return whether oneDNN multiplies by AMX: the CPU has it, and no variable forbids it."""
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", "ALL")).upper()
-    has_amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
-    return has_amx and (limit in ("ALL", "DEFAULT") or "AMX" in limit)
+    is_allowed = limit in ("ALL", "DEFAULT") or "AMX" in limit
+    return is_allowed and _cpu_has("_is_amx_tile_supported")
 
 
 def has_bfloat16_arithmetic() -> bool | None:
-    """Whether a CPU has AVX-512 BF16 or AMX.
+    """Return whether a CPU has AVX-512 BF16 or AMX.
 
     None where PyTorch does not say, and on others than x86.
     """
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    if any(getattr(torch.cpu, check, lambda: False)() for check in checks):
+    if any(map(_cpu_has, checks)):
         return True
     is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
     return False if is_x86 and hasattr(torch.cpu, checks[0]) else None
 
 
 def version_of(weight: torch.Tensor) -> int:
-    """How often a tensor was changed in place.
+    """Return how often a tensor was changed in place.
 
     0 where PyTorch does not count, as for tensors of inference mode.
     """

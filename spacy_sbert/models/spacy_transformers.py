@@ -18,7 +18,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
 from .alignment import align_wordpieces, piece_characters
-from .doc_states import join_docs, joined_parts, merge_windows
+from .doc_states import join_docs, joined_parts, merge_windows, states_of_doc
 from .encoder_checks import takes_token_types
 from .engine.bert_families import is_packable
 from .engine.packing import borders_of, ragged_arange
@@ -164,7 +164,9 @@ class _PaddedBatch(WordpieceBatch):
         else:
             windows = slice(*index.indices(len(self)))
         row_of = self.rows.row_of[windows]
-        rows = slice(row_of[0], row_of[-1] + 1) if len(row_of) else slice(0, 0)
+        rows = slice(0, 0)
+        if len(row_of):
+            rows = slice(row_of[0], row_of[-1] + 1)
         return _PaddedBatch(
             **vars(super().__getitem__(windows)),
             rows=self.rows.part(rows, windows),
@@ -183,11 +185,13 @@ class _Output(FullTransformerBatch):
     token_borders: list[int] = field(default_factory=list)
 
     def split_by_doc(self) -> list[TransformerData]:
+        # Others, such as a cache of keys and values, are not split
         arrays: dict[str, Any] = {}
         for key, value in self.model_output.items():
-            parts = value if isinstance(value, tuple) else (value,)
-            if all(map(torch.is_tensor, parts)):
-                arrays[key] = [torch2xp(part) for part in parts]
+            if torch.is_tensor(value):
+                arrays[key] = torch2xp(value)
+            elif isinstance(value, tuple) and all(map(torch.is_tensor, value)):
+                arrays[key] = [torch2xp(part) for part in value]
         pieces = borders_of(cast(numpy.ndarray, self.align.lengths).tolist())
         width = self.wordpieces.input_ids.shape[1]
         docs = []
@@ -198,9 +202,11 @@ class _Output(FullTransformerBatch):
                 docs.append(TransformerData.empty())
                 continue
             output = ModelOutput()
-            for key, of_batch in arrays.items():
-                own = [array[first:last] for array in of_batch]
-                output[key] = own if isinstance(self.model_output[key], tuple) else own[0]
+            for key, value in arrays.items():
+                if isinstance(value, list):
+                    output[key] = [array[first:last] for array in value]
+                else:
+                    output[key] = value[first:last]
             indices = self.align.dataXd[pieces[start] : pieces[end]] - first * width
             align = Ragged(indices, self.align.lengths[start:end])
             docs.append(TransformerData(self.wordpieces[first:last], output, align))
@@ -347,14 +353,8 @@ def _read(data: TransformerData, doc: Doc) -> tuple[EncodedSpans, numpy.ndarray]
     if values.dtype == xp.float16:
         # Sums would lose too much in half precision
         values = values.astype(xp.float32)
-    states = EncodedSpans(
-        rows,
-        [0, len(rows.spans)],
-        lengths,
-        [TokenEmbeddings(numpy.arange(len(lengths)), lengths, values)],
-        characters=characters,
-        of_text=characters[:, 1] > characters[:, 0],
-    )
+    of_text = characters[:, 1] > characters[:, 0]
+    states = states_of_doc(rows, lengths, values, characters, of_text)
     if not rows.overlap:
         return states, places
     merged, chosen = merge_windows(states, doc)

@@ -12,6 +12,7 @@ from pydantic import Field
 from spacy.attrs import LOWER
 from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
 from thinc.api import ArgsKwargs, HashEmbed, Model, Optimizer, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import to_numpy
@@ -56,45 +57,52 @@ def word_vectors(trainable: bool = False) -> Tok2Vec:
 def _word_vectors(
     model: Tok2Vec, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], _Backprop]:
-    expected, is_trainable = model.get_dim("nO"), "E" in model.param_names
-    table: Any = model.get_param("E") if is_trainable else None
-    rows, vectors = [], []
+    ops = model.ops
+    width = model.get_dim("nO")
+    learned: Any = model.get_param("E") if "E" in model.param_names else None
+    vectors: list[Any] = []
+    rows = []
     for doc in docs:
-        static, width = doc.vocab.vectors, doc.vocab.vectors_length
-        if width != expected:
-            raise ValueError(
-                f"The pipeline's vocab has static vectors of {width or 'no'} numbers, and the "
-                f"encoder was made with vectors of {expected}. Load the pipeline with the vectors "
-                "that it was saved with."
-            )
+        _check_width_of_vectors(doc.vocab, width)
+        static = doc.vocab.vectors
         if static.mode == _FLORET:
-            found = (
-                static.get_batch([token.text for token in doc])
-                if len(doc)
-                else numpy.zeros((0, expected), "f")
-            )
-            vectors.append(model.ops.asarray2f(cast(Floats2d, found)))
+            vectors.append(ops.asarray2f(_floret_vectors(doc)))
             continue
-        # on the host, unlike spaCy's own
-        rows.append(
-            numpy.array([static.key2row.get(token.orth, -1) for token in doc], dtype="int64")
-        )
-        own = cast(Any, table if is_trainable else model.ops.asarray2f(static.data))[rows[-1]]
-        own[numpy.flatnonzero(rows[-1] < 0)] = 0
-        vectors.append(own)
+        # On the host, unlike spaCy's own
+        own_rows = numpy.array([static.key2row.get(token.orth, -1) for token in doc], "int64")
+        table: Any = ops.asarray2f(static.data) if learned is None else learned
+        own_vectors = table[own_rows]
+        own_vectors[numpy.flatnonzero(own_rows < 0)] = 0
+        vectors.append(own_vectors)
+        rows.append(own_rows)
 
     def backprop(d_tokens: list[Floats2d]) -> list[Doc]:
-        if is_trainable:
-            d_table: Any = model.ops.alloc2f(*table.shape, dtype=table.dtype)
-            for own, d_doc in zip(rows, d_tokens, strict=True):
-                has = numpy.flatnonzero(own >= 0)
-                model.ops.scatter_add(
-                    d_table, model.ops.xp.asarray(own[has]), cast(Any, d_doc)[has]
-                )
+        if learned is not None:
+            d_table: Any = ops.alloc2f(*learned.shape, dtype=learned.dtype)
+            for own_rows, d_doc in zip(rows, d_tokens, strict=True):
+                known = numpy.flatnonzero(own_rows >= 0)
+                ops.scatter_add(d_table, ops.xp.asarray(own_rows[known]), cast(Any, d_doc)[known])
             model.inc_grad("E", d_table)
         return docs
 
     return vectors, backprop
+
+
+def _check_width_of_vectors(vocab: Vocab, expected: int) -> None:
+    width = vocab.vectors_length
+    if width != expected:
+        raise ValueError(
+            f"The pipeline's vocab has static vectors of {width or 'no'} numbers, and the encoder "
+            f"was made with vectors of {expected}. Load the pipeline with the vectors that it was "
+            "saved with."
+        )
+
+
+def _floret_vectors(doc: Doc) -> Any:
+    """Return the vectors of tokens that are made of those of subwords, float (tokens, width)."""
+    if not len(doc):
+        return numpy.zeros((0, doc.vocab.vectors_length), "f")
+    return doc.vocab.vectors.get_batch([token.text for token in doc])
 
 
 def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = None) -> None:
@@ -146,9 +154,8 @@ def ngram_hash_embed(
             "set one of them."
         )
     check_weights("rows", rows, rows, width)
-    layers: list[Model] = [
-        HashEmbed(width, rows, seed=seed + i) for i in range(bool(words) + bool(ngram_size))
-    ]
+    n_tables = 2 if words and ngram_size else 1
+    layers: list[Model] = [HashEmbed(width, rows, seed=seed + i) for i in range(n_tables)]
     forward = partial(_ngram_hash_embed, words=words, ngram_size=ngram_size)
     return Model("ngram_hash_embed", forward, init=_init_layers, layers=layers, dims={"nO": width})
 
@@ -156,6 +163,7 @@ def ngram_hash_embed(
 def _ngram_hash_embed(
     model: Tok2Vec, docs: list[Doc], is_train: bool, *, words: bool, ngram_size: int
 ) -> tuple[list[Floats2d], _Backprop]:
+    xp = model.ops.xp
     counts = [len(doc) for doc in docs]
     states: Any = model.ops.alloc2f(sum(counts), model.get_dim("nO"))
     if not len(states):
@@ -163,26 +171,35 @@ def _ngram_hash_embed(
     callbacks: list[Callable[[Floats2d], object]] = []
     if words:
         keys = numpy.concatenate([doc.to_array([LOWER]).reshape(-1) for doc in docs if len(doc)])
-        states, backprop_words = model.layers[0](model.ops.xp.asarray(keys), is_train)
+        states, backprop_words = model.layers[0](xp.asarray(keys), is_train)
         callbacks.append(backprop_words)
     if ngram_size:
-        of_tokens = [_ngram_keys(token.lower_, ngram_size) for doc in docs for token in doc]
-        lengths = model.ops.asarray1i(cast(Any, [len(own) for own in of_tokens]))
-        of_ngrams, backprop_ngrams = model.layers[-1](
-            model.ops.xp.asarray(numpy.concatenate(of_tokens)), is_train
-        )
-        states = states + model.ops.reduce_mean(of_ngrams, lengths)
-        callbacks.append(
-            lambda d_states: backprop_ngrams(model.ops.backprop_reduce_mean(d_states, lengths))
-        )
+        means, backprop_ngrams = _embed_ngrams(model.layers[-1], docs, ngram_size, is_train)
+        states = states + means
+        callbacks.append(backprop_ngrams)
 
     def backprop(d_tokens: list[Floats2d]) -> list[Doc]:
-        d_states = model.ops.xp.concatenate(d_tokens)
+        d_states = xp.concatenate(d_tokens)
         for callback in callbacks:
             callback(d_states)
         return docs
 
-    return model.ops.xp.split(states, numpy.cumsum(counts)[:-1].tolist()), backprop
+    return xp.split(states, numpy.cumsum(counts)[:-1].tolist()), backprop
+
+
+def _embed_ngrams(
+    embed: Model, docs: list[Doc], size: int, is_train: bool
+) -> tuple[Floats2d, Callable[[Floats2d], object]]:
+    """Return the mean of the vectors of each token's n-grams, float (tokens, width)."""
+    ops = embed.ops
+    keys = [_ngram_keys(token.lower_, size) for doc in docs for token in doc]
+    lengths = ops.asarray1i(cast(Any, [len(own) for own in keys]))
+    vectors, backprop_embed = embed(ops.xp.asarray(numpy.concatenate(keys)), is_train)
+
+    def backprop(d_means: Floats2d) -> object:
+        return backprop_embed(ops.backprop_reduce_mean(d_means, lengths))
+
+    return ops.reduce_mean(vectors, lengths), backprop
 
 
 def _init_layers(model: Tok2Vec, X: object = None, Y: object = None) -> None:
@@ -279,7 +296,8 @@ class _PackedLSTM(torch.nn.LSTM):
 def _bilstm(
     model: _Encode, inputs: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], _Backprop]:
-    xp, lengths = model.ops.xp, [len(tokens) for tokens in inputs]
+    xp = model.ops.xp
+    lengths = [len(tokens) for tokens in inputs]
     if not any(lengths):
         return inputs, lambda d_states: d_states
     if is_train:
@@ -288,8 +306,8 @@ def _bilstm(
     shim = cast(PyTorchShim, model.shims[0])
     tokens = xp2torch(xp.concatenate(inputs), requires_grad=is_train, device=shim.device)
     # An empty sequence cannot be packed
-    args = tokens, [length for length in lengths if length]
-    states, backprop = shim(ArgsKwargs(args, {}), is_train)
+    packed_lengths = [length for length in lengths if length]
+    states, backprop = shim(ArgsKwargs((tokens, packed_lengths), {}), is_train)
 
     def backprop_tokens(d_states: list[Floats2d]) -> list[Floats2d]:
         gradient = xp2torch(xp.concatenate(d_states), device=shim.device)
@@ -348,12 +366,10 @@ def _weigh(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Floats
         weights = numpy.array([known.get(token.lower_, 1.0) for token in doc], dtype=of_doc.dtype)
         columns.append(model.ops.xp.asarray(weights)[:, None])
 
-    def backprop_states(d_tokens: list[Floats2d]) -> object:
-        return backprop([d_doc * column for d_doc, column in zip(d_tokens, columns, strict=True)])
+    def weigh(of_tokens: list[Floats2d]) -> list[Floats2d]:
+        return [of_doc * column for of_doc, column in zip(of_tokens, columns, strict=True)]
 
-    return [
-        of_doc * column for of_doc, column in zip(states, columns, strict=True)
-    ], backprop_states
+    return weigh(states), lambda d_tokens: backprop(weigh(d_tokens))
 
 
 def _init_sif(
@@ -388,16 +404,17 @@ def _init_sif(
     model.attrs["weights"] = sif_weights(counted, a)
 
 
-def static_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
+def static_vectors(span: Doc | Span) -> tuple[list[str], numpy.ndarray]:
     """Return the lower-cased tokens that have a static vector, and the vectors.
 
     Those are float32 (n, width), of a Doc or Span.
     """
-    vocab = stretch.vocab
-    kept = [token for token in stretch if vocab.has_vector(token.orth) and not token.is_space]
-    rows = [to_numpy(vocab.get_vector(token.orth)) for token in kept]
-    matrix = numpy.stack(rows) if rows else numpy.zeros((0, vocab.vectors_length))
-    return [token.lower_ for token in kept], matrix.astype("float32", copy=False)
+    vocab = span.vocab
+    kept = [token for token in span if vocab.has_vector(token.orth) and not token.is_space]
+    if not kept:
+        return [], numpy.zeros((0, vocab.vectors_length), dtype="float32")
+    vectors = numpy.stack([to_numpy(vocab.get_vector(token.orth)) for token in kept])
+    return [token.lower_ for token in kept], vectors.astype("float32", copy=False)
 
 
 def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, float]:
@@ -411,14 +428,14 @@ def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, fl
     return {word: a / (a + count / total) for word, count in counts.items()}
 
 
-def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.ndarray:
+def weighted_mean(span: Doc | Span, weights: Mapping[str, float]) -> numpy.ndarray:
     """Return the weighted mean of the tokens of s that have a vector: float64 (width,).
 
     1 / |s| sum_{w in s} weight(w) v_w, 0 if none has one.
 
     weights (Mapping): by lower-cased word; others weigh 1.
     """
-    words, vectors = static_vectors(stretch)
+    words, vectors = static_vectors(span)
     if not words:
         return numpy.zeros(vectors.shape[1])
     return numpy.array([weights.get(word, 1.0) for word in words]) @ vectors / len(words)
@@ -429,4 +446,7 @@ def first_component(squares: numpy.ndarray) -> numpy.ndarray:
 
     squares (float64 (width, width)): X' X. 0 of zeros.
     """
-    return numpy.linalg.eigh(squares)[1][:, -1] if squares.any() else numpy.zeros(len(squares))
+    if not squares.any():
+        return numpy.zeros(len(squares))
+    _, vectors = numpy.linalg.eigh(squares)
+    return vectors[:, -1]

@@ -48,9 +48,10 @@ class Table:
 
     def trimmed(self, absent: str) -> "Table":
         """Return the table without those numeric columns in which every cell is `absent`."""
-        kept = list(range(self.texts))
+        kept = []
         for place, cells in enumerate(zip(*self.cells, strict=True)):
-            if place >= self.texts and any(cell.text != absent for cell in cells):
+            is_filled = any(cell.text != absent for cell in cells)
+            if place < self.texts or is_filled:
                 kept.append(place)
         columns = [self.columns[place] for place in kept]
         rows = [[row[place] for place in kept] for row in self.rows]
@@ -159,14 +160,11 @@ class Document:
             rows = transposed
             n_texts = 1
         widths = _widths(rows)
-        for number, texts in enumerate(rows):
-            cells = [
-                text.ljust(size) if place < n_texts else text.rjust(size)
-                for place, (text, size) in enumerate(zip(texts, widths, strict=True))
-            ]
-            yield _GAP.join(cells).rstrip()
-            if number == 0:
-                yield _rule(rows)
+        names, *others = rows
+        yield _aligned_row(names, widths, n_texts)
+        yield _rule(rows)
+        for row in others:
+            yield _aligned_row(row, widths, n_texts)
 
     def _in_terminal(self, cell: Cell) -> str:
         text = clean(cell.text)
@@ -174,6 +172,16 @@ class Document:
 
 
 _GAP = "  "
+
+
+def _aligned_row(row: Sequence[str], widths: Sequence[int], n_texts: int) -> str:
+    """Return a line of a table: its texts to the left of their columns, its figures to the right.
+
+    n_texts: how many cells, from the left, are texts.
+    """
+    texts = map(str.ljust, row[:n_texts], widths[:n_texts])
+    figures = map(str.rjust, row[n_texts:], widths[n_texts:])
+    return _GAP.join([*texts, *figures]).rstrip()
 
 
 def _wrapped(text: str, width: int) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ def clean(text: object) -> str:
     Zero-width joiners stay.
     """
     text = str(text)
-    # Most texts are, and this is fast
+    # A fast check, which most texts pass
     if text.isprintable():
         return text
     return "".join(_clean(character) for character in text)
@@ -79,7 +79,9 @@ class Axis:
         return self.start + (self._scaled(value) - low) / spread * (self.end - self.start)
 
     def _scaled(self, value: float) -> float:
-        return math.log(value) if self.log else value
+        if self.log:
+            return math.log(value)
+        return value
 
     def below(self, top: float, base: float, name: str) -> Markup:
         """Draw grid lines from top to base, the numbers below them, and the name of the axis."""
@@ -98,7 +100,9 @@ class Axis:
 
 def _ticks(low: float, high: float, wanted: int) -> list[float]:
     """Return evenly spaced round numbers, the first and last at or beyond the ends."""
-    spread = high - low if high > low else 1.0
+    spread = 1.0
+    if high > low:
+        spread = high - low
     power = 10.0 ** math.floor(math.log10(spread / wanted))
     step = next(power * step for step in _STEPS if spread / (power * step) <= wanted)
     first = math.floor(low / step + 1e-9)
@@ -114,7 +118,9 @@ def number(value: float, digits: int = 1) -> str:
 
 def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> Markup:
     """Draw a text at a place; anchor: the end of the text that is at this place."""
-    style = Markup(' class="{}"').format(kind) if kind else ""
+    style = Markup("")
+    if kind:
+        style = Markup(' class="{}"').format(kind)
     element = Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>')
     return element.format(number(x), number(y), anchor, style, clean(words))
 
@@ -219,7 +225,8 @@ def bars(
     """
     values = [*reach]
     for row in rows:
-        values += [] if row.value is None else [row.value]
+        if row.value is not None:
+            values.append(row.value)
         values += row.ends or ()
     low = 100.0 * min(values)
     high = 100.0 * max(values)
@@ -227,22 +234,26 @@ def bars(
     base = 8 + _BAR * len(rows)
     parts = [across.below(4, base, name)]
     for place, row in enumerate(rows):
-        top = 8 + _BAR * place
-        middle = top + _BAR / 2
-        short = row.name
-        if len(short) > _MOST:
-            short = f"{short[: _MOST - 3]}..."
-        parts.append(_text(_LABELS - 8, middle + 2, short, "end"))
-        if row.value is None:
-            parts.append(_text(across(0) + 4, middle + 2, UNDEFINED))
-            continue
-        start, end = sorted((across(0), across(100.0 * row.value)))
-        parts.append(box(start, top + 2, end - start, _BAR - 8, "bar"))
-        if row.ends is not None:
-            left, right = (across(100.0 * value) for value in row.ends)
-            parts.append(_line([(left, middle - 2), (right, middle - 2)], "whisker"))
-            for tip in (left, right):
-                parts.append(_line([(tip, middle - 6), (tip, middle + 2)], "whisker"))
-        parts.append(_text(_WIDTH - 4, middle + 2, f"{100.0 * row.value:.2f}", "end"))
+        parts += _bar(row, 8 + _BAR * place, across)
     parts.append(_line([(across(0), 4), (across(0), base)], "edge"))
     return _plot(title, description, base + 40, parts)
+
+
+def _bar(row: Bar, top: float, across: Axis) -> Iterator[Markup]:
+    """Yield the name of a bar, the bar and its figure."""
+    middle = top + _BAR / 2
+    name = row.name
+    if len(name) > _MOST:
+        name = f"{name[: _MOST - 3]}..."
+    yield _text(_LABELS - 8, middle + 2, name, "end")
+    if row.value is None:
+        yield _text(across(0) + 4, middle + 2, UNDEFINED)
+        return
+    start, end = sorted((across(0), across(100.0 * row.value)))
+    yield box(start, top + 2, end - start, _BAR - 8, "bar")
+    if row.ends is not None:
+        left, right = (across(100.0 * value) for value in row.ends)
+        yield _line([(left, middle - 2), (right, middle - 2)], "whisker")
+        for tip in (left, right):
+            yield _line([(tip, middle - 6), (tip, middle + 2)], "whisker")
+    yield _text(_WIDTH - 4, middle + 2, f"{100.0 * row.value:.2f}", "end")

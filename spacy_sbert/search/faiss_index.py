@@ -94,6 +94,26 @@ def _check_lengths(index: Any, kind: Kind) -> None:
         start += len(block)
 
 
+def check_numbers(index: Any, kind: Kind) -> None:
+    """Raise ValueError if the vectors of an index are not numbered from 0 without a gap.
+
+    FAISS finds a vector by its number, by which its text and id are looked up. What is removed from
+    lists leaves a gap; flat indexes number anew, and graphs remove nothing.
+    """
+    if kind not in ("ivf", "ivfpq"):
+        return
+    start = 0
+    for block in _blocks_of(index):
+        is_missing = numpy.isnan(block[:, 0])
+        if is_missing.any():
+            raise ValueError(
+                f"The FAISS index has no vector of the number {start + int(is_missing.argmax())}, "
+                "so texts and ids would be those of other vectors. Build it again of the vectors "
+                "that stay: VectorIndex.build(vectors, texts=texts)."
+            )
+        start += len(block)
+
+
 def _digest_of_vectors(index: Any) -> str:
     """Return a digest of the vectors in an index, in their order."""
     return digest_of_stream(block.tobytes() for block in _blocks_of(index))
@@ -259,8 +279,14 @@ class FaissIndex:
         self.raw = raw
         self._lent = None
 
-    def accept_vectors(self) -> None:
-        """Take the vectors that the index has now as known."""
+    def accept_vectors(self, *, has_order: bool) -> None:
+        """Take the vectors that the index has now as known.
+
+        has_order (bool): whether something is known of each vector, such as its text.
+        RAISES (ValueError): if so, and vectors were removed from its lists.
+        """
+        if has_order and self._digest is not None:
+            check_numbers(self.raw, self.kind)
         self._digest = None
         if self.is_lent:
             self._note_vectors()

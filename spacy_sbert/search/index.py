@@ -16,7 +16,15 @@ from ..pipeline.sbert import SentenceBert
 from ..similarity import as_rows, cosine, unit_length
 from ..validation import Positive, check, one_column, short_repr, validated
 from .exact import Best, check_widths, checked_queries, nearest
-from .faiss_index import BuiltKind, FaissIndex, Kind, build_index, copied_index, import_faiss
+from .faiss_index import (
+    BuiltKind,
+    FaissIndex,
+    Kind,
+    build_index,
+    check_numbers,
+    copied_index,
+    import_faiss,
+)
 from .identity import EncoderIdentity, check_same_encoder, identity_of
 from .index_folder import (
     IndexManifest,
@@ -72,6 +80,8 @@ class VectorIndex:
     ):
         if not isinstance(index, FaissIndex):
             index = FaissIndex(copied_index(index, kind), kind)
+            if rows is not None:
+                check_numbers(index.raw, kind)
         self._faiss: FaissIndex = index
         self.encoder = encoder
         self._places: numpy.ndarray | None = None
@@ -110,14 +120,14 @@ class VectorIndex:
         return self._rows
 
     @rows.setter
-    def rows(self, rows: Sequence[IndexRow] | None) -> None:
+    def rows(self, rows: Sequence[IndexRow | tuple[str | None, str | int | None]] | None) -> None:
         own = None
         if rows is not None:
             _check_row_count(len(rows), len(self))
             own = tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
-        self._rows = own
         # They are of the vectors that the index has now
-        self._faiss.accept_vectors()
+        self._faiss.accept_vectors(has_order=own is not None)
+        self._rows = own
 
     def __len__(self) -> int:
         if self.places is not None:

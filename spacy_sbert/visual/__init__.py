@@ -76,8 +76,10 @@ def render(
     picture = _STYLES[style](docs, **options)
     if jupyter is None:
         jupyter = is_in_jupyter()
+    if not jupyter and page:
+        return picture.page()
     if not jupyter:
-        return picture.page() if page else picture.fragment()
+        return picture.fragment()
     try:
         from IPython.display import HTML, display  # noqa: PLC0415 (not a dependency: every notebook has it)
     except ImportError as error:
@@ -109,6 +111,6 @@ def check_options(style: str, options: Mapping[str, object], *, n_texts: int | N
     check("projection", options.get("projection"), scatter.Projection | None)
     if options.get("projection") == "tsne":
         import_tsne()
-    if n_texts is not None and style != "tokens":
-        most = heatmap.MAX_TEXTS if style == "heatmap" else scatter.MAX_POINTS
-        check_n_texts(n_texts, 2, most)
+    most = {"heatmap": heatmap.MAX_TEXTS, "map": scatter.MAX_POINTS}
+    if n_texts is not None and style in most:
+        check_n_texts(n_texts, 2, most[style])

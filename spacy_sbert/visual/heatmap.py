@@ -14,6 +14,7 @@ from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import clean, number
 from ..similarity import cosine, unit_length
 from ..validation import validated
+from .colour_scale import ColourScale
 from .page import (
     STEPS,
     DocOrSpan,
@@ -28,16 +29,12 @@ from .page import (
 Order = Literal["similarity", "given"]
 # The place of a row or column, its number ("" for none) and its label
 _Head = Mapping[str, object]
-# Texts on a side: more cells could not be read
+# The most texts on a side: more cells could not be read
 MAX_TEXTS = 64
-# Tokens of a text
+# The most tokens of a text
 _MAX_TOKENS = 128
-# Similarities of tokens, about 3 MB of the page
+# The most similarities of tokens: about 3 MB of the page
 _MAX_NUMBERS = 10**6
-# The least difference between similarities that the colours of a picture span
-_MIN_RANGE = 0.01
-# The least distance between two numbers at the legend, of its length
-_MIN_GAP = 0.15
 _HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
 _ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
 _TOKENS_HINT = (
@@ -85,45 +82,53 @@ def heatmap(
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or
         vectors that are missing, of unequal widths or not finite.
     """
-    rows = _Side.of(docs, least=2 if columns is None else 1)
-    others = rows if columns is None else _Side.of(columns, least=1)
-    sides = [rows] if columns is None else [rows, others]
+    if columns is None:
+        rows = _Side.of(docs, least=2)
+        others = rows
+        pairs = [(rows, rows)]
+    else:
+        rows = _Side.of(docs, least=1)
+        others = _Side.of(columns, least=1)
+        pairs = [(rows, others), (others, rows)]
     check_one_encoder(*map(encoders_of_vector, [*rows.texts, *others.texts]))
     cosines = _cosines(rows.vectors, others.vectors)
-    if tokens:
-        _check_token_cosines(sides)
-    shown = [side.shown(others if side is rows else rows, tokens=tokens) for side in sides]
-    token_low, token_high = _range(_token_cosines(chain(*shown)), low, high)
-    is_by_similarity = order == "similarity"
-    if order is None:
-        is_by_similarity = columns is None and not isinstance(docs, (Doc, Span))
-    down = rows.order(is_by_similarity)
-    across = others.order(is_by_similarity)
     compared = cosines
     if columns is None:
         # The 1 of each text to itself would widen the range
         compared = cosines[~numpy.eye(len(cosines), dtype=bool)]
-    low, high = _range(compared, low, high)
-    counts = " and ".join(str(len(side.texts)) for side in sides)
+    scale = ColourScale.spanning(compared, low, high)
+    if tokens:
+        _check_token_cosines(pairs)
+    shown = [side.shown(other, tokens=tokens) for side, other in pairs]
+    token_scale = ColourScale.spanning(_token_cosines(chain.from_iterable(shown)), low, high)
+    is_by_similarity = order == "similarity"
+    if order is None:
+        is_by_similarity = _has_no_order(docs, columns)
+    down = rows.order(is_by_similarity)
+    across = others.order(is_by_similarity)
+    counts = " and ".join(str(len(side.texts)) for side, _ in pairs)
+    heads = _heads(rows.texts, down)
+    heads_across = _heads(others.texts, across)
     return Picture(
         template="visual/heatmap.html",
         title=title or f"Cosine similarity of {counts} texts",
         note=f"{_ORDERED} {_HINT}" if is_by_similarity else _HINT,
         lang=doc_of(rows.texts[0]).lang_,
-        drawn=_table(
-            _heads(rows.texts, down),
-            _heads(others.texts, across),
-            cosines[numpy.ix_(down, across)],
-            low,
-            high,
-        ),
+        drawn=_table(heads, heads_across, cosines[numpy.ix_(down, across)], scale),
         data={
             "rows": shown[0],
             "columns": None if columns is None else shown[1],
-            "steps": _steps(token_low, token_high),
-            "range": f"{token_low:g} to {token_high:g}",
+            "steps": token_scale.steps(),
+            "range": f"{token_scale.low:g} to {token_scale.high:g}",
         },
     )
+
+
+def _has_no_order(
+    docs: DocOrSpan | Iterable[DocOrSpan], columns: DocOrSpan | Iterable[DocOrSpan] | None
+) -> bool:
+    """Return whether texts are a mere collection: neither sentences in order, nor compared."""
+    return columns is None and not isinstance(docs, (Doc, Span))
 
 
 @dataclass
@@ -150,18 +155,17 @@ class _Side:
             return _similarity_order(_cosines(self.vectors, self.vectors))
         return list(range(len(self.texts)))
 
-    def shown(self, others: "_Side", *, tokens: bool) -> list["_ShownText"]:
+    def shown(self, others: "_Side", *, tokens: bool) -> list[_ShownText]:
         """Return the texts for the script, with the similarity of tokens to the other texts."""
         vectors = others.vectors if tokens else None
         return [_shown_text(text, vectors) for text in self.texts]
 
 
-def _check_token_cosines(sides: "Sequence[_Side]") -> None:
+def _check_token_cosines(pairs: Iterable[tuple[_Side, _Side]]) -> None:
     """Raise ValueError if there are too many similarities of tokens to texts of the other side."""
-    count = sum(
-        sum(map(len, side.texts)) * len(other.texts)
-        for side, other in zip(sides, reversed(sides), strict=True)
-    )
+    count = 0
+    for side, other in pairs:
+        count += sum(map(len, side.texts)) * len(other.texts)
     if count > _MAX_NUMBERS:
         raise ValueError(
             f"The tokens of the texts have {count} similarities to the other side: expected at "
@@ -169,11 +173,12 @@ def _check_token_cosines(sides: "Sequence[_Side]") -> None:
         )
 
 
-def _token_cosines(shown: "Iterable[_ShownText]") -> numpy.ndarray:
+def _token_cosines(shown: Iterable[_ShownText]) -> numpy.ndarray:
     """Return the similarities of all tokens of texts that have some, float64 (n,)."""
-    hundredths = [
-        value for text in shown for of_token in text["cosines"] or [] for value in of_token or []
-    ]
+    hundredths: list[int] = []
+    for text in shown:
+        for of_token in text["cosines"] or []:
+            hundredths += of_token or []
     return numpy.array(hundredths, dtype="float64") / 100
 
 
@@ -199,7 +204,9 @@ def tokens(
     # More than two are not drawn
     texts = list(islice(texts_to_draw(docs), 3))
     if len(texts) != 2:
-        given = len(texts) if len(texts) < 3 else "3 or more"
+        given = "3 or more"
+        if len(texts) < 3:
+            given = str(len(texts))
         raise ValueError(
             f"Cannot draw the tokens of {given} texts: expected two Docs or Spans. Give two of "
             "them (docs[:2]; --limit 2)."
@@ -209,8 +216,8 @@ def tokens(
     columns, v = _drawn_tokens(second, 1)
     check_one_encoder(*map(encoders_of_vector, texts))
     cosines = _cosines(u, v)
-    low, high = _range(cosines, low, high)
-    drawn = _table(_token_heads(first, rows), _token_heads(second, columns), cosines, low, high)
+    scale = ColourScale.spanning(cosines, low, high)
+    drawn = _table(_token_heads(first, rows), _token_heads(second, columns), cosines, scale)
     _frame_best(drawn["rows"])
     n_left_out = len(first) - len(rows) + len(second) - len(columns)
     return Picture(
@@ -222,7 +229,7 @@ def tokens(
         data={
             "rows": [_with_cosines(first, rows, cosines)],
             "columns": [_with_cosines(second, columns, cosines.T)],
-            "steps": _steps(low, high),
+            "steps": scale.steps(),
         },
     )
 
@@ -241,10 +248,8 @@ def _frame_best(rows: Iterable[tuple[_Head, list[dict[str, str]]]]) -> None:
 
 
 def _tokens_note(first: DocOrSpan, second: DocOrSpan, n_left_out: int) -> str:
-    u, v = (
-        row_vector(text, number)[None].astype("float64")
-        for number, text in enumerate((first, second))
-    )
+    u = row_vector(first, 0)[None].astype("float64")
+    v = row_vector(second, 1)[None].astype("float64")
     whole = float(cosine(u, v)[0])
     note = f"Cosine similarity of tokens; that of the texts is {whole:.4f}. {_TOKENS_HINT}"
     if not n_left_out:
@@ -253,26 +258,6 @@ def _tokens_note(first: DocOrSpan, second: DocOrSpan, n_left_out: int) -> str:
     if n_left_out == 1:
         counted = "1 token without a vector is"
     return f"{note} {counted} left out: white space, or beyond the encoder's limit."
-
-
-def _range(cosines: numpy.ndarray, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return the similarities of the outermost colours.
-
-    They are those given, or the range of the cosines in whole hundredths.
-    """
-    is_wide = cosines.size > 0 and numpy.ptp(cosines) >= _MIN_RANGE
-    if low is None and high is None and is_wide:
-        lowest = numpy.floor(100 * cosines.min() + 1e-6)
-        highest = numpy.ceil(100 * cosines.max() - 1e-6)
-        return float(lowest) / 100, float(highest) / 100
-    low = -1.0 if low is None else low
-    high = 1.0 if high is None else high
-    if not (low < high and high > 0):
-        raise ValueError(
-            f"Cannot give similarities from {low} to {high} colours: expected low below high, and "
-            "high above 0."
-        )
-    return low, high
 
 
 def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
@@ -318,63 +303,26 @@ def _heads(texts: Sequence[DocOrSpan], order: Iterable[int]) -> list[_Head]:
 
 
 def _table(
-    heads: Sequence[_Head],
-    columns: Sequence[_Head],
-    cosines: numpy.ndarray,
-    low: float,
-    high: float,
+    heads: Sequence[_Head], columns: Sequence[_Head], cosines: numpy.ndarray, scale: ColourScale
 ) -> dict[str, Any]:
     """Return the variables of visual/heatmap.html, for cosines float64 (n, m)."""
-    rows = [[_cell(value, low, high) for value in row] for row in cosines.tolist()]
+    rows = [[_cell(value, scale) for value in row] for row in cosines.tolist()]
     return {
         "columns": columns,
         "rows": list(zip(heads, rows, strict=True)),
-        "bar": [_kind(step) for step in range(_step(low, low, high), _step(high, low, high) + 1)],
-        "marks": [(number(mark, 3), round(place, 4)) for mark, place in _marks(low, high)],
-        "zero": number(_nearest_to_zero(low, high), 3),
-        "below": low < 0,
+        "bar": list(map(_kind, scale.legend())),
+        "marks": [(number(mark, 3), round(place, 4)) for mark, place in scale.marks()],
+        "zero": number(scale.neutral, 3),
+        "below": scale.low < 0,
     }
 
 
-def _cell(value: float, low: float, high: float) -> dict[str, str]:
+def _cell(value: float, scale: ColourScale) -> dict[str, str]:
     return {
-        "kind": _kind(_step(value, low, high)),
+        "kind": _kind(scale.step(value)),
         "exact": f"{value:z.4f}",
         "short": f"{value:z.2f}",
     }
-
-
-def _marks(low: float, high: float) -> list[tuple[float, float]]:
-    """Return the numbers at the legend, each with its place on it from 0 to 1."""
-    inner = 0.0 if low < 0 < high else (low + high) / 2
-    place = (inner - low) / (high - low)
-    marks = [(low, 0.0), (high, 1.0)]
-    if _MIN_GAP <= place <= 1 - _MIN_GAP:
-        marks.insert(1, (inner, place))
-    return marks
-
-
-def _nearest_to_zero(low: float, high: float) -> float:
-    """Return the similarity that has the neutral colour: zero, or the end that is nearer to it."""
-    if low < 0 < high:
-        return 0.0
-    return low if low >= 0 else high
-
-
-def _step(value: float, low: float, high: float) -> int:
-    """Return the step of the colour, -STEPS to STEPS: 0 is zero, or the end that is nearer to it.
-
-    STEPS the farther.
-    """
-    value = min(high, max(low, value))
-    if low < 0 < high:
-        return round(STEPS * value / max(-low, high))
-    return round(STEPS * (value - _nearest_to_zero(low, high)) / (high - low))
-
-
-def _steps(low: float, high: float) -> list[int]:
-    """Return the index of the colour of each similarity from -1 to 1, in steps of 0.01."""
-    return [_step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)]
 
 
 def _kind(step: int) -> str:
@@ -387,7 +335,9 @@ def _shown_text(text: DocOrSpan, others: numpy.ndarray | None) -> _ShownText:
 
     others (float64 (n, width)): the vectors of these texts; None to leave the tokens without.
     """
-    vectors = {} if others is None else token_vectors(text)
+    vectors: dict[int, numpy.ndarray] = {}
+    if others is not None:
+        vectors = token_vectors(text)
     if others is None or not vectors:
         return {"tokens": _shown_tokens(text), "cosines": None}
     rows = unit_length(numpy.stack(list(vectors.values())).astype("float64"))

@@ -100,8 +100,12 @@ def _vector_of(text: DocOrSpan | Token) -> numpy.ndarray | None:
     A stored vector is found even if no hooks are set.
     """
     if doc_vectors.find(doc_vectors.doc_of(text)):
-        return doc_vectors.vector(text) if doc_vectors.has_vector(text) else None
-    return to_numpy(text.vector) if text.has_vector else None
+        if not doc_vectors.has_vector(text):
+            return None
+        return doc_vectors.vector(text)
+    if not text.has_vector:
+        return None
+    return to_numpy(text.vector)
 
 
 # Colours on either side of zero
@@ -147,11 +151,12 @@ def _variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
 
     They are v, the colour of each step, i, the ink on it, and c, the colours of labels.
     """
-    variables: dict[str, str] = {}
     colours = _scale(stops)
-    variables |= {f"v{place}": colour for place, colour in enumerate(colours)}
-    variables |= {f"i{place}": _ink(colour) for place, colour in enumerate(colours)}
-    variables |= {f"c{place}": colour for place, colour in enumerate(labels)}
+    inks = list(map(_ink, colours))
+    variables: dict[str, str] = {}
+    for letter, values in (("v", colours), ("i", inks), ("c", labels)):
+        for place, colour in enumerate(values):
+            variables[f"{letter}{place}"] = colour
     return variables
 
 
@@ -159,7 +164,8 @@ def _ink(colour: str) -> str:
     """Return black or white, whichever contrasts more with a colour: at least 4.58, by WCAG 2.2."""
     parts = numpy.frombuffer(bytes.fromhex(colour[1:]), dtype="uint8") / 255
     linear = numpy.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return "#000" if linear @ [0.2126, 0.7152, 0.0722] > _EQUAL_CONTRAST else "#fff"
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    return "#000" if luminance > _EQUAL_CONTRAST else "#fff"
 
 
 @dataclass(frozen=True)

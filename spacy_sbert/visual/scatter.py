@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from math import cos, lcm, log, pi, sin
 from numbers import Integral
 from typing import Literal
@@ -25,7 +26,7 @@ from .page import (
 )
 from .projection import MAX_TSNE, import_tsne, pca, tsne
 
-# Points of a map
+# The most points of a map
 MAX_POINTS = 20_000
 # Characters of a text that is shown
 MOST_CHARACTERS = 500
@@ -40,22 +41,22 @@ WHOLE = EDGE, TOP, WIDTH - EDGE, HEIGHT - EDGE
 # Between the outermost points and the frame
 MARGIN = 12.0
 Projection = Literal["pca", "tsne"]
-# Points: fewer are projected by PCA unless asked otherwise
+# Fewer points are projected by PCA unless asked otherwise
 LEAST_TSNE = 50
 HINT = (
     "Point at the map, or move along the texts with the arrow keys, to read them. Zoom with the "
     "buttons, the keys + and -, two fingers, or the wheel after a click; then drag."
 )
-# Points: more have no outlines, which would cover other points
+# More points have no outlines, which would cover other points
 DENSE = 1000
 # Paths of a label in a dense map: where see-through points of one path overlap, they are painted
 # once
 N_LAYERS = 6
-# The opacity of up to FEW_POINTS points, and the least of more
+# Up to so many points are large and opaque; the opacity of more is lower, but not below FAINT
+FEW_POINTS = 300
 OPAQUE = 0.85
 FAINT = 0.35
-FEW_POINTS = 300
-# By which points are larger on a small screen
+# How much larger points are on a small screen
 SMALL_SCREEN = 1.8
 # Characters of a name on the map; the button has all of it
 LONGEST = 32
@@ -93,20 +94,13 @@ def scatter(
     texts, words, vectors, lang = _read(docs)
     names, group = _named(labels, words, terms)
     if projection is None:
-        projection = "tsne" if len(texts) >= LEAST_TSNE and find_spec("sklearn") else "pca"
+        projection = _default_projection(len(texts))
     points, axes, note = _project(vectors, projection, seed)
     field = FIELD if axes else WHOLE
     places, axes_drawn = _place(points, axes, field)
     size = _point_size(len(places))
     opacity = _opacity(len(places))
-    outlines = [
-        [_outline(place, size), _outline(place, SMALL_SCREEN * size)]
-        for place in range(max(1, len(names)))
-    ]
-    middles = [
-        [_cut(clean(names[place])), place, round(x, 1), round(y, 1)]
-        for place, x, y in (_compact_groups(group, places) if names else ())
-    ]
+    kinds = range(max(1, len(names)))
     return Picture(
         template="visual/map.html",
         title=title or f"Map of {len(texts)} texts",
@@ -118,27 +112,25 @@ def scatter(
             "description": note,
             "drawing": axes_drawn + _points(places, group, size),
             "opacity": opacity,
-            # Their buttons show only the points of a label
-            "labels": [
-                {
-                    "name": name,
-                    "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)),
-                    "count": group.count(place),
-                }
-                for place, name in enumerate(names)
-            ],
+            "labels": _legend(names, group),
         },
         data={
             "frame": field,
             "opacity": opacity,
-            "middles": middles,
-            "outlines": outlines,
+            "middles": _middles(names, group, places),
+            "outlines": [[_outline(at, size), _outline(at, SMALL_SCREEN * size)] for at in kinds],
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
             "texts": texts,
             "names": [clean(name) for name in names],
             "group": group,
         },
     )
+
+
+def _default_projection(n_texts: int) -> Projection:
+    if n_texts >= LEAST_TSNE and find_spec("sklearn") is not None:
+        return "tsne"
+    return "pca"
 
 
 def _read(
@@ -243,14 +235,17 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
 
 def _point_size(count: int) -> float:
     """Return half the width of a point in pixels, by the number of points."""
-    if count <= 300:
+    if count <= FEW_POINTS:
         return 5
-    return 4 if count <= DENSE else 2.5
+    if count <= DENSE:
+        return 4
+    return 2.5
 
 
 def _opacity(count: int) -> float:
     """Return the opacity of points: lower if there are more, so that points below others show."""
-    return round(max(FAINT, OPAQUE * min(1.0, (FEW_POINTS / count) ** 0.3)), 2)
+    faded = OPAQUE * min(1.0, (FEW_POINTS / count) ** 0.3)
+    return round(max(FAINT, faded), 2)
 
 
 def _shortened(text: str) -> str:
@@ -259,6 +254,30 @@ def _shortened(text: str) -> str:
     if len(line) <= MOST_CHARACTERS:
         return line
     return f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"
+
+
+def _legend(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object]]:
+    """Return the buttons of the labels, which show only the points of one."""
+    return [
+        {
+            "name": name,
+            "mark": shape(f"M0 0{_outline(place, 6)}", _kind(place)),
+            "count": group.count(place),
+        }
+        for place, name in enumerate(names)
+    ]
+
+
+def _middles(
+    names: Sequence[str], group: Sequence[int], places: Sequence[tuple[float, float]]
+) -> list[tuple[str, int, float, float]]:
+    """Return the names that stand on the map, each with its label and the middle of its points."""
+    if not names:
+        return []
+    return [
+        (_cut(clean(names[place])), place, round(x, 1), round(y, 1))
+        for place, x, y in _compact_groups(group, places)
+    ]
 
 
 def _cut(name: str) -> str:
@@ -322,9 +341,7 @@ def _outline(place: int, size: float) -> str:
         return (
             f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
         )
-    steps = [
-        (x - a, y - b) for (x, y), (a, b) in zip(corners, ((0.0, 0.0), *corners), strict=False)
-    ]
+    steps = [(x - a, y - b) for (a, b), (x, y) in pairwise([(0.0, 0.0), *corners])]
     return "m" + "l".join(f"{number(size * x)} {number(size * y)}" for x, y in steps) + "z"
 
 
@@ -379,7 +396,8 @@ def class_terms(
     for tokens, place in zip(words, group, strict=True):
         counts[place].update(tokens)
     total = sum(counts, Counter())
-    mean = total.total() / max(1, sum(map(bool, counts)))
+    n_filled = len(list(filter(None, counts)))
+    mean = total.total() / max(1, n_filled)
     terms: list[list[str]] = []
     for own in counts:
         # |c| is the same for all terms of a group, which is all that are compared
@@ -390,6 +408,7 @@ def class_terms(
 
 # Labels that are missing, of Python, NumPy and pandas
 _MISSING = {"None", "nan", "NaT", "<NA>"}
+_CLUSTER = re.compile(r"-1|\d+")
 
 
 def _named(
@@ -408,27 +427,34 @@ def _named(
         return [], [0] * len(words)
     labels = list(labels)
     _check_labels(labels, len(words))
-    own = [str(label) for label in labels]
+    own = list(map(str, labels))
     counts = Counter(own)
-    names = list(counts)
-    if len(counts) > MOST_LABELS:
-        largest = {label for label, _ in counts.most_common(MOST_LABELS - 1)}
-        names = [label for label in counts if label in largest]
+    names = _most_common(counts)
     n_others = len(counts) - len(names)
     places = {label: place for place, label in enumerate(names)}
     group = [places.get(label, len(names)) for label in own]
-    are_numbers = all(
-        isinstance(label, Integral) and not isinstance(label, bool) for label in labels
-    )
+    are_numbers = all(map(_is_whole, labels))
     if terms is None:
         terms = are_numbers
     if terms:
         # Numbers of clusters that were read from a table are strings
-        are_clusters = are_numbers or all(re.fullmatch(r"-1|\d+", label) for label in counts)
+        are_clusters = are_numbers or all(map(_CLUSTER.fullmatch, counts))
         names = _with_terms(names, class_terms(words, group, len(names) + 1), are_clusters)
     if n_others:
         names.append(f"other: {n_others} more labels")
     return names, group
+
+
+def _most_common(counts: Counter[str]) -> list[str]:
+    """Return the labels that have a colour and a shape of their own, in order of appearance."""
+    if len(counts) <= MOST_LABELS:
+        return list(counts)
+    largest = {label for label, _ in counts.most_common(MOST_LABELS - 1)}
+    return [label for label in counts if label in largest]
+
+
+def _is_whole(label: object) -> bool:
+    return isinstance(label, Integral) and not isinstance(label, bool)
 
 
 def _check_labels(labels: Sequence[object], n_texts: int) -> None:
@@ -454,5 +480,7 @@ def _with_terms(
         description = ", ".join(own)
         if are_clusters and name == "-1":
             description = "no cluster"
-        described.append(f"{name}: {description}" if description else name)
+        if description:
+            name = f"{name}: {description}"
+        described.append(name)
     return described

@@ -13,8 +13,9 @@ from helpers.small_models import TRAINED, batch_of
 from thinc.api import Adam
 from transformers import BertConfig
 
-from spacy_sbert.models.engine import backend, training
+from spacy_sbert.models.engine import backend, packed_training, training
 from spacy_sbert.models.engine.bert_families import is_packable
+from spacy_sbert.models.engine.fused_adam import can_fuse
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.private_attributes import is_installed
@@ -115,7 +116,7 @@ def test_training(kind, precision, mini_batch_size, monkeypatch):
     """With dropout, forwards and backwards; gradients are float32, as the weights are."""
     for name in ("_Linear", "_kept"):
         # Would be noticed
-        monkeypatch.setattr(training, name, None)
+        monkeypatch.setattr(packed_training, name, None)
     model = make_model(kind)
     wordpieces = make_wordpieces()
     encode = plain_forward
@@ -149,7 +150,7 @@ def test_optimizer(kind):
     optimizer = Adam(0.01, use_averages=False)
     with strict_gpu() as gpu:
         named = {(1, name): p for name, p in learning(model).items()}
-        assert not training.can_fuse(optimizer, named)
+        assert not can_fuse(optimizer, named)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
 

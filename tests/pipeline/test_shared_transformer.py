@@ -50,7 +50,7 @@ def counted(monkeypatch):
     for kind, name in (
         (BertModel, "forward"),
         (PackedBert, "__call__"),
-        (forward, "_packed_states"),
+        (forward, "packed_states"),
     ):
         stock = getattr(kind, name)
         monkeypatch.setattr(

@@ -394,6 +394,40 @@ def test_an_unknown_kind_is_refused():
         VectorIndex(faiss.IndexFlatIP(24), "FLAT")
 
 
+GAP = "has no vector of the number"
+
+
+@KINDS
+@pytest.mark.parametrize("removed", [(), (0,), (5, 7), (299,)])
+def test_texts_are_those_of_the_vectors_that_were_added_and_removed(kind, removed, tmp_path):
+    """Or are refused, where FAISS leaves a gap in the numbers."""
+    if kind == "hnsw" and removed:
+        pytest.skip("FAISS removes nothing from a graph")
+    index = VectorIndex.build(VECTORS[:300], kind=kind, texts=[str(i) for i in range(300)])
+    kept = [i for i in range(300) if i not in removed]
+    if removed:
+        index.index.remove_ids(numpy.array(removed))
+    index.index.add(UNIT[300:400])
+    kept += range(300, 400)
+    rows = [(str(i), None) for i in kept]
+    # The last number is given again
+    if kind == "ivf" and removed not in ((), (299,)):
+        with pytest.raises(ValueError, match=GAP):
+            index.rows = rows
+        with pytest.raises(ValueError, match="The FAISS index holds"):
+            index.search(QUERIES, k=1)
+        with pytest.raises(ValueError, match=GAP):
+            VectorIndex(index.index, "ivf", rows=rows)
+        # By the numbers of FAISS
+        assert VectorIndex(index.index, "ivf").search(QUERIES, k=1)[1].shape == (40, 1)
+        return
+    index.rows = rows
+    index.save(tmp_path)
+    for same in (index, VectorIndex.load(tmp_path)):
+        found = same.search(VECTORS[kept], k=1)[1][:, 0]
+        assert [same.rows[row].text for row in found] == [str(i) for i in kept]
+
+
 def own_index(kind):
     """An index of FAISS such as a user makes it, and a VectorIndex of it with texts."""
     own = faiss.clone_index(VectorIndex.build(VECTORS[:300], kind=kind).index)
@@ -439,7 +473,12 @@ def test_an_index_that_is_kept_is_compared_at_each_search(kind, change, is_copie
         with pytest.raises(ValueError, match="The FAISS index holds other vectors than before"):
             index.search(QUERIES, k=5)
     # Of the vectors that it has now
-    index.rows = [IndexRow(str(place), None) for place in range(300, 600)]
+    rows = [IndexRow(str(place), None) for place in range(300, 600)]
+    if kind == "ivf" and change != "reset, add":
+        with pytest.raises(ValueError, match=GAP):
+            index.rows = rows
+        return
+    index.rows = rows
     assert index.search(QUERIES, k=5)[1].shape == (40, 5)
     OF_FAISS["reset, add"](kept)
     kept.reset()

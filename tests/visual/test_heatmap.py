@@ -15,7 +15,8 @@ from spacy.tokens import Doc
 
 from spacy_sbert import visual
 from spacy_sbert.similarity import cosine, unit_length
-from spacy_sbert.visual.heatmap import _MAX_TOKENS, _similarity_order, _step
+from spacy_sbert.visual.colour_scale import ColourScale
+from spacy_sbert.visual.heatmap import _MAX_TOKENS, _similarity_order
 from spacy_sbert.visual.page import STEPS
 
 TEXTS = [
@@ -73,7 +74,7 @@ def test_numbers_are_the_cosines(docs):
     low = numpy.floor(100 * others.min()) / 100
     high = numpy.ceil(100 * others.max()) / 100
     assert [one["class"] for one in attributes] == [
-        f"v{_step(value, low, high) + STEPS}" for value in cosines
+        f"v{ColourScale(low, high).step(value) + STEPS}" for value in cosines
     ]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
@@ -123,7 +124,8 @@ def test_tokens_are_compared_with_the_other_text(docs):
     low = min(found) / 100
     high = max(found) / 100
     assert data["range"] == f"{low:g} to {high:g}"
-    assert data["steps"] == [_step(value / 100, low, high) + STEPS for value in range(-100, 101)]
+    scale = ColourScale(low, high)
+    assert data["steps"] == [scale.step(value / 100) + STEPS for value in range(-100, 101)]
     given = data_of(visual.render(docs[:2], options={"low": -1.0, "high": 1.0}))["steps"]
     assert (given[0], given[100], given[200]) == (0, STEPS, 2 * STEPS)
 
@@ -197,7 +199,7 @@ def test_the_range_of_few_numbers_is_that_of_the_cosine(angles):
     ],
 )
 def test_steps_of_colours(low, high, values, steps):
-    assert [_step(value, low, high) for value in values] == steps
+    assert [ColourScale(low, high).step(value) for value in values] == steps
 
 
 def test_groups_stand_together():

@@ -296,9 +296,7 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
     if name is None or not file.is_file() or not _is_plain(source, config, kind):
         return None
     family = FAMILIES[name]
-    if family.padding_of(config) not in range(config.vocab_size):
-        return None
-    if config.num_attention_heads < 1 or config.hidden_size % config.num_attention_heads:
+    if not _has_possible_sizes(family, config):
         return None
     weights = _read_float32(file)
     shapes = dict(_shapes(family, config, has_pooler="pooler.dense.weight" in weights))
@@ -306,6 +304,13 @@ def load_parameters(source: Source, config: PretrainedConfig) -> BertParameters 
         return None
     parameters = BertParameters(name, config, {key: weights[key] for key in shapes})
     return parameters if is_packable(parameters) else None
+
+
+def _has_possible_sizes(family: Family, config: PretrainedConfig) -> bool:
+    n_heads = config.num_attention_heads
+    if n_heads < 1 or config.hidden_size % n_heads:
+        return False
+    return family.padding_of(config) in range(config.vocab_size)
 
 
 def _read_float32(file: Path) -> dict[str, torch.Tensor]:

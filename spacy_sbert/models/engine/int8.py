@@ -113,10 +113,10 @@ _MAX_NOISE = 0.05
 MIN_COSINE = 0.99
 
 
-# A layer, and one of LINEARS
-_Place = tuple[int, str]
+# Of a product: the number of its layer, and one of LINEARS
+_Key = tuple[int, str]
 # Of the input (n, in) and output (n, out) of a product
-_Measure = Callable[[_Place, torch.Tensor, torch.Tensor], torch.Tensor]
+_Measure = Callable[[_Key, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class _Trial:
@@ -129,24 +129,24 @@ class _Trial:
         self.backend = PackedBert(model, torch.float32)
         self.wordpieces = wordpieces
         self.windows = windows
-        self.exact: dict[_Place, Linear] = {
+        self.exact: dict[_Key, Linear] = {
             (i, name): product
             for i, layer in enumerate(self.backend.layers)
             for name, product in layer.linears.items()
         }
 
     def encode(
-        self, products: Mapping[_Place, Linear], measure: _Measure | None = None
-    ) -> tuple[torch.Tensor, dict[_Place, torch.Tensor]]:
+        self, products: Mapping[_Key, Linear], measure: _Measure | None = None
+    ) -> tuple[torch.Tensor, dict[_Key, torch.Tensor]]:
         """Return the sums of windows' states, float32 (k, hidden), and measurements of batches."""
         backend = self.backend
         wordpieces = self.wordpieces
         measured = defaultdict(list)
 
-        def observed(place: _Place, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-            output = products[place](states)
+        def observed(key: _Key, of_text: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+            output = products[key](states)
             if measure is not None:
-                measured[place].append(measure(place, states[of_text], output[of_text]))
+                measured[key].append(measure(key, states[of_text], output[of_text]))
             return output
 
         sums = backend.words.new_zeros(len(self.windows), backend.hidden_size)
@@ -157,7 +157,7 @@ class _Trial:
                 layer.linears = {name: partial(observed, (i, name), places) for name in LINEARS}
             owners = torch.from_numpy(numpy.repeat(batch.windows, lengths)).to(backend.device)
             sums.index_add_(0, owners, backend.encode(wordpieces, batch)[places])
-        return sums, {place: torch.stack(each) for place, each in measured.items()}
+        return sums, {key: torch.stack(each) for key, each in measured.items()}
 
 
 @torch.no_grad()
@@ -187,23 +187,21 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
     )
 
 
-def _observe_ranges(trial: _Trial) -> tuple[dict[_Place, torch.Tensor], torch.Tensor]:
+def _observe_ranges(trial: _Trial) -> tuple[dict[_Key, torch.Tensor], torch.Tensor]:
     """Return the ranges of inputs, float32 (2, in), and the sums of states without rounding."""
 
-    def extremes(place: _Place, inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    def extremes(key: _Key, inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
         return torch.stack([inputs.amin(0), inputs.amax(0)])
 
     expected, of_batches = trial.encode(trial.exact, extremes)
     ranges = {
-        place: torch.stack([each[:, 0].amin(0), each[:, 1].amax(0)])
-        for place, each in of_batches.items()
+        key: torch.stack([each[:, 0].amin(0), each[:, 1].amax(0)])
+        for key, each in of_batches.items()
     }
     return ranges, expected
 
 
-def _rounded_products(
-    model: Network, ranges: Mapping[_Place, torch.Tensor]
-) -> dict[_Place, Linear]:
+def _rounded_products(model: Network, ranges: Mapping[_Key, torch.Tensor]) -> dict[_Key, Linear]:
     """Return all products with inputs and weights in 8 bits."""
     weights = [weights_of(layer) for layer in layers_of(model)]
     activations = {INTERMEDIATE: activation_of(model)}
@@ -215,43 +213,43 @@ def _rounded_products(
     }
 
 
-def _measure_noise(trial: _Trial, rounded: Mapping[_Place, Linear]) -> dict[_Place, float]:
+def _measure_noise(trial: _Trial, rounded: Mapping[_Key, Linear]) -> dict[_Key, float]:
     """Return the noise-to-signal ratio that rounding adds to each product.
 
     The median over output channels of sum (y' - y)^2 / sum y^2.
     """
 
-    def squares(place: _Place, inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    def squares(key: _Key, inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
         """float64 (2, out): sums of the squares of the error and of the product."""
-        error = rounded[place](inputs) - output
+        error = rounded[key](inputs) - output
         return torch.stack([each.square().sum(0).double() for each in (error, output)])
 
     _, of_batches = trial.encode(trial.exact, squares)
     noises = {}
-    for place, each in of_batches.items():
+    for key, each in of_batches.items():
         error, signal = each.sum(0)
         smallest = torch.finfo(signal.dtype).tiny
-        noises[place] = float((error / signal.clamp(min=smallest)).median())
+        noises[key] = float((error / signal.clamp(min=smallest)).median())
     return noises
 
 
 def _exclude_noisiest(
     trial: _Trial,
-    rounded: Mapping[_Place, Linear],
-    noises: Mapping[_Place, float],
+    rounded: Mapping[_Key, Linear],
+    noises: Mapping[_Key, float],
     expected: torch.Tensor,
-) -> tuple[list[_Place], float]:
+) -> tuple[list[_Key], float]:
     """Return the products to leave out, and the lowest cosine of a window without them.
 
     Those above _MAX_NOISE, then by powers of two more of them, at the last all, until no window's
     cosine is below MIN_COSINE.
     """
-    noisiest = sorted(trial.exact, key=lambda place: noises[place], reverse=True)
+    noisiest = sorted(trial.exact, key=noises.__getitem__, reverse=True)
     n_too_noisy = sum(noise > _MAX_NOISE for noise in noises.values())
     more = [0, *(2**k for k in range(1 + len(noisiest).bit_length()))]
     for n_more in more:
         left_out = noisiest[: n_too_noisy + n_more]
-        exact = {place: trial.exact[place] for place in left_out}
+        exact = {key: trial.exact[key] for key in left_out}
         sums, _ = trial.encode({**rounded, **exact})
         lowest = float(torch.cosine_similarity(sums, expected).min())
         if lowest >= MIN_COSINE:
@@ -264,12 +262,12 @@ def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> P
 
     dtype: of the others.
     """
-    activation = activation_of(model)
+    activations = {INTERMEDIATE: activation_of(model)}
     products = []
     for i, layer in enumerate(layers_of(model)):
         ranges = {name: calibration.ranges[name][i] for name in LINEARS}
         is_rounded = dict(zip(LINEARS, calibration.is_rounded[i].tolist(), strict=True))
-        products.append(_int8_products(weights_of(layer), ranges, is_rounded, dtype, activation))
+        products.append(_int8_products(weights_of(layer), ranges, is_rounded, dtype, activations))
     return PackedBert(model, dtype, products)
 
 
@@ -278,25 +276,27 @@ def _int8_products(
     ranges: Mapping[str, torch.Tensor],
     is_rounded: Mapping[str, bool],
     dtype: torch.dtype,
-    activation: str,
+    activations: Mapping[str, str],
 ) -> dict[str, Linear]:
     """Return the products of a layer."""
     products: dict[str, Linear] = {}
     # The last comes first, since the one before it writes what it reads
     for name in reversed(LINEARS):
-        own_activation = activation if name == INTERMEDIATE else None
         if not is_rounded[name]:
-            products[name] = linear(*weights[name], dtype, own_activation)
+            products[name] = linear(*weights[name], dtype, activations.get(name))
             continue
+        then = None
+        reader = products.get(OUTPUT)
         # The widening product writes 8 bits for the narrowing one, so that activations are
         # never rounded twice.
-        reader = products.get(OUTPUT) if name == INTERMEDIATE else None
+        if name == INTERMEDIATE and isinstance(reader, Int8Linear):
+            then = reader.rounding
         products[name] = Int8Linear(
             *weights[name],
             ranges[name],
-            own_activation,
+            activations.get(name),
             smooth=name in SMOOTHED,
             dtype=dtype,
-            then=reader.rounding if isinstance(reader, Int8Linear) else None,
+            then=then,
         )
     return products

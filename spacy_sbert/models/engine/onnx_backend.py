@@ -24,7 +24,8 @@ from .packing import Batch, lay_out, padded_batches, single_batch
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 # As Optimum and sentence-transformers name the states
 _OUTPUTS = ("last_hidden_state", "token_embeddings")
-_FOLDER, _FILE = "onnx", "model.onnx"
+_FOLDER = "onnx"
+_FILE = "model.onnx"
 # The most that states of a file differ from those of the weights, as a share of the greatest, for
 # float32; what is rounded to 8 bits must have the same direction
 _TOLERANCE = 1e-3
@@ -93,9 +94,7 @@ class ONNXBackend:
         self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
     ) -> list[Batch]:
         if self.one_by_one:
-            return [
-                single_batch(wordpieces.lengths, windows[i : i + 1]) for i in range(len(windows))
-            ]
+            return [single_batch(wordpieces.lengths, window) for window in windows[:, None]]
         return padded_batches(wordpieces.lengths, windows, budget, of_equal_length=not self.pads)
 
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:
@@ -137,9 +136,9 @@ class ONNXBackendCache(BackendCache):
         return INT8 if precision == INT8 else "float32"
 
     def describe(self, weights: Network | None, precision: str) -> str:
+        name = f"{precision} of ONNX Runtime"
         graph = None if weights is None else self.found(weights)
-        by_what = "" if graph is None else f" by the graph {digest_of_bytes(graph)}"
-        return f"{precision} of ONNX Runtime{by_what}"
+        return name if graph is None else f"{name} by the graph {digest_of_bytes(graph)}"
 
     def load_files(self, folder: Path, weights: Network, *, is_saved: bool) -> None:
         # Else the first text would say that it is missing
@@ -183,7 +182,8 @@ class ONNXBackendCache(BackendCache):
         else:
             expected = HFBackend(weights)
         wordpieces = _trial_wordpieces(weights)
-        (states, theirs) = (_states(backend, wordpieces) for backend in (given, expected))
+        states = _states(given, wordpieces)
+        theirs = _states(expected, wordpieces)
         if states.shape == theirs.shape:
             error = float((states - theirs).abs().max() / theirs.abs().max())
             cosine = float(torch.cosine_similarity(states, theirs, dim=1).min())

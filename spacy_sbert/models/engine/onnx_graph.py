@@ -24,7 +24,8 @@ from .bert_families import (
 from .packed_bert import distance_buckets
 
 # Of ONNX, and of the operators that ONNX Runtime adds: attention, and sums with layer norm
-_OPSET, _CONTRIB = 17, "com.microsoft"
+_OPSET = 17
+_CONTRIB = "com.microsoft"
 _IR_VERSION = 8
 # A file of protocol buffers cannot be larger
 _MOST_BYTES = 2**31 - 1
@@ -56,7 +57,8 @@ class _Graph:
         self.constants: dict[str, Any] = {}
 
     def to_bytes(self) -> bytes:
-        helper, types = self.onnx.helper, self.onnx.TensorProto
+        helper = self.onnx.helper
+        types = self.onnx.TensorProto
         names = ["input_ids", "attention_mask"]
         if hasattr(self.model.embeddings, "token_type_embeddings"):
             names.append("token_type_ids")
@@ -79,7 +81,9 @@ class _Graph:
     def constant(self, name: str, value: torch.Tensor | numpy.ndarray | list[int]) -> str:
         """Return the name of a constant, which is added unless it is there."""
         if name not in self.constants:
-            array = value.detach().cpu().numpy() if torch.is_tensor(value) else numpy.array(value)
+            if torch.is_tensor(value):
+                value = value.detach().cpu().numpy()
+            array = numpy.asarray(value)
             kind = numpy.float32 if array.dtype.kind == "f" else numpy.int64
             array = numpy.asarray(array, dtype=kind, order="C")
             self.constants[name] = self.onnx.numpy_helper.from_array(array, name)

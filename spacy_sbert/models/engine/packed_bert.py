@@ -34,7 +34,8 @@ def position_ids(
     """Return columns, or for RoBERTa and MPNet positions from padding + 1 on."""
     if padding is None:
         return columns
-    # Whether there are any, a GPU would have to be asked
+    # Wordpieces of texts that spell the padding have no position of their own. All rows are
+    # computed: to know whether there are any, the host would wait for the GPU.
     spelled = ((ids == padding) & (windows >= 0)).long()
     # Before each place, in its row
     seen = spelled.cumsum(dim=1) - spelled
@@ -54,15 +55,15 @@ def attention_bias(
         Song et al. 2020.
     """
     same = windows[:, None, :, None] == windows[:, None, None, :]
-    mask = torch.zeros(same.shape, dtype=dtype, device=windows.device).masked_fill_(
-        ~same, -torch.inf
-    )
+    mask = torch.zeros(same.shape, dtype=dtype, device=windows.device)
+    mask.masked_fill_(~same, -torch.inf)
     if by_distance is None:
         return mask
-    # In the row: windows are in one piece, distances in them are the same
+    # Distances in the row: a window lies in one piece, so that they are those in the window
     places = torch.arange(windows.shape[1])
     buckets = distance_buckets(places - places[:, None]).to(windows.device)
-    return mask + functional.embedding(buckets, by_distance).permute(2, 0, 1).contiguous().to(dtype)
+    bias = functional.embedding(buckets, by_distance).permute(2, 0, 1)
+    return mask + bias.contiguous().to(dtype)
 
 
 def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
@@ -180,20 +181,21 @@ class PackedBert(BertForward):
         self.padding = getattr(embeddings, "padding_idx", None)
         self.words = embeddings.word_embeddings.weight.detach()
         self.positions = embeddings.position_embeddings.weight.detach()
-        types = getattr(embeddings, "token_type_embeddings", None)
-        self.types = None if types is None else types.weight.detach()
+        self.types: torch.Tensor | None = None
+        if hasattr(embeddings, "token_type_embeddings"):
+            self.types = embeddings.token_type_embeddings.weight.detach()
         self.norm = _LayerNorm(embeddings.LayerNorm)
-        projection = getattr(model, "embeddings_project", None)
-        self.projection = projection and linear(projection.weight, projection.bias, dtype)
+        self.projection: Linear | None = None
+        if hasattr(model, "embeddings_project"):
+            projection = model.embeddings_project
+            self.projection = linear(projection.weight, projection.bias, dtype)
         bias = relative_bias_of(model)
         self.relative_bias = None if bias is None else bias.detach()
         layers = layers_of(model)
         if products is None:
-            activation = activation_of(model)
-            products = [_products(weights_of(layer), dtype, activation) for layer in layers]
-        self.layers: list[_PackedLayer] = [
-            _PackedLayer(layer, own) for layer, own in zip(layers, products, strict=True)
-        ]
+            activations = {INTERMEDIATE: activation_of(model)}
+            products = [_products(weights_of(layer), dtype, activations) for layer in layers]
+        self.layers: list[_PackedLayer] = list(map(_PackedLayer, layers, products))
 
     @property
     def device(self) -> torch.device:
@@ -209,7 +211,8 @@ class PackedBert(BertForward):
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:
         ids, columns, types, owners = lay_out(wordpieces, batch, self.device)
         n_used = int((batch.starts + wordpieces.lengths[batch.windows]).max())
-        return self(ids, columns, None if wordpieces.type_ids is None else types, owners, n_used)
+        known_types = None if wordpieces.type_ids is None else types
+        return self(ids, columns, known_types, owners, n_used)
 
     def __call__(
         self,
@@ -233,7 +236,8 @@ class PackedBert(BertForward):
     ) -> torch.Tensor:
         added = self.words[ids] + self.positions[positions]
         if self.types is not None:
-            added += self.types[0] if types is None else self.types[types]
+            of_types = 0 if types is None else types
+            added += self.types[of_types]
         return self.norm(added).to(self.dtype)
 
     def project(self, states: torch.Tensor) -> torch.Tensor:
@@ -241,11 +245,13 @@ class PackedBert(BertForward):
 
 
 def _products(
-    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype, activation: str
+    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]],
+    dtype: torch.dtype,
+    activations: Mapping[str, str],
 ) -> dict[str, Linear]:
     """Return the products of a layer, by the names of LINEARS."""
     return {
-        name: linear(weight, bias, dtype, activation if name == INTERMEDIATE else None)
+        name: linear(weight, bias, dtype, activations.get(name))
         for name, (weight, bias) in weights.items()
     }
 
@@ -276,13 +282,17 @@ class _LayerNorm:
     """Layer norm whose factors stay float32 whatever the states are."""
 
     def __init__(self, norm: TorchModule):
-        self.weight, self.bias, self.eps = norm.weight.detach(), norm.bias.detach(), norm.eps
+        self.weight = norm.weight.detach()
+        self.bias = norm.bias.detach()
+        self.eps = norm.eps
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
-        weight, bias = self.weight, self.bias
+        weight = self.weight
+        bias = self.bias
         # CUDA takes one dtype alone
         if not states.is_cpu:
-            weight, bias = weight.to(states.dtype), bias.to(states.dtype)
+            weight = weight.to(states.dtype)
+            bias = bias.to(states.dtype)
         return functional.layer_norm(states, weight.shape, weight, bias, self.eps)
 
 
@@ -319,13 +329,15 @@ def _attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
 def _by_products(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, added_scores: torch.Tensor
 ) -> torch.Tensor:
-    """(rows, width, heads, size), of what is (rows, heads, width, size)."""
+    """Return the same, (rows, width, heads, size), of what is (rows, heads, width, size)."""
     n_rows, n_heads, width, size = query.shape
     attended = query.new_empty(n_rows, width, n_heads, size)
-    first, most = 0, _BLOCK // (n_heads * width**2)
+    most = _BLOCK // (n_heads * width**2)
+    first = 0
     # In blocks of powers of two, the largest first: products of few shapes
     while first < n_rows:
-        block = slice(first, first + 2 ** (max(1, min(n_rows - first, most)).bit_length() - 1))
+        n_fitting = max(1, min(n_rows - first, most))
+        block = slice(first, first + 2 ** (n_fitting.bit_length() - 1))
         first = block.stop
         q, k, v = (part[block].reshape(-1, width, size) for part in (query, key, value))
         scores = torch.bmm(q, k.transpose(1, 2)).view(-1, n_heads, width, width)

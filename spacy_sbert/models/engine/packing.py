@@ -12,26 +12,25 @@ from torch.nn import functional
 
 from ..tokenization import TokenizedBatch
 
-# Wordpieces in a pass, whose states stay in the cache
+# Wordpieces in a batch, whose states stay in the cache
 CPU_BUDGET = 2048
-# oneDNN makes a kernel for each shape of a product, of half a MB, and keeps a thousand. So passes
+# oneDNN makes a kernel for each shape of a product, of half a MB, and keeps a thousand. So batches
 # are of few shapes. Wordpieces
 WIDTHS_APART = 8
 PLACES_APART = 64
 # Of the narrowest rows; both are tried
 _WIDTHS = (64, 128)
-_ATTENTION_SHARE = (
-    # Of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
-    0.15
-)
-# The narrowest row of a pass, as a share of the widest, to which it is padded
+# Of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
+_ATTENTION_SHARE = 0.15
+# The narrowest row of a batch, as a share of the widest, to which it is padded
 _SIMILAR = 0.75
 
 
 class _Packing(NamedTuple):
-    """Rows with several windows: int64 (n,) the row of each window and its first place.
+    """Rows with several windows each.
 
-    (rows,) widths, ascending.
+    row_of, column_of: int64 (n,), the row of each window, and its first place there.
+    widths: int64 (rows,), ascending.
     """
 
     row_of: numpy.ndarray
@@ -51,8 +50,9 @@ def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> _Packing:
         sequences with a block-diagonal mask as in Krell et al. 2021, Efficient Sequence Packing
         without Cross-contamination, section 3.
     """
-    widths = [max(_WIDTHS[0], int(lengths.max(initial=0)))] if one_width else _WIDTHS
-    return min((_pack(lengths, width) for width in widths), key=_cost)
+    if one_width:
+        return _pack(lengths, max(_WIDTHS[0], int(lengths.max(initial=0))))
+    return min((_pack(lengths, width) for width in _WIDTHS), key=_cost)
 
 
 def _cost(packing: _Packing) -> float:
@@ -62,8 +62,10 @@ def _cost(packing: _Packing) -> float:
 
 
 def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
+    """Put windows into rows of at least a width."""
     order = numpy.argsort(-lengths, kind="stable")
-    row_of, column_of = [0] * len(lengths), [0] * len(lengths)
+    row_of = [0] * len(lengths)
+    column_of = [0] * len(lengths)
     widths: list[int] = []
     # Free places -> (row, its next column)
     with_room: dict[int, list[tuple[int, int]]] = {}
@@ -79,9 +81,11 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
                 free_sizes ^= 1 << room
         else:
             room = max(narrowest, length)
-            row, column = len(widths), 0
+            row = len(widths)
+            column = 0
             widths.append(room)
-        row_of[window], column_of[window] = row, column
+        row_of[window] = row
+        column_of[window] = column
         left = room - length
         if left:
             with_room.setdefault(left, []).append((row, column + length))
@@ -128,9 +132,9 @@ class Batch:
 def packed_batches(
     lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1
 ) -> list[Batch]:
-    """Return passes with several windows in a row.
+    """Return batches with several windows in a row.
 
-    at_a_time (int): how many threads share the passes.
+    at_a_time (int): how many threads share the batches.
     """
     packing = pack(lengths[windows])
     n_left = math.ceil(int(packing.widths.sum()) / budget)
@@ -139,23 +143,31 @@ def packed_batches(
         n_left = at_a_time * math.ceil(n_left / at_a_time)
     by_row = numpy.argsort(packing.row_of, kind="stable")
     rows = packing.row_of[by_row]
-    passes, last = [], len(packing.widths)
+    batches = []
+    last = len(packing.widths)
     while last:
         # The widest row that is left
         width = width_for(packing.widths[last - 1])
         similar = int(numpy.searchsorted(packing.widths, _SIMILAR * width))
-        # Of those that are left
         share = int(packing.widths[:last].sum()) / max(1, n_left)
-        most = budget // width
-        n_rows = min(most, math.ceil(share / width))
-        # Even numbers are fewer shapes
-        n_rows += n_rows % 2 if n_rows < most else 0
+        n_rows = _rows_of_batch(share, width, budget)
         first = max(similar, last - max(1, n_rows))
         chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
         starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
-        passes.append(Batch(windows[chosen], starts, (last - first, width)))
-        last, n_left = first, n_left - 1
-    return passes
+        batches.append(Batch(windows[chosen], starts, (last - first, width)))
+        last = first
+        n_left -= 1
+    return batches
+
+
+def _rows_of_batch(share: float, width: int, budget: int) -> int:
+    """Return how many rows of a width hold a share of the wordpieces, within the budget."""
+    most = budget // width
+    n_rows = min(most, math.ceil(share / width))
+    # Even numbers are fewer shapes
+    if n_rows < most and n_rows % 2:
+        n_rows += 1
+    return n_rows
 
 
 def width_for(longest: int) -> int:
@@ -179,57 +191,60 @@ def padded_batches(
 ) -> list[Batch]:
     """Return batches with a window a row, of similar or equal length, of at most `budget`."""
     windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
-    passes, first = [], 0
+    batches = []
+    first = 0
     while first < len(windows):
         width = int(lengths[windows[first]])
         end = first + max(1, budget // max(1, width))
         if of_equal_length:
             end = min(end, int(numpy.searchsorted(-lengths[windows], -width, side="right")))
-        passes.append(single_batch(lengths, windows[first:end]))
+        batches.append(single_batch(lengths, windows[first:end]))
         first = end
-    return passes
+    return batches
 
 
 def single_batch(
     lengths: numpy.ndarray, windows: numpy.ndarray, *, pads_left: bool = False
 ) -> Batch:
-    """Return one pass with a row a window; pads_left (bool): whether padding comes before it."""
+    """Return one batch with a row a window; pads_left (bool): whether padding comes before it."""
     width = max(1, int(lengths[windows].max()))
-    before = width - lengths[windows] if pads_left else 0
-    return Batch(windows, numpy.arange(len(windows)) * width + before, (len(windows), width))
+    starts = numpy.arange(len(windows)) * width
+    if pads_left:
+        starts += width - lengths[windows]
+    return Batch(windows, starts, (len(windows), width))
 
 
 def lay_out(
     wordpieces: TokenizedBatch, batch: Batch, device: torch.device, padding: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return ids, columns, types and windows of the places in a pass, int64 (rows, width).
+    """Return ids, columns, types and windows of the places in a batch, int64 (rows, width).
 
     See BertForward.
     """
     lengths = wordpieces.lengths[batch.windows]
-    to, of = (
-        ragged_arange(batch.starts, lengths),
-        ragged_arange(wordpieces.starts[batch.windows], lengths),
-    )
+    places = ragged_arange(batch.starts, lengths)
+    chosen = ragged_arange(wordpieces.starts[batch.windows], lengths)
 
     def placed(values: numpy.ndarray | int, filler: int = 0) -> torch.Tensor:
         array = numpy.full(batch.shape, filler, dtype="int64")
-        array.reshape(-1)[to] = values
+        array.reshape(-1)[places] = values
         return torch.from_numpy(array).to(device)
 
+    columns = ragged_arange(numpy.zeros_like(lengths), lengths)
+    types = 0 if wordpieces.type_ids is None else wordpieces.type_ids[chosen]
+    owners = numpy.repeat(numpy.arange(len(lengths)), lengths)
     return (
-        placed(wordpieces.ids[of], padding),
-        placed(ragged_arange(numpy.zeros_like(lengths), lengths)),
-        placed(0 if wordpieces.type_ids is None else wordpieces.type_ids[of]),
-        placed(numpy.repeat(numpy.arange(len(lengths)), lengths), -1),
+        placed(wordpieces.ids[chosen], padding),
+        placed(columns),
+        placed(types),
+        placed(owners, -1),
     )
 
 
 def with_places(states: torch.Tensor, n_places: int) -> torch.Tensor:
     """Return the first n_places, or all and zeros behind them, for products of few shapes."""
     n_more = n_places - len(states)
-    return (
-        functional.pad(states, (0, 0) * (states.dim() - 1) + (0, n_more))
-        if n_more > 0
-        else states[:n_places]
-    )
+    if n_more <= 0:
+        return states[:n_places]
+    padding = (0, 0) * (states.dim() - 1) + (0, n_more)
+    return functional.pad(states, padding)

@@ -67,8 +67,9 @@ class TorchBackendCache(BackendCache):
         dtype = getattr(torch, precision)
         if is_packable(weights):
             return PackedBert(weights, dtype)
-        network = weights if dtype == torch.float32 else deepcopy(weights).to(dtype)
-        return HFBackend(network, pads=self.pads)
+        if dtype != torch.float32:
+            weights = deepcopy(weights).to(dtype)
+        return HFBackend(weights, pads=self.pads)
 
     def backend_of(
         self, weights: Network, precision: str, wordpieces: TokenizedBatch | None = None
@@ -84,7 +85,10 @@ class TorchBackendCache(BackendCache):
         return super().backend_of(weights, precision)
 
     def settings_of(self, precision: str) -> object:
-        return (precision, id(self._found[1])) if precision == INT8 else precision
+        if precision != INT8:
+            return precision
+        _, calibration = self._found
+        return precision, id(calibration)
 
     def drop(self, found: "Calibration | None" = None) -> None:
         super().drop(found)
@@ -101,7 +105,9 @@ class TorchBackendCache(BackendCache):
         if precision != INT8 or weights is None:
             return precision
         ranges = self.calibration(weights)
-        return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
+        if ranges is None:
+            return precision
+        return f"{precision} by the ranges {ranges.digest()}"
 
     def needs_network(self, precision: str) -> bool:
         return precision == REFERENCE
