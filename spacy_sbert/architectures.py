@@ -14,9 +14,9 @@ from thinc.types import Floats2d, Ragged
 
 from .models.pooling import SentencePooling
 from .models.private_attributes import is_a, is_installed
+from .models.prompts import Prompts
 from .models.sbert_config import TransformerConfig
 from .models.sentence_encoder import SentenceEncoder
-from .models.tokenization import Prompts
 from .models.transformer import SpanTransformer
 from .validation import (
     Name,

@@ -30,6 +30,7 @@ from helpers.pipelines import (
     blank,
     scored_pairs,
 )
+from helpers.wordpieces import BERT_TOKENS, LETTERS, anywhere
 from spacy.language import Language
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -106,19 +107,7 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a random BERT: 2 layers, width 16, at most 24 wordpieces, no dropout."""
     folder = tmp_path_factory.mktemp("tiny") / "bert"
     folder.mkdir()
-    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
-    vocab = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *letters,
-        *(f"##{c}" for c in letters),
-        ".",
-        ",",
-        "'",
-    ]
+    vocab = [*BERT_TOKENS, *anywhere(LETTERS), *".,'"]
     vocab += [word for word in WORDS if word not in vocab] + ["cannot"]
     (folder / "vocab.txt").write_text("\n".join(vocab), encoding="utf8")
     BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=MAX_LENGTH).save_pretrained(

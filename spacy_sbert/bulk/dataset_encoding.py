@@ -53,7 +53,8 @@ class Job(Manifest):
 
         RAISES (ValueError): if those of a folder are made of something else.
         """
-        if differing := differences(self.made_of, made_of):
+        differing = differences(self.made_of, made_of)
+        if differing:
             raise ValueError(
                 f"{target.name} holds vectors that were made otherwise: {differing}. Use another "
                 "folder, or make all again with --restart."
@@ -309,7 +310,9 @@ def encode_dataset(
     )
     config.source.check_apart(config.target)
     every = config.source.shards(large)
-    shards = every if shard is None else _share_of(every, shard)
+    shards = every
+    if shard is not None:
+        shards = _share_of(every, shard)
     if restart:
         config.target.remove(INDEX)
         for part in shards:

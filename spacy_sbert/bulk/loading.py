@@ -73,7 +73,9 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
         `sbert_reranker`.
     RAISES (ValueError): if there is no such pipe.
     """
-    kinds = (*_VECTORS, _RERANKER) if also_scores else _VECTORS
+    kinds: tuple[str, ...] = _VECTORS
+    if also_scores:
+        kinds = (*_VECTORS, _RERANKER)
     known = _of_factories(nlp, *kinds)
     if name not in known:
         expected = ", ".join(known) or "none"
@@ -91,8 +93,11 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
 
 
 def _blank(name: str | None, encoder: str | None = None) -> Language:
+    """Return a blank pipeline with an `sbert` pipe, with the default encoder if none is named."""
     nlp = spacy.blank("en")
-    config = {"model": {"name": encoder}} if encoder else {}
+    config = {}
+    if encoder is not None:
+        config["model"] = {"name": encoder}
     nlp.add_pipe("sbert", name=name or "sbert", config=config)
     return nlp
 

@@ -146,12 +146,13 @@ class TableReader:
 
     def columns(self, rows: numpy.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
         names = [name for name in ("id", "text") if name in self._names]
-        tables = list(self._tables(rows, names)) if names else []
-        values = {
-            name: [value for table in tables for value in table.column(name).to_pylist()]
-            for name in names
-        }
-        return values.get("id", [None] * len(rows)), values.get("text", [None] * len(rows))
+        values: dict[str, list[Any]] = {"id": [], "text": []}
+        if names:
+            for table in self._tables(rows, names):
+                for name in names:
+                    values[name] += table.column(name).to_pylist()
+        missing = [None] * len(rows)
+        return values["id"] or missing, values["text"] or missing
 
     def _array(self, column: "pyarrow.FixedSizeListArray") -> numpy.ndarray:
         return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, self.shape[1])

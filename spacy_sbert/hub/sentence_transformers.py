@@ -15,13 +15,14 @@ from thinc.api import Model
 
 from ..errors import Errors, Warnings, warn
 from ..files.atomic import atomic_folder
-from ..models import sbert_config
+from ..models import folder_files, folder_modules, sbert_config
 from ..models.encoder_checks import takes_token_types
 from ..models.folder_keys import MODULE_KEYS, POOLING_FLAGS
 from ..models.overflow import OVERFLOW
 from ..models.pooling import SentencePooling
 from ..models.poolings import POOLING
 from ..models.private_attributes import forward_settings
+from ..models.prompts import Prompts
 from ..models.resolve import check_safetensors, resolve
 from ..models.sbert_config import REFERENCE, Precision, SentenceTransformersConfig
 from ..models.static_embedding import (
@@ -31,7 +32,6 @@ from ..models.static_embedding import (
     StaticEmbedding,
     read_static,
 )
-from ..models.tokenization import Prompts
 from ..models.transformer import SpanTransformer, load
 from ..pipeline.sbert import find_sbert
 from ..pipeline.sentence_model import SentenceModel, find_static_embedding, find_transformer
@@ -128,11 +128,11 @@ def _write_modules(folder: Path, modules: _Modules) -> None:
             "idx": number,
             "name": str(number),
             "path": part,
-            "type": f"{sbert_config.PACKAGE}.models.{kind}",
+            "type": f"{folder_modules.PACKAGE}.models.{kind}",
         }
         for number, (kind, part) in enumerate(modules)
     ]
-    _write_json(folder / sbert_config.MODULES_FILE, listed)
+    _write_json(folder / folder_modules.MODULES_FILE, listed)
 
 
 def _write_common_config(
@@ -160,7 +160,7 @@ def _write_inputs(folder: Path, encoder: SpanTransformer) -> None:
     if "token_type_ids" in names and not takes_token_types(shim.network):
         names.remove("token_type_ids")
         file = folder / "tokenizer_config.json"
-        _write_json(file, {**sbert_config.read_object(file), "model_input_names": names})
+        _write_json(file, {**folder_files.read_object(file), "model_input_names": names})
 
 
 def _pooling_config(name: str, encoder: SpanTransformer) -> dict[str, object]:
@@ -261,7 +261,7 @@ def import_folder(
     folder = resolve(source)
     modules = _read_modules(folder)
     settings = sbert_config.read_settings(folder, source)
-    static = sbert_config.static_module(folder)
+    static = folder_modules.static_module(folder)
     dense = [_read_dense(module.folder) for module in modules if module.kind == "Dense"]
     config: dict[str, object] = {
         "name": source,
@@ -323,15 +323,15 @@ def _load_encoder(name: str, model: SentenceModel, table: tuple[str, numpy.ndarr
     return static.get_dim("nO")
 
 
-def _read_modules(folder: Path) -> list[sbert_config.Module]:
+def _read_modules(folder: Path) -> list[folder_modules.Module]:
     """Return the modules of a folder. RAISES (ValueError): if one is unknown."""
-    modules = sbert_config.read_modules(folder)
+    modules = folder_modules.read_modules(folder)
     for module in modules:
-        if module.kind not in (*sbert_config.KNOWN_MODULES, "Dense"):
-            raise sbert_config.foreign_module(folder, module) or ValueError(
+        if module.kind not in (*folder_modules.KNOWN_MODULES, "Dense"):
+            raise folder_modules.foreign_module(folder, module) or ValueError(
                 f"The folder {folder} has the module {module.type}, which is unknown here: "
-                f"{sbert_config.EXPECTED_MODULES}, all of sentence_transformers. Code in a folder "
-                "is never run."
+                f"{folder_modules.EXPECTED_MODULES}, all of sentence_transformers. Code in a "
+                "folder is never run."
             )
     return modules
 
@@ -368,8 +368,8 @@ def _read_dense(folder: Path) -> _Dense:
     file = folder / "config.json"
     if not file.is_file():
         raise _refused(folder, "it has no config.json")
-    config = sbert_config.read_object(file)
-    sbert_config.read_keys(file, MODULE_KEYS["Dense"])
+    config = folder_files.read_object(file)
+    folder_files.read_keys(file, MODULE_KEYS["Dense"])
     activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
     if activation not in _ACTIVATIONS:
         raise _refused(

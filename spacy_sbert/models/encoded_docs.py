@@ -1,4 +1,4 @@
-"""Encoded spans of a Doc, options of encoding, and the warning about truncated texts."""
+"""Encoded spans of a Doc, settings of a call, and the warning about truncated texts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,18 +35,16 @@ class EncodedDoc:
 
     # In the order of the text
     rows: SpanBatch
-    vectors: (
-        # float32 (rows, width) on the model's device; zero for a row without wordpieces
-        Floats2d
-    )
+    # float32 (rows, width) on the model's device; zero for a row without wordpieces
+    vectors: Floats2d
     pooling: str
     # Whether the vectors have unit length
     normalize: bool
-    # Of other Spans and Tokens; None in training and with token_vectors = false
+    # For other Spans and for Tokens; None in training and with token_vectors = false
     wordpieces: WordpieceStates | None
     # Whether a dense layer made the vectors of pooled ones
     dense: bool = False
-    # Of the first row; None if it is not known
+    # The text of the first row; None if it is not known
     text: str | None = None
 
 
@@ -69,13 +67,18 @@ class TruncationCounter:
     """Counts the rows that were longer than the encoder's limit, for one warning for many Docs."""
 
     def __init__(self) -> None:
-        self.count = self.total = 0
-        self.limit: int | str = "unknown"
+        self.count = 0
+        self.total = 0
+        # None if it is not known
+        self.limit: int | None = None
 
     def add(self, doc: Doc, encoded: EncodedDoc) -> None:
         """Count the rows of a Doc."""
-        limit = encoded.rows.settings.max_length if encoded.rows.settings else None
-        self.add_rows(len(encoded.rows.spans), n_rows_cut(doc, encoded.rows), limit)
+        rows = encoded.rows
+        limit = None
+        if rows.settings is not None:
+            limit = rows.settings.max_length
+        self.add_rows(len(rows.spans), n_rows_cut(doc, rows), limit)
 
     def add_rows(self, n_rows: int, n_cut: int, limit: int | None) -> None:
         """Count rows, and how many of them were cut."""
@@ -85,7 +88,9 @@ class TruncationCounter:
 
     @property
     def message(self) -> str:
-        limit = "" if self.limit == "unknown" else f" of {self.limit} wordpieces"
+        limit = ""
+        if self.limit is not None:
+            limit = f" of {self.limit} wordpieces"
         return Warnings.TRUNCATED.format(count=self.count, total=self.total, limit=limit)
 
 
@@ -93,8 +98,8 @@ def n_rows_cut(doc: Doc, rows: SpanBatch) -> int:
     """Return how many rows were longer than the limit."""
     if rows.settings is not None:
         return int(numpy.count_nonzero(rows.n_cut))
-    tails = [
-        doc[end - n : end]
-        for n, (_, end) in zip(rows.n_cut.tolist(), rows.spans.tolist(), strict=True)
-    ]
-    return sum(any(not token.is_space for token in tail) for tail in tails)
+    count = 0
+    for n_tokens, end in zip(rows.n_cut.tolist(), rows.spans[:, 1].tolist(), strict=True):
+        if any(not token.is_space for token in doc[end - n_tokens : end]):
+            count += 1
+    return count

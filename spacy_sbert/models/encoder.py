@@ -17,7 +17,7 @@ from .span_batch import EncodedSpans
 # What a listener of this package, in its attribute `listens_for`, reads of a component
 STATES = "states"
 TOKENS = "tokens"
-# From a layer that listens to the model of the component that it listens to
+# A function from a layer that listens to the model of the component that it listens to
 FindUpstream = Callable[[Model], Model | None]
 
 
@@ -51,7 +51,7 @@ class Encoder:
 
     """
 
-    # For messages: "The encoder of the 'sbert' pipe is {kind}"; "" if that is not known
+    # In messages: "The encoder of the 'sbert' pipe is {kind}"; "" if that is not known
     kind = "of another kind"
     # Whether a prompt may be put before each text, of Docs or without them
     takes_prompts = False
@@ -127,9 +127,12 @@ class Encoder:
     @property
     def span_transformer(self) -> Any:
         """The SpanTransformer whose states these are, own or upstream; None if there is none."""
-        inner = [node for node in self.nodes if isinstance(node, Encoder) and node is not self]
-        found = (encoder.span_transformer for encoder in inner)
-        return next((transformer for transformer in found if transformer is not None), None)
+        for node in self.nodes:
+            if isinstance(node, Encoder) and node is not self:
+                transformer = node.span_transformer
+                if transformer is not None:
+                    return transformer
+        return None
 
     def models(self, find_upstream: FindUpstream, settings: object) -> list[Model]:
         """Return the models that make the states, own and upstream; none if that is not known.
@@ -140,7 +143,9 @@ class Encoder:
         if not listeners:
             return [cast(Model, self)]
         upstream = find_upstream(listeners[0])
-        return [] if upstream is None else [cast(Model, self), upstream]
+        if upstream is None:
+            return []
+        return [cast(Model, self), upstream]
 
     # For messages and digests
 
@@ -163,5 +168,7 @@ def listens_for(layer: Model) -> str | None:
     None for other layers.
     """
     own = getattr(layer, "listens_for", None)
+    if own is not None:
+        return own
     is_of_another = isinstance(layer, Tok2VecListener) or SENTINEL in layer.attrs
-    return TOKENS if own is None and is_of_another else own
+    return TOKENS if is_of_another else None

@@ -84,7 +84,7 @@ def _check_vocabulary(source: Source, vocabulary: Mapping[str, int], model: Netw
         )
     n_wordpieces = len(vocabulary)
     n_ids = max(vocabulary.values(), default=-1) + 1
-    # To a number of embeddings that is quick to multiply
+    # Tables are padded to a number of embeddings that is quick to multiply
     is_padded = rows % 64 == 0 and rows - n_wordpieces < 128
     lacks_wordpieces = n_wordpieces < 0.9 * rows and not is_padded
     if lacks_wordpieces or n_ids > 2 * rows + 1000:
@@ -105,19 +105,18 @@ def _check_rows(
     without = {number: name for name, number in vocabulary.items() if number >= rows}
     largest = int(ids.max())
     if largest >= rows or int(ids.min()) < 0:
-        raise _bad_tokenizer(
-            source,
-            f"its token {without.get(largest)!r} has the id {largest}, and the encoder has {rows} "
-            "embeddings",
-        )
-    if without:
-        names = ", ".join(without[number] for number in sorted(without)[:3])
-        if len(without) > 3:
-            names += ", ..."
-        text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(
-            folder=source.folder, count=len(without), names=names
-        )
-        warn(f"{text} {REPAIR_TOKENS}")
+        token = without.get(largest)
+        reason = f"its token {token!r} has the id {largest}, and the encoder has {rows} embeddings"
+        raise _bad_tokenizer(source, reason)
+    if not without:
+        return
+    names = ", ".join(without[number] for number in sorted(without)[:3])
+    if len(without) > 3:
+        names += ", ..."
+    text = Warnings.TOKENS_WITHOUT_EMBEDDING.format(
+        folder=source.folder, count=len(without), names=names
+    )
+    warn(f"{text} {REPAIR_TOKENS}")
 
 
 def _check_inputs(
@@ -167,8 +166,8 @@ def _check_limit(
 
     RAISES (ValueError): if no text fits.
     """
-    # As in sentence-transformers: the setting wins over max_seq_length, and that over the limits of
-    # the two files.
+    # As sentence-transformers does: the setting wins over max_seq_length, and that over the limits
+    # of the two files.
     of_tokenizer = None
     if tokenizer.model_max_length < _NO_LIMIT:
         of_tokenizer = int(tokenizer.model_max_length)
@@ -216,14 +215,17 @@ def embedding_rows(model: Network) -> int | None:
     except NotImplementedError:
         return None
     weight = getattr(table, "weight", None)
-    return None if weight is None else weight.shape[0]
+    if weight is None:
+        return None
+    return weight.shape[0]
 
 
 def padding_id(encoder: Network) -> int:
     """Return the wordpiece that fills rows, 0 if that of the config has no embedding."""
     padding = getattr(encoder.config, "pad_token_id", None) or 0
     rows = embedding_rows(encoder)
-    return padding if padding > 0 and (rows is None or padding < rows) else 0
+    has_embedding = padding > 0 and (rows is None or padding < rows)
+    return padding if has_embedding else 0
 
 
 def _unable(source: Source, model: Network, reason: str) -> ValueError:
@@ -242,62 +244,74 @@ def position_limit(transformer: Network) -> int | None:
     RoBERTa and its like count positions from padding_idx + 1 on. Rotary and relative positions go
     on behind max_position_embeddings, as do those that are computed when they are needed.
     """
-    # Without the head of a classifier
+    # A classifier holds the encoder and a head
     encoder: Any = getattr(transformer, "base_model", transformer)
     rooms = [room for module in encoder.modules() for room in _rooms_of(module)]
     if not rooms:
         return None
-    return min([*rooms, _configured_positions(transformer.config) or rooms[0]])
+    return _least(*rooms, _configured_positions(transformer.config))
 
 
 def _rooms_of(module: torch.nn.Module) -> Iterator[int]:
     """Yield how many wordpieces each table of positions of a module has room for."""
     for name in _POSITION_TABLES:
         table = getattr(module, name, None)
-        weight = table if isinstance(table, torch.Tensor) else getattr(table, "weight", None)
-        if isinstance(weight, torch.Tensor):
-            padding_idx = getattr(table, "padding_idx", None)
-            before = 0 if padding_idx is None else padding_idx + 1
-            yield len(weight) - getattr(table, "offset", 0) - before
+        weight = table
+        if not isinstance(table, torch.Tensor):
+            weight = getattr(table, "weight", None)
+        if not isinstance(weight, torch.Tensor):
+            continue
+        room = len(weight) - getattr(table, "offset", 0)
+        padding_idx = getattr(table, "padding_idx", None)
+        if padding_idx is not None:
+            room -= padding_idx + 1
+        yield room
 
 
 def _configured_positions(config: PretrainedConfig) -> int | None:
     """Return max_position_embeddings; None if there is none, which XLNet writes as -1."""
     limit = getattr(config, "max_position_embeddings", None)
-    return limit if isinstance(limit, int) and limit > 0 else None
+    if not isinstance(limit, int) or limit <= 0:
+        return None
+    return limit
 
 
 def ignores_padding(model: Network, tokenizer: Tokenizer, limit: int | None) -> bool:
     """Return whether padding behind a text leaves its states as they are.
 
     It does not with convolutions over rows, or if the encoder takes no mask (FNet).
-    Classifiers are not tried: pairs are padded. limit (int): the most wordpieces of a row, None for
-    no limit.
+    Classifiers are not tried: pairs are padded.
+
+    limit (int): the most wordpieces of a row, None for no limit.
     """
     if model.base_model is not model:
         return True
     ids = tokenizer("a b c d e f g", return_tensors="pt")["input_ids"]
-    ids = ids[:, : max(1, (limit or 2 * ids.shape[1]) // 2)]
+    # As many wordpieces of padding are added
+    if limit is not None:
+        ids = ids[:, : max(1, limit // 2)]
     length = ids.shape[1]
     padded = torch.nn.functional.pad(ids, (0, length), value=padding_id(model))
     mask = (torch.arange(2 * length) < length).long()[None]
     with torch.no_grad():
         alone = model(input_ids=ids, **attention_mask(model, mask[:, :length])).last_hidden_state
-        beside = model(input_ids=padded, **attention_mask(model, mask)).last_hidden_state[
-            :, :length
-        ]
-    return torch.allclose(alone, beside, rtol=0, atol=1e-3 * float(alone.abs().max()))
+        beside = model(input_ids=padded, **attention_mask(model, mask)).last_hidden_state
+    tolerance = 1e-3 * float(alone.abs().max())
+    return torch.allclose(alone, beside[:, :length], rtol=0, atol=tolerance)
 
 
 def rope_by_length(model: Network, limit: int | None) -> str:
     """Return the type of rotary positions that depend on the longest row; "" without.
 
-    They change behind the length that the encoder was made for at first. limit (int): the most
-    wordpieces of a row, None for no limit.
+    They change behind the length that the encoder was made for at first.
+
+    limit (int): the most wordpieces of a row, None for no limit.
     """
     for module in model.modules():
         for layer, kind in _rope_types(module):
-            if kind in _ROPE_BY_LENGTH and (limit is None or limit > _first_length(module, layer)):
+            if kind not in _ROPE_BY_LENGTH:
+                continue
+            if limit is None or limit > _first_length(module, layer):
                 return kind
     return ""
 
@@ -305,31 +319,36 @@ def rope_by_length(model: Network, limit: int | None) -> str:
 def _rope_types(module: Any) -> list[tuple[str, str]]:
     """Return the types of a module's rotary positions, by the type of layers ("" for all)."""
     kinds = getattr(module, "rope_type", None) or {}
-    return list(kinds.items()) if isinstance(kinds, dict) else [("", str(kinds))]
+    if not isinstance(kinds, dict):
+        kinds = {"": str(kinds)}
+    return list(kinds.items())
 
 
 def _first_length(module: Any, layer: str) -> int:
     """Return the most wordpieces for which rotary positions keep their first frequencies."""
-    config, name = module.config, "original_max_position_embeddings"
-    parameters = getattr(config, ROPE, None) or {}
-    found = (parameters.get(layer, parameters).get(name), getattr(config, name, None))
-    return min([*filter(None, found), module.original_max_seq_len])
+    name = "original_max_position_embeddings"
+    parameters = getattr(module.config, ROPE, None) or {}
+    of_layer = parameters.get(layer, parameters).get(name)
+    lengths = [of_layer, getattr(module.config, name, None), module.original_max_seq_len]
+    return min(length for length in lengths if length)
 
 
 def reset_rope(model: Network, args: object) -> None:
     """Undo that dynamic rotary positions keep the frequencies of the longest row so far."""
     for module in model.modules():
         for layer, kind in _rope_types(module):
-            if kind == "dynamic":
-                prefix = f"{layer}_" if layer else ""
-                frequencies = getattr(module, f"{prefix}inv_freq")
-                first = getattr(module, f"{prefix}original_inv_freq")
-                setattr(module, f"{prefix}inv_freq", first.to(frequencies.device))
-                setattr(module, f"{prefix}max_seq_len_cached", module.original_max_seq_len)
+            if kind != "dynamic":
+                continue
+            prefix = f"{layer}_" if layer else ""
+            frequencies = getattr(module, f"{prefix}inv_freq")
+            first = getattr(module, f"{prefix}original_inv_freq")
+            setattr(module, f"{prefix}inv_freq", first.to(frequencies.device))
+            setattr(module, f"{prefix}max_seq_len_cached", module.original_max_seq_len)
 
 
 def attention_mask(model: Network, mask: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the mask as an argument of an encoder; none for FNet, which takes none."""
-    name = "attention_mask"
     arguments = _forward_arguments(model.__class__)
-    return {name: mask} if name in arguments or "kwargs" in arguments else {}
+    if arguments.isdisjoint(("attention_mask", "kwargs")):
+        return {}
+    return {"attention_mask": mask}

@@ -13,8 +13,9 @@ from safetensors import SafetensorError
 
 from ..errors import DivergedError, Errors
 from ..files.checksum import digest_of_bytes
+from .folder_files import read_file
 from .loading import Network, Tokenizer
-from .sbert_config import SentenceTransformersConfig, read_file
+from .sbert_config import SentenceTransformersConfig
 from .transformers_versions import without_bars
 
 # The settings of the encoder's folder, as they were when it was loaded

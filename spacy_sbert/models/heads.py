@@ -17,7 +17,7 @@ from ..validation import Width, check_weights, validated
 # An array of NumPy or CuPy
 Array: TypeAlias = Any
 _Layer = Model[Floats2d, Floats2d]
-# That dy has to spare: a gradient up to 2^8 does not overflow
+# Bits that dy has to spare: a gradient up to 2^8 does not overflow
 _GRADIENT_BITS = 8
 
 
@@ -140,7 +140,7 @@ def sigmoid(x: Array) -> Array:
     return xp.where(x < lowest, xp.exp(xp.minimum(x, lowest)), ordinary)
 
 
-# From x to a(x), and from a(x) to a'(x).
+# The functions from x to a(x), and from a(x) to a'(x)
 ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
     "identity": (lambda x: x, lambda y: get_array_module(y).ones_like(y)),
     "tanh": (lambda x: get_array_module(x).tanh(x), lambda y: 1 - y * y),

@@ -75,7 +75,7 @@ def load_encoder(
     is_plain (bool): whether no modules.json lists its parts.
     RAISES (ValueError): if the folder is damaged, or its parts do not fit one another.
     """
-    # Which version 5 reads with the tokenizer, too
+    # Before the tokenizer, with which version 5 of Transformers reads the config, too
     config = load_config(source)
     tokenizer = load_tokenizer(source)
     if is_plain and tokenizer.chat_template:
@@ -122,7 +122,7 @@ def _encode_row(
     """Return the states of a row, (1, wordpieces, hidden), or its logits."""
     wordpieces = _single_row(inputs)
     if isinstance(weights, BertParameters):
-        # Which is kept for use
+        # The backend is kept for use
         backend = backends.backend_of(weights, "float32")
         (batch,) = backend.batches(wordpieces, numpy.arange(1), len(wordpieces.ids))
         return backend.encode(wordpieces, batch)[None, : len(wordpieces.ids)]
@@ -171,7 +171,7 @@ class _Padding:
             return False
         if follows_padding or ignores_padding(network, self.tokenizer, limit):
             return True
-        # Without a mask there is a warning already
+        # An encoder without a mask has its warning already
         if self.has_mask:
             self._warn(network.config.model_type, remedy=True)
         return False
@@ -234,7 +234,7 @@ def _counts_padding(
     padded = tokenizer(*texts, return_tensors="pt", padding="max_length", max_length=length + 2)
     states = weights(input_ids=alone["input_ids"], attention_mask=alone["attention_mask"])[0]
     beside = weights(input_ids=padded["input_ids"], attention_mask=padded["attention_mask"])[0]
-    # Else logits
+    # States of wordpieces; a classifier returns logits (rows, outputs)
     if states.dim() == 3:
         beside = beside[:, -length:]
     return not torch.allclose(states, beside, atol=1e-4)

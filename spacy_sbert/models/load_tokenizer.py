@@ -10,6 +10,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import is_protobuf_available, is_sentencepiece_available
 
 from ..errors import Errors, Warnings, warn
+from .folder_files import read_object, unexpected
 from .loading import (
     Source,
     Tokenizer,
@@ -18,14 +19,14 @@ from .loading import (
     in_one_line,
     needs_package,
 )
-from .sbert_config import read_object, unexpected
 from .surroundings import is_from_around, unmasked
 from .tokenizer_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 from .transformers_versions import fast_tokenizer_class, is_backend_of_version_5
 
-_CONFIG_FILE, _TOKENS_FILE = "tokenizer_config.json", "special_tokens_map.json"
-_FILES = (_CONFIG_FILE, _TOKENS_FILE, "added_tokens.json")
-# As settings, beside the arguments that its class names
+_CONFIG_FILE = "tokenizer_config.json"
+_TOKENS_FILE = "special_tokens_map.json"
+_ADDED_FILE = "added_tokens.json"
+# Settings of every tokenizer, beside the arguments that its class names
 _EVERY_TOKENIZER_TAKES = {
     "use_fast",
     "from_slow",
@@ -56,8 +57,10 @@ def load_tokenizer(source: Source) -> Tokenizer:
 
     RAISES (ValueError): if one of its files is damaged, or a setting does not fit.
     """
-    # The last is read to find out whether it is damaged
-    raw, tokens, _ = [read_object(source.folder / each) for each in _FILES]
+    raw = read_object(source.folder / _CONFIG_FILE)
+    tokens = read_object(source.folder / _TOKENS_FILE)
+    # To find out whether it is damaged
+    read_object(source.folder / _ADDED_FILE)
     _check_followed(source, raw)
     tokenizer = _make(source, raw)
     arguments = _arguments(type(tokenizer))
@@ -80,8 +83,10 @@ def _check_followed(source: Source, raw: Mapping[str, Any]) -> None:
         reason = f"{key} = {settings[key]!r} is not followed: {REFUSED[key]}"
         raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=reason))
     limit = raw.get("model_max_length")
+    if limit is None:
+        return
     is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
-    if limit is not None and (not is_number or limit < 1):
+    if not is_number or limit < 1:
         file = source.folder / _CONFIG_FILE
         raise unexpected(file, "model_max_length", limit, "a whole number above 0")
 
@@ -119,7 +124,8 @@ def _unreadable(source: Source, reason: str) -> ValueError:
 def _check_flags(source: Source, raw: Mapping[str, Any], arguments: Mapping[str, object]) -> None:
     """Check that flags are true or false. RAISES (ValueError): if one is not."""
     settings = source.tokenizer_config
-    for key in [key for key, default in arguments.items() if isinstance(default, bool)]:
+    flags = [key for key, default in arguments.items() if isinstance(default, bool)]
+    for key in flags:
         if not isinstance(raw.get(key, True), bool):
             raise unexpected(source.folder / _CONFIG_FILE, key, raw[key], "true or false")
         if not isinstance(settings.get(key, True), bool):
@@ -169,21 +175,16 @@ def _tokenizer_class(source: Source, name: str) -> Any:
 
 def _arguments(kind: type) -> dict[str, object]:
     """Return the arguments that a tokenizer's classes name, slow and fast, and their defaults."""
-    others = [
-        getattr(kind, "slow_tokenizer_class", None),
-        getattr(transformers, f"{kind.__name__}Fast", None),
-    ]
-    classes = [base for each in (kind, *others) if isinstance(each, type) for base in each.__mro__]
-    makers = [
-        vars(base)["__init__"]
-        for base in classes
-        if base is not object and "__init__" in vars(base)
-    ]
-    named = [
-        each for make in reversed(makers) for each in inspect.signature(make).parameters.values()
-    ]
-    return {
-        each.name: each.default
-        for each in named
-        if each.kind is not each.VAR_KEYWORD and each.name != "self"
-    }
+    slow = getattr(kind, "slow_tokenizer_class", None)
+    fast = getattr(transformers, f"{kind.__name__}Fast", None)
+    kinds = [each for each in (kind, slow, fast) if isinstance(each, type)]
+    classes = [base for each in kinds for base in each.__mro__]
+    arguments: dict[str, object] = {}
+    # From the most general class to the tokenizer's own, whose defaults win
+    for base in reversed(classes):
+        if base is object or "__init__" not in vars(base):
+            continue
+        for each in inspect.signature(vars(base)["__init__"]).parameters.values():
+            if each.kind is not each.VAR_KEYWORD and each.name != "self":
+                arguments[each.name] = each.default
+    return arguments

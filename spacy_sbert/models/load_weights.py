@@ -9,6 +9,7 @@ import torch
 import transformers
 from transformers import PretrainedConfig
 
+from .folder_files import read_object
 from .loading import (
     ENCODER_PARTS,
     ENCODERS_TO_USE,
@@ -20,7 +21,7 @@ from .loading import (
     needs_package,
     odd_types,
 )
-from .sbert_config import TransformerConfig, read_object
+from .sbert_config import TransformerConfig
 from .surroundings import is_from_around
 from .transformers_versions import (
     CAUSAL,
@@ -30,7 +31,7 @@ from .transformers_versions import (
     without_bars,
 )
 
-# From configs to classes, which a module imports that takes seconds
+# Names of the tables from configs to classes: the module that has them takes seconds to import
 _MAPPINGS = {
     "AutoModel": "MODEL_MAPPING",
     "AutoModelForSequenceClassification": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
@@ -98,7 +99,9 @@ def _class_of(source: Source, auto_class: str, config: PretrainedConfig) -> Any:
             f"Transformers has no class for the model '{source.name}' ({config.model_type}) that "
             f"{auto_class} finds. {ENCODERS_TO_USE}."
         )
-    return own if getattr(own, "config_class", None) is type(config) else auto
+    if getattr(own, "config_class", None) is type(config):
+        return own
+    return auto
 
 
 def build_network(config: PretrainedConfig, weights: Mapping[str, torch.Tensor]) -> Network:
@@ -147,10 +150,8 @@ def likely_cause(source: Source, config: PretrainedConfig) -> str:
     "" if none has.
     """
     file = source.folder / "config.json"
-    for place, values in (
-        ("transformer_config", source.transformer_config),
-        (file, read_object(file)),
-    ):
+    settings = {"transformer_config": source.transformer_config, str(file): read_object(file)}
+    for place, values in settings.items():
         for key, expected in odd_types(values, config):
             return f"The cause may be {key} = {values[key]!r} in {place}: expected {expected}. "
     return ""
@@ -162,8 +163,10 @@ def _check_architecture(file: Path, model: Network, config: PretrainedConfig) ->
     RAISES (ValueError): if it names another one.
     """
     family = type(model).__name__.removesuffix("Model").removesuffix("ForSequenceClassification")
-    names = config.architectures or []
-    for name in map(str, names if isinstance(names, list) else [names]):
+    names: Any = config.architectures or []
+    if not isinstance(names, list):
+        names = [names]
+    for name in map(str, names):
         stock = getattr(transformers, name, None)
         is_same = getattr(stock, "config_class", None) is type(model.config)
         if not is_same and not name.startswith(family):
@@ -212,7 +215,9 @@ def _parts_of(encoder: Network) -> Callable[[str], str | None]:
 
     def part_of(key: str) -> str | None:
         part = key.removeprefix(prefix).split(".")[0]
-        return part if part in parts or key.startswith(prefix) else None
+        if part in parts or key.startswith(prefix):
+            return part
+        return None
 
     return part_of
 
@@ -227,7 +232,7 @@ def _missing_names(
     """Return the names of weights that the encoder needs, and the folder does not have."""
     is_plain = model.base_model is model
     missing = [key for key in keys if keeps_head or is_plain or part_of(key)]
-    # With a new head a new pooler is trained
+    # A new pooler is trained with a new head
     may_lack_pooler = not is_plain or _takes_pooler(type(model))
     if keeps_head or not may_lack_pooler:
         return missing
@@ -241,8 +246,10 @@ def _takes_pooler(kind: Any) -> bool:
 
 
 def _first_names(names: list[str]) -> str:
-    others = " and others" if len(names) > 3 else ""
-    return ", ".join(sorted(names)[:3]) + others
+    listed = ", ".join(sorted(names)[:3])
+    if len(names) > 3:
+        listed += " and others"
+    return listed
 
 
 def prepare_training(network: Network, options: TransformerConfig) -> None:
@@ -252,13 +259,14 @@ def prepare_training(network: Network, options: TransformerConfig) -> None:
     """
     if options.gradient_checkpointing:
         enable_checkpointing(network)
+    parameters = dict(network.named_parameters())
     for prefix in options.frozen:
-        named = [p for name, p in network.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
+        named = [name for name in parameters if f"{name}.".startswith(f"{prefix}.")]
         if not named:
-            modules = sorted({name.rsplit(".", 1)[0] for name, _ in network.named_parameters()})
+            modules = sorted({name.rsplit(".", 1)[0] for name in parameters})
             raise ValueError(
                 f"Cannot freeze '{prefix}': the transformer has no such parameter or module. It "
                 f"has {', '.join(modules)}."
             )
-        for parameter in named:
-            parameter.requires_grad_(False)
+        for name in named:
+            parameters[name].requires_grad_(False)

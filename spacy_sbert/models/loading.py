@@ -15,13 +15,15 @@ from packaging.version import InvalidVersion, Version
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 
 from ..errors import Errors, Warnings, warn
-from .sbert_config import TransformerConfig, check_merged, read_object, unexpected
+from .folder_files import check_merged, read_object, unexpected
+from .sbert_config import TransformerConfig
 from .surroundings import is_from_around
 from .transformers_versions import (
     BIDIRECTIONAL,
     CAUSAL,
     INSTALLED,
     ROPE,
+    config_overrides,
     ignored_settings,
     takes_texts_for_flags,
 )
@@ -31,7 +33,7 @@ Network: TypeAlias = Any
 # A PreTrainedTokenizerBase
 Tokenizer: TypeAlias = Any
 TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"
-# To build more would take until memory is full
+# More layers would be built until memory is full
 _MAX_LAYERS = 1000
 # Values of a config and their defaults
 _ALIKE = (int, int | float, str, list | tuple, dict)
@@ -67,9 +69,6 @@ _METADATA = {
     "initializer_range",
     "has_new_head",
 }
-# Whatever the folder says: states by name, and feed-forward layers in one, since those in chunks
-# give the same states, and fail where a length is no multiple of the chunk
-_WHOLE = {"return_dict": True, "chunk_size_feed_forward": 0}
 
 
 @dataclass(frozen=True)
@@ -99,13 +98,13 @@ class Source:
             not allow it; or if it holds an adapter.
         """
         check_merged(folder)
-        settings, asked = dict(options.transformer_config), options.trust_remote_code
+        asked = options.trust_remote_code
         files = ("config.json", "tokenizer_config.json")
         naming = [file for file in files if read_object(folder / file).get("auto_map")]
         if is_saved and not asked and not any(folder.glob("*.py")):
             naming = []
         # A compiled kernel from the hub
-        if "/" in str(settings.get("attn_implementation")):
+        if "/" in str(options.transformer_config.get("attn_implementation")):
             naming.append("transformer_config")
         if naming and not (asked and os.environ.get(TRUST) == "1"):
             raise ValueError(
@@ -114,7 +113,14 @@ class Source:
                 "author's word, not yours. If you trust it, set trust_remote_code = true and the "
                 f"environment variable {TRUST}=1; else use another encoder."
             )
-        return cls(folder, name, dict(options.tokenizer_config), settings, bool(naming), is_saved)
+        return cls(
+            folder,
+            name,
+            tokenizer_config=dict(options.tokenizer_config),
+            transformer_config=dict(options.transformer_config),
+            trust=bool(naming),
+            is_saved=is_saved,
+        )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -138,17 +144,12 @@ def load_config(source: Source) -> PretrainedConfig:
             raise
         raise _unreadable(file, raw.get("model_type"), error) from error
     _check_suitable(source, plain)
-    for key, expected in _misread(raw, plain):
-        raise unexpected(file, key, raw[key], expected)
-    for block, read in blocks(raw, plain):
-        for setting, needed in ignored_settings(block, read):
-            raise ignored_setting(file, setting, block, needed)
-    with suppress(InvalidVersion):
-        if Version(str(raw.get("transformers_version"))) > INSTALLED:
-            _warn_of_unknown(file, raw, plain)
+    _check_file(file, raw, plain)
     _check_settings(settings, plain)
     try:
-        return AutoConfig.from_pretrained(**source.options, **{**settings, **_WHOLE})
+        return AutoConfig.from_pretrained(
+            **source.options, **{**settings, **config_overrides(settings)}
+        )
     except Exception as error:
         # Whatever the values lead to
         if is_from_around(error):
@@ -156,6 +157,22 @@ def load_config(source: Source) -> PretrainedConfig:
         raise ValueError(
             Errors.BAD_SETTING.format(setting="transformer_config", reason=in_one_line(error))
         ) from error
+
+
+def _check_file(file: Path, raw: Mapping[str, Any], config: PretrainedConfig) -> None:
+    """Check that a config.json is followed by the installed version; warn of unknown settings.
+
+    config: as that version read it.
+    RAISES (ValueError): if it would misread or ignore a setting.
+    """
+    for key, expected in _misread(raw, config):
+        raise unexpected(file, key, raw[key], expected)
+    for block, read in blocks(raw, config):
+        for setting, needed in ignored_settings(block, read):
+            raise ignored_setting(file, setting, block, needed)
+    with suppress(InvalidVersion):
+        if Version(str(raw.get("transformers_version"))) > INSTALLED:
+            _warn_of_unknown(file, raw, config)
 
 
 def _check_suitable(source: Source, config: PretrainedConfig) -> None:
@@ -234,12 +251,12 @@ def _is_alike(value: object, default: object) -> bool:
     """Return whether a value has the type of a default, or one that is commonly taken for it."""
     if value is None and isinstance(default, bool | list | tuple | dict):
         return True
-    kinds: Any = next((kinds for kinds in _ALIKE if isinstance(default, kinds)), object)
+    kinds: Any = next((kinds for kinds in _ALIKE if isinstance(default, kinds)), None)
+    if kinds is None:
+        return True
     if isinstance(default, int) and default in (0, 1):
         kinds = int | float
-    if not isinstance(value, kinds):
-        return False
-    return kinds is object or isinstance(value, bool) == isinstance(default, bool)
+    return isinstance(value, kinds) and isinstance(value, bool) == isinstance(default, bool)
 
 
 def _default(config: PretrainedConfig, name: str) -> object:
@@ -259,8 +276,10 @@ def _defaults(kind: type[PretrainedConfig]) -> PretrainedConfig:
 def check_known_keys(setting: str, keys: Iterable[str], known: set[str]) -> None:
     """Check the keys of a setting. RAISES (ValueError): for one that Transformers would ignore."""
     for key in sorted(set(keys) - known):
-        matches = " or ".join(difflib.get_close_matches(key, sorted(known), n=3))
-        near = f" (did you mean {matches}?)" if matches else ""
+        near = ""
+        matches = difflib.get_close_matches(key, sorted(known), n=3)
+        if matches:
+            near = f" (did you mean {' or '.join(matches)}?)"
         raise ValueError(
             f"Unknown key '{key}' in {setting}, which Transformers would ignore{near}. Correct it "
             "in the config of the model, or leave it out."
@@ -307,9 +326,12 @@ def _warn_of_unknown(file: Path, raw: Mapping[str, Any], config: PretrainedConfi
     unknown: list[str] = []
     for block, read in blocks(raw, config):
         known = _known_settings(type(read))
-        if known is not None:
-            set_keys = [key for key, value in block.items() if value not in (None, False, [], {})]
-            unknown += [key for key in set_keys if key not in known and not key.startswith("_")]
+        if known is None:
+            continue
+        for key, value in block.items():
+            is_set = value not in (None, False, [], {})
+            if is_set and key not in known and not key.startswith("_"):
+                unknown.append(key)
     names = ", ".join(sorted(key for key in unknown if not key.endswith("_token_id")))
     if names:
         text = Warnings.UNKNOWN_SETTINGS.format(

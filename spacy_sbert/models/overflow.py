@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 from ..errors import Warnings
 
-# From n, room and cuts_left, see OverflowMode, to the wordpieces of each window
+# A function from n, room and cuts_left, see OverflowMode, to the wordpieces of each window
 _Rule = Callable[[int, int, bool], Sequence[Sequence[int]]]
 
 
@@ -42,15 +42,16 @@ class OverflowMode:
 
 
 def _truncated(n: int, room: int, cuts_left: bool) -> list[range]:
-    return [range(n - room, n) if cuts_left else range(room)]
+    if cuts_left:
+        return [range(n - room, n)]
+    return [range(room)]
 
 
 def _windows(n: int, room: int, cuts_left: bool) -> list[range]:
     # The short window is the last, or the first if the tokenizer cuts at the left
-    first = n % room if cuts_left else 0
-    borders = [*range(first, n, room), n]
-    if first:
-        borders.insert(0, 0)
+    borders = [*range(0, n, room), n]
+    if cuts_left:
+        borders = [0, *range(n % room or room, n + 1, room)]
     return [range(start, end) for start, end in pairwise(borders)]
 
 
@@ -58,7 +59,7 @@ def _whole(n: int, room: int, cuts_left: bool) -> list[range]:
     return [range(n)]
 
 
-# By the names that configs use
+# The keys are the names that configs use
 OVERFLOW = {
     "truncate": OverflowMode(_truncated, keeps_prompt=True, library_windows=slice(1)),
     "windows": OverflowMode(

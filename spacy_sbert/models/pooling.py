@@ -120,14 +120,14 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
             gradient to what the backprop of batch returns.
         """
         rows = batch.rows
-        # Before the states are computed: it may raise
+        # It may raise: before the states are computed
         finishing = self._finishing(rows.settings, settings.truncate_dim)
         windows, backprop_windows = self._pool_windows(batch, is_train, settings.truncate_dim)
         average = window_average(rows.row_of, rows.window_weights)
         # A dense layer makes a vector of zeros, too
         without_text = zero_rows(numpy.flatnonzero(~rows.has_text))
-        pool_rows: Model[Floats2d, Floats2d] = chain(average, *finishing, without_text)
-        vectors, backprop_rows = pool_rows(windows, is_train)
+        finish: Model[Floats2d, Floats2d] = chain(average, *finishing, without_text)
+        vectors, backprop_rows = finish(windows, is_train)
         return vectors, lambda d_vectors: backprop_windows(backprop_rows(d_vectors))
 
     def _finishing(
@@ -157,7 +157,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
         for part in batch.states:
             if windows is None:
                 hidden = part.values.shape[1]
-                # Or its error
+                # Raises if that is less than truncate_dim
                 self.width(hidden, batch.rows.settings, truncate_dim=truncate_dim)
                 shape = (len(batch.lengths), self.pooled_width(hidden))
                 windows = self.ops.xp.zeros(shape, dtype=part.values.dtype)

@@ -14,11 +14,12 @@ from thinc.api import Model, Ops, chain
 from thinc.types import Floats1d, Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
-# From the states of sequences, float (wordpieces, width), to a vector of each, float (n, width)
+# A layer from the states of sequences, float (wordpieces, width), to their vectors, float (n,
+# width)
 Pooling = Model[Ragged, Floats2d]
 # y, and from its gradient to that of x
 _Pooled = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
-# From ops, x, the wordpieces of each sequence, and how many at its start were left out
+# A function of ops, x, the wordpieces of each sequence, and how many at its start were left out
 _Rule = Callable[[Ops, Floats2d, Ints1d, int], _Pooled]
 _RuleT = TypeVar("_RuleT", bound=_Rule)
 
@@ -43,8 +44,8 @@ class PoolingKind:
     mode: str = ""
 
 
-# By the names that configs use; those with a flag in the order in which sentence-transformers
-# concatenates them
+# The keys are the names that configs use; those with a flag stand in the order in which
+# sentence-transformers concatenates them
 POOLING: dict[str, PoolingKind] = {}
 
 

@@ -14,20 +14,20 @@ from spacy.language import Language
 
 from ..errors import Errors, Warnings, warn
 from ..files.checksum import file_digest
+from .folder_files import check_merged
+from .folder_modules import static_module, transformer_folder
 from .private_attributes import saved_components
-from .sbert_config import check_merged, read_settings, static_module, transformer_folder
+from .sbert_config import read_settings
 
 if TYPE_CHECKING:
-    from .tokenization import Prompts
+    from .prompts import Prompts
 
 CARD = "README.md"
 # How the folder of an encoder in the hub's cache begins
 _CACHED = "models--"
 # What Git LFS puts in place of a file, and its most bytes
-_POINTER, _POINTER_SIZE = (
-    b"version https://git-lfs",
-    200,
-)
+_POINTER = b"version https://git-lfs"
+_POINTER_SIZE = 200
 # What an encoder needs, and the files that may be it
 _NEEDED = {
     "config.json": ("config.json",),
@@ -76,12 +76,17 @@ PACKAGES = {
 
 def _full_names(name: str) -> tuple[str, ...]:
     """Return the names on the hub that a name may mean: itself, that of sentence-transformers."""
-    return (name, f"sentence-transformers/{name}") if name and "/" not in name else (name,)
+    if not name or "/" in name:
+        return (name,)
+    return (name, f"sentence-transformers/{name}")
 
 
 def package_of(name: str) -> _PackagedModel | None:
     """Return the package that holds an encoder, installed or not; None if there is none."""
-    return next((PACKAGES[full] for full in _full_names(name) if full in PACKAGES), None)
+    for full in _full_names(name):
+        if full in PACKAGES:
+            return PACKAGES[full]
+    return None
 
 
 def _names_here() -> list[str]:
@@ -102,14 +107,15 @@ def suggestion(name: str, others: Iterable[str] = ()) -> str:
     if package is not None and not package.is_installed:
         return f'Install the package that holds it: pip install "spacy-sbert[{package.extra}]". '
     known = {*_names_here(), *others}.difference(_full_names(name))
-    by_name = {
-        (each if "/" in name else each.rpartition("/")[2]).lower(): each for each in sorted(known)
-    }
-    near = next(
-        (by_name[match] for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75)),
-        None,
-    )
-    return f"Did you mean '{near}'? " if near else ""
+    by_name: dict[str, str] = {}
+    for full in sorted(known):
+        compared = full
+        if "/" not in name:
+            compared = full.rpartition("/")[2]
+        by_name[compared.lower()] = full
+    for match in get_close_matches(name.lower(), by_name, n=1, cutoff=0.75):
+        return f"Did you mean '{by_name[match]}'? "
+    return ""
 
 
 def current_folder() -> Path | None:
@@ -122,8 +128,9 @@ def current_folder() -> Path | None:
 
 def _folder(name: str, base: Path | None) -> Path:
     """Return the folder of a name. base (Path): where it begins; None for the current folder."""
-    is_elsewhere = base is not None and base.is_dir() and base != current_folder()
-    return base / name if base is not None and is_elsewhere else Path(name)
+    if base is None or base == current_folder() or not base.is_dir():
+        return Path(name)
+    return base / name
 
 
 def resolve(name: str, base: Path | None = None) -> Path:
@@ -147,11 +154,8 @@ def resolve(name: str, base: Path | None = None) -> Path:
                 full, allow_patterns=_HUB_FILES, ignore_patterns=_HUB_IGNORED
             )
             return _check_folder(Path(found))
-        except (
-            OSError,
-            HFValidationError,
-            # Errors of the hub are OSErrors, except for impossible names
-        ) as error:
+        # Errors of the hub are OSErrors, except for impossible names
+        except (OSError, HFValidationError) as error:
             failed.append(error)
     raise OSError(_not_found(name, base, failed[0])) from failed[0]
 
@@ -159,29 +163,32 @@ def resolve(name: str, base: Path | None = None) -> Path:
 def find_card(name: str) -> Path | None:
     """Return the card of an encoder on this machine, its README.md; None if it is not here."""
     if Path(name).is_dir():
-        cards = [Path(name) / CARD]
-    else:
+        card = Path(name) / CARD
+        return card if card.is_file() else None
+    for full in _full_names(name):
         try:
-            cached = [
-                huggingface_hub.try_to_load_from_cache(full, CARD) for full in _full_names(name)
-            ]
+            cached = huggingface_hub.try_to_load_from_cache(full, CARD)
         except HFValidationError:
             return None
-        cards = [Path(card) for card in cached if isinstance(card, str)]
-    return next((card for card in cards if card.is_file()), None)
+        if isinstance(cached, str) and Path(cached).is_file():
+            return Path(cached)
+    return None
 
 
 def find_local(name: str, base: Path | None = None) -> Path | None:
-    """Return the folder of an encoder on this machine.
+    """Return the folder of an encoder on this machine; None if it is not here.
 
-    None if it is not here. base: see resolve.
+    base: see resolve.
     """
-    if name and (local := _folder(name, base)).is_dir():
-        return _check_folder(local)
-    return next(
-        (folder for full in _full_names(name) if (folder := _in_cache(full) or _in_package(full))),
-        None,
-    )
+    if name:
+        local = _folder(name, base)
+        if local.is_dir():
+            return _check_folder(local)
+    for full in _full_names(name):
+        folder = _in_cache(full) or _in_package(full)
+        if folder is not None:
+            return folder
+    return None
 
 
 def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
@@ -189,12 +196,12 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
 
     The weights of a saved pipeline are about to be loaded.
     """
-    reason = None if pipe in saved_components(nlp) else _why_missing(name)
+    if pipe in saved_components(nlp):
+        return
+    reason = _why_missing(name)
     if reason is not None:
-        text = Warnings.ENCODER_MISSING.format(
-            pipe=pipe, name=name, reason=reason, near=suggestion(name)
-        )
-        warn(text)
+        near = suggestion(name)
+        warn(Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=near))
 
 
 def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Prompts") -> None:
@@ -203,11 +210,9 @@ def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Promp
     RAISES (ValueError): if it is not. Without the folder, that is found out when the encoder is
         loaded.
     """
-    if (
-        not prompts.default_name
-        or prompts.default_name in prompts.own
-        or pipe in saved_components(nlp)
-    ):
+    if not prompts.default_name or prompts.default_name in prompts.own:
+        return
+    if pipe in saved_components(nlp):
         return
     folder = find_local(encoder)
     if folder is not None:
@@ -249,13 +254,14 @@ def _check_folder(folder: Path) -> Path:
     A static encoder is checked when it is read.
     """
     static = static_module(folder)
-    inner = transformer_folder(folder) if static is None else static
-    _check_pointers(inner)
     if static is not None:
+        _check_pointers(static)
         return folder
+    inner = transformer_folder(folder)
+    _check_pointers(inner)
     check_merged(inner)
     for missing, patterns in _NEEDED.items():
-        if not any(any(inner.glob(pattern)) for pattern in patterns):
+        if not any(file for pattern in patterns for file in inner.glob(pattern)):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
     for weights in sorted(inner.glob("*.safetensors")):
         check_safetensors(weights)
@@ -298,8 +304,10 @@ def _in_cache(name: str) -> Path | None:
 
 def _in_package(name: str) -> Path | None:
     package = PACKAGES.get(name)
-    spec = importlib.util.find_spec(package.module) if package else None
-    if package is None or spec is None or not spec.submodule_search_locations:
+    if package is None:
+        return None
+    spec = importlib.util.find_spec(package.module)
+    if spec is None or not spec.submodule_search_locations:
         return None
     folder = _check_folder(Path(spec.submodule_search_locations[0]) / package.folder)
     weights = folder / "model.safetensors"
@@ -315,22 +323,30 @@ def _in_package(name: str) -> Path | None:
 
 def _absolute(path: Path) -> str:
     """Return an absolute path; the path as it is without a current folder."""
-    return str(path) if current_folder() is None else os.path.abspath(path)
+    if current_folder() is None:
+        return str(path)
+    return os.path.abspath(path)
 
 
 def _not_found(name: str, base: Path | None, error: Exception) -> str:
+    """Return the message for a name that was not found; error: the first one of the hub."""
     constants = huggingface_hub.constants
-    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    local = "an empty name"
+    if name:
+        local = _absolute(_folder(name, base))
+    in_packages = "none holds it"
     package = package_of(name)
+    if package is not None:
+        in_packages = f"{package.distribution} is not installed"
+    on_hub = "not asked, HF_HUB_OFFLINE is set"
+    if not constants.HF_HUB_OFFLINE:
+        on_hub = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return (
         f"The encoder '{name}' was found in none of the four places that are searched:\n"
-        f"  1. a local folder: {_absolute(_folder(name, base)) if name else 'an empty name'} is "
-        "not a folder\n"
+        f"  1. a local folder: {local} is not a folder\n"
         f"  2. the Hugging Face cache: not in {constants.HF_HUB_CACHE}\n"
-        "  3. an installed package: "
-        f"{f'{package.distribution} is not installed' if package else 'none holds it'}\n"
-        "  4. the Hugging Face hub: "
-        f"{'not asked, HF_HUB_OFFLINE is set' if constants.HF_HUB_OFFLINE else reason}\n"
+        f"  3. an installed package: {in_packages}\n"
+        f"  4. the Hugging Face hub: {on_hub}\n"
         f"{suggestion(name)}Check the name, or give a folder that holds the encoder, or download "
         "it once while online."
     )

@@ -48,7 +48,7 @@ class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
             dims["nO"] = None
         refs["pooling"] = pooling
         if isinstance(source, SpanTransformer):
-            # As saved pipelines have it, whose weights go by position: the layer between has none.
+            # Saved pipelines have this chain, and their weights go by position
             layers = [chain(source, Model("split-trf-batch", _identity), pooling)]
             refs["transformer"] = source
         super().__init__(

@@ -22,18 +22,17 @@ from .engine.concurrency import LOADING, EncoderUse
 from .engine.torch_backend import resolve_precision
 from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
+from .folder_modules import MODULES_FILE, transformer_folder
 from .load_encoder import load_encoder, parameters_or_network
 from .load_weights import build_network, prepare_training
 from .loading import Network, Source, Tokenizer
 from .resolve import current_folder, resolve
 from .sbert_config import (
     INT8,
-    MODULES_FILE,
     REFERENCE,
     SentenceTransformersConfig,
     TransformerConfig,
     read_settings,
-    transformer_folder,
 )
 from .span_batch import Backprop, TokenEmbeddings
 from .surroundings import check_data, check_gradients, undisturbed, unshare
@@ -55,9 +54,9 @@ class TransformerShim(PyTorchShim):
 
     # A text that is encoded once it is loaded
     _trial: tuple[str, ...] = ("a",)
-    # Whose files of the folder are read
+    # The class of sentence-transformers whose settings of the folder are read
     _model_type = SENTENCE_TRANSFORMER
-    # None until they are loaded; of BertParameters `network` makes the model
+    # None until they are loaded; `network` makes the Hugging Face model of BertParameters
     weights: Network | BertParameters
 
     @undisturbed()
@@ -65,7 +64,7 @@ class TransformerShim(PyTorchShim):
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.name = name
-        # In which a relative name is looked for, wherever the program is when it is loaded
+        # A relative name begins here, wherever the program is when the encoder is loaded
         self.base = current_folder()
         self.options = options
         self.max_batch_items = max_batch_items
@@ -81,7 +80,7 @@ class TransformerShim(PyTorchShim):
         self._deferred: list[Optimizer] = []
         self._is_saved = False
         self.tokenizer: Tokenizer = None
-        # Which slow tokenizers copy when they are saved
+        # What a slow tokenizer copies when it is saved
         self._vocab_file: bytes | None = None
         in_half = self.precision == "float16"
         scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
@@ -227,7 +226,7 @@ class TransformerShim(PyTorchShim):
 
     @property
     def _autocast_precision(self) -> str:
-        """The same for Hugging Face's model, which is autocast."""
+        """The precision in which Hugging Face's model is autocast in use."""
         precision = self._inference_precision
         return self.arithmetic if precision in (REFERENCE, INT8) else precision
 
@@ -331,14 +330,14 @@ class TransformerShim(PyTorchShim):
                 self._update(self._deferred.pop(0))
 
     def _update(self, optimizer: Optimizer) -> None:
-        from .engine.fused_adam import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
+        from .engine.fused_adam import can_fuse, clear_gradients, clip_gradients, update_fused  # noqa: PLC0415 (only training needs it)
 
         model = self._model
         unshare(model)
-        # Then nothing is updated
+        # An update is skipped if a gradient overflowed
         overflow = self._grad_scaler.found_inf
         if self.options.max_grad_norm and not overflow:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), self.options.max_grad_norm)
+            clip_gradients(model, self.options.max_grad_norm)
         parameters = {
             (self.id, name): parameter
             for name, parameter in model.named_parameters()
@@ -349,7 +348,7 @@ class TransformerShim(PyTorchShim):
                 super().finish_update(optimizer)
             else:
                 update_fused(optimizer, parameters)
-                model.zero_grad(set_to_none=False)
+                clear_gradients(model)
                 self._grad_scaler.update()
         finally:
             self.backends.drop()
@@ -365,7 +364,7 @@ class TransformerShim(PyTorchShim):
         others: dict[str, torch.Tensor] = {}
         with self.use.encoding():
             for name, weight in self._model.state_dict().items():
-                # By the optimizer's key, and by Thinc's
+                # The keys of optimizers, and those of Thinc's shims
                 for key in ((self.id, name), f"pytorch_{self.id}_{name}"):
                     if key in params:
                         kept[name] = weight.clone()
@@ -466,7 +465,7 @@ class TransformerShim(PyTorchShim):
         self._deferred = []
         prepare_training(self.weights, self.options)
         self.backends.warn_of_slow(self.precision, self.device.type)
-        # Last: now it is loaded
+        # It counts as loaded from here on
         self.settings = encoder.settings
 
     def _read_weights(self, source: Source, config: PretrainedConfig) -> Network | BertParameters:

@@ -203,14 +203,18 @@ class _Output(FullTransformerBatch):
                 continue
             output = ModelOutput()
             for key, value in arrays.items():
-                if isinstance(value, list):
-                    output[key] = [array[first:last] for array in value]
-                else:
-                    output[key] = value[first:last]
+                output[key] = _windows_of(value, first, last)
             indices = self.align.dataXd[pieces[start] : pieces[end]] - first * width
             align = Ragged(indices, self.align.lengths[start:end])
             docs.append(TransformerData(self.wordpieces[first:last], output, align))
         return docs
+
+
+def _windows_of(value: Any, first: int, last: int) -> Any:
+    """Return some windows of an array, or of each of several."""
+    if isinstance(value, list):
+        return [array[first:last] for array in value]
+    return value[first:last]
 
 
 def _spans_of_windows(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:

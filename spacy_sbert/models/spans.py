@@ -16,9 +16,11 @@ SPANS_KEY = "sbert"
 def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
     """Return the members of an example, in the order they were given (u, v).
 
-    None if the Doc is not an example.
+    There are none if the Doc is not an example.
     """
-    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+    if spans_key not in doc.spans:
+        return []
+    return list(doc.spans[spans_key])
 
 
 def row_order(spans: list[Span]) -> list[int]:
@@ -26,8 +28,12 @@ def row_order(spans: list[Span]) -> list[int]:
 
     Rows follow the order of the text, as alignment to tokens needs it.
     """
-    by_position = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))
+    by_position = sorted(range(len(spans)), key=lambda member: _position(spans[member]))
     return numpy.argsort(by_position).tolist()
+
+
+def _position(span: Span) -> tuple[int, int]:
+    return span.start, span.end
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
@@ -59,13 +65,18 @@ def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGette
         for an empty Doc.
     RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has
         no boundaries.
+
+    Example:
+        get_spans = sentence_spans(unit="doc+sent")
+        (spans,) = get_spans([nlp("A man is eating. He likes it.")])
+
     """
     return partial(_get_sentence_spans, unit=unit, spans_key=spans_key)
 
 
 @validated
 def strided_spans(window: Width = 128, stride: Width = 96) -> SpanGetter:
-    """Span getter of long Docs: windows of tokens that may overlap.
+    """Return the span getter of long Docs: windows of tokens that may overlap.
 
     window (int): tokens in a window. stride (int): from the start of a window to that of the next.
     RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none
@@ -83,10 +94,11 @@ def _get_strided_spans(docs: Iterable[Doc], window: int, stride: int) -> list[li
 
 
 def _strides(doc: Doc, window: int, stride: int) -> list[Span]:
+    if not len(doc):
+        return []
     # A window from here on reaches the end
     last = max(len(doc) - window, 0)
-    starts = range(0, last + stride, stride) if len(doc) else []
-    return [doc[start : start + window] for start in starts]
+    return [doc[start : start + window] for start in range(0, last + stride, stride)]
 
 
 def _get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
@@ -95,7 +107,9 @@ def _get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[
 
 def getter_settings(getter: Any) -> dict[str, str]:
     """Return the unit and spans_key of a span getter of this package; nothing for another."""
-    return getter.keywords if getattr(getter, "func", None) is _get_sentence_spans else {}
+    if getattr(getter, "func", None) is not _get_sentence_spans:
+        return {}
+    return getter.keywords
 
 
 def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
@@ -105,25 +119,28 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
     """
     pair = members(doc, spans_key)
     if pair:
-        return sorted((span for span in pair if len(span)), key=lambda span: (span.start, span.end))
-    if unit == "doc" or not len(doc):
-        return [doc[:]] if len(doc) else []
+        return sorted((span for span in pair if len(span)), key=_position)
+    if not len(doc):
+        return []
+    if unit == "doc":
+        return [doc[:]]
+    if unit == "sent":
+        return _sentences(doc)
+    rows = [doc[:]]
     if doc.has_annotation("SENT_START"):
         sentences = list(doc.sents)
-        return (
-            sentences
-            if unit == "sent"
-            else [doc[:], *sentences]
-            if len(sentences) > 1
-            else [doc[:]]
-        )
-    if unit == "doc+sent":
-        return [doc[:]]
+        if len(sentences) > 1:
+            rows += sentences
+    return rows
+
+
+def _sentences(doc: Doc) -> list[Span]:
+    """Return the sentences of a Doc. RAISES (ValueError): if it has no boundaries of them."""
+    if doc.has_annotation("SENT_START"):
+        return list(doc.sents)
     raise ValueError(
         f"The Doc '{doc.text[:50]}' has no sentence boundaries, which unit = \"sent\" in "
-        "get_spans needs. Put a "
-        'parser, senter or sentencizer before what encodes, nlp.add_pipe("sentencizer", '
-        'before="sbert"), or '
-        'before="transformer" if that is shared; or set unit = "doc+sent", which encodes such '
-        "Docs whole."
+        "get_spans needs. Put a parser, senter or sentencizer before what encodes, "
+        'nlp.add_pipe("sentencizer", before="sbert"), or before="transformer" if that is shared; '
+        'or set unit = "doc+sent", which encodes such Docs whole.'
     )

@@ -20,31 +20,29 @@ from ..validation import ConfiguredModel
 from .encoded_docs import EncodeSettings
 from .encoder import Encoder, InPipe
 from .engine.concurrency import prepare_forks
+from .folder_modules import static_module, transformer_folder
 from .load_tokenizer import load_tokenizer
 from .loading import Source
 from .pooling import SentencePooling
 from .resolve import check_name, check_safetensors, current_folder, resolve
-from .sbert_config import (
-    SentenceTransformersConfig,
-    read_settings,
-    static_module,
-    transformer_folder,
-)
+from .sbert_config import SentenceTransformersConfig, read_settings
 from .span_batch import Array, Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter
 from .tokenization import BatchTokenizer, TokenizedBatch
 
-TOKENIZER_FILE, WEIGHTS_FILE = "tokenizer.json", "model.safetensors"
-# Of sentence-transformers and of model2vec
+TOKENIZER_FILE = "tokenizer.json"
+WEIGHTS_FILE = "model.safetensors"
+# The names of the table in files of sentence-transformers and of model2vec
 TABLE_NAMES = ("embedding.weight", "embeddings")
 
 
 def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str, numpy.ndarray]:
     """Return the tokenizer of a StaticEmbedding as JSON, and its table, (wordpieces, width).
 
-    The tokenizer adds no special tokens.
+    The tokenizer adds no special tokens. A warning tells what a table does not do: put a prompt
+    before a text, or cut it.
 
-    Warn of what a table does not do: put a prompt before a text, or cut it.
+    RAISES (ValueError): if the folder has a default prompt, or its files are missing or damaged.
     """
     prompt = settings.prompts.get(settings.default_prompt_name, settings.default_prompt_name)
     if prompt:
@@ -53,10 +51,10 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
             "default, and a table takes none: set default_prompt_name to null in "
             "config_sentence_transformers.json."
         )
-    for name in (TOKENIZER_FILE, WEIGHTS_FILE):
-        if not (folder / name).is_file():
+    for file in (TOKENIZER_FILE, WEIGHTS_FILE):
+        if not (folder / file).is_file():
             raise ValueError(
-                f"The encoder in {folder} has no {name}: download it again, or save it with "
+                f"The encoder in {folder} has no {file}: download it again, or save it with "
                 "safetensors."
             )
     try:
@@ -66,14 +64,15 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=folder, reason=error)) from error
     n_ids = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1
     table, half = _read_table(folder, n_ids)
+    name = settings.name
     if half:
-        warn(Warnings.STATIC_HALF_PRECISION.format(name=settings.name, dtype=" and ".join(half)))
-    given = ", ".join(name for name, text in settings.prompts.items() if text)
+        warn(Warnings.STATIC_HALF_PRECISION.format(name=name, dtype=" and ".join(half)))
+    given = ", ".join(key for key, text in settings.prompts.items() if text)
     if given:
-        warn(Warnings.IMPORT_STATIC_PROMPTS.format(name=settings.name, given=given))
+        warn(Warnings.IMPORT_STATIC_PROMPTS.format(name=name, given=given))
     if tokenizer.truncation:
         limit = tokenizer.truncation["max_length"]
-        warn(Warnings.IMPORT_STATIC_UNCUT.format(name=settings.name, limit=limit))
+        warn(Warnings.IMPORT_STATIC_UNCUT.format(name=name, limit=limit))
     return without_special_tokens(tokenizer.to_str()), table
 
 
@@ -108,15 +107,18 @@ def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
     state = json.loads(tokenizer)
     state.update(truncation=None, padding=None, post_processor=None)
     if lowercase:
-        steps = [{"type": "Lowercase"}, *([state["normalizer"]] if state["normalizer"] else [])]
+        steps = [{"type": "Lowercase"}]
+        if state["normalizer"]:
+            steps.append(state["normalizer"])
         state["normalizer"] = {"type": "Sequence", "normalizers": steps}
     return json.dumps(state, ensure_ascii=False)
 
 
-# The attribute with the settings of a static encoder's folder
+# The attribute with the settings of a static encoder's folder, and which of them are saved with the
+# table; others stay as pipelines had them before.
 _FOLDER = "folder"
-# Wordpieces that are looked up at once in use, so that many texts take little more memory than a
-# few
+_SAVED_SETTINGS = ("normalize", "truncate_dim", "unknown_modules")
+# Wordpieces that are looked up at once in use: many texts take little more memory than a few
 _CHUNK = 16384
 
 
@@ -142,7 +144,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
             attrs=attrs,
         )
         self.source = name
-        # In which a relative name is looked for, wherever the program is when it is read
+        # A relative name begins here, wherever the program is when the encoder is read
         self.base = current_folder()
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()
@@ -192,15 +194,12 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         content = self.attrs["tokenizer"]
         if self._tokenizer is None or self._tokenizer[0] != content:
             fast = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(content))
-            self._tokenizer = content, BatchTokenizer(fast, self.settings, "truncate")
+            self._tokenizer = (content, BatchTokenizer(fast, self.settings, "truncate"))
         return self._tokenizer[1]
 
     @property
     def settings(self) -> SentenceTransformersConfig:
-        """What the folder of a static encoder specifies for its vectors.
-
-        The table itself is read without a limit.
-        """
+        """What the folder of a static encoder specifies for its vectors; it has no limit."""
         return SentenceTransformersConfig(name=self.source, **self.attrs.get(_FOLDER, {}))
 
     def load(self) -> None:
@@ -211,14 +210,11 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         if self.is_loaded:
             return
         folder = resolve(self.source, self.base)
-        module, settings = static_module(folder), read_settings(folder, self.source)
+        module = static_module(folder)
+        settings = read_settings(folder, self.source)
         if module is not None:
             self.set_table(*read_static(module, settings))
-            given = {
-                key: getattr(settings, key)
-                for key in ("normalize", "truncate_dim", "unknown_modules")
-            }
-            # Saved with the table; others stay as pipelines had them before
+            given = {key: getattr(settings, key) for key in _SAVED_SETTINGS}
             if any(given.values()):
                 self.attrs[_FOLDER] = given
             return
@@ -229,10 +225,10 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         self.attrs["tokenizer"] = without_special_tokens(state, lowercase=settings.lowercase)
 
     def set_table(self, tokenizer: str, table: numpy.ndarray) -> None:
-        """Take a tokenizer and a table.
+        """Take a tokenizer, as JSON of the tokenizers library, and a table.
 
-        tokenizer (str): JSON of the tokenizers library. table (float32 (wordpieces,
-        width)).
+        table: float32 (wordpieces, width).
+        RAISES (ValueError): if it has another width than the config says.
         """
         if table.shape[1] != self.get_dim("nO"):
             raise ValueError(
@@ -263,7 +259,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
     ) -> Iterator[EncodedSpans]:
         """Yield the rows of Docs, and the vectors of their wordpieces.
 
-        For the arguments see Tok2VecEncoder.read.
+        For the arguments see Encoder.read.
         """
         if prompt:
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=prompt))
@@ -286,25 +282,26 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
             return self._chunks(table, wordpieces), no_gradient
         windows = numpy.flatnonzero(wordpieces.lengths)
         values, backprop = self(wordpieces, True)
-        return [
-            TokenEmbeddings(windows, wordpieces.lengths[windows], values)
-        ], lambda d_values: backprop(d_values[0])
+        states = [TokenEmbeddings(windows, wordpieces.lengths[windows], values)]
+        return states, lambda d_values: backprop(d_values[0])
 
     def _chunks(self, table: Floats2d, wordpieces: TokenizedBatch) -> Iterator[TokenEmbeddings]:
+        """Yield the vectors of windows, about _CHUNK wordpieces at a time."""
         ids = self.ops.xp.asarray(wordpieces.ids)
-        lengths, places = wordpieces.lengths, numpy.append(wordpieces.starts, len(ids))
-        borders = numpy.flatnonzero(numpy.diff(wordpieces.lengths.cumsum() // _CHUNK)) + 1
+        lengths = wordpieces.lengths
+        places = numpy.append(wordpieces.starts, len(ids))
+        borders = numpy.flatnonzero(numpy.diff(lengths.cumsum() // _CHUNK)) + 1
         for first, last in pairwise([0, *borders, len(lengths)]):
             windows = first + numpy.flatnonzero(lengths[first:last])
-            yield TokenEmbeddings(
-                windows, lengths[windows], table[ids[places[first] : places[last]]]
-            )
+            values = table[ids[places[first] : places[last]]]
+            yield TokenEmbeddings(windows, lengths[windows], values)
 
 
 def _forward(
     model: StaticEmbedding, wordpieces: TokenizedBatch, is_train: bool
 ) -> tuple[Floats2d, Backprop]:
-    table, ids = model.get_param("E"), model.ops.xp.asarray(wordpieces.ids)
+    table = model.get_param("E")
+    ids = model.ops.xp.asarray(wordpieces.ids)
 
     def backprop(d_values: Array) -> TokenizedBatch:
         d_table = model.ops.alloc2f(*table.shape, dtype=table.dtype)

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,7 +58,9 @@ class TextEncoder:
     def __init__(
         self, model: Any, pooling: SentencePooling, settings: EncodeSettings = DEFAULT_SETTINGS
     ):
-        self.model, self.pooling, self.settings = model, pooling, settings
+        self.model = model
+        self.pooling = pooling
+        self.settings = settings
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -132,9 +135,11 @@ class TextEncoder:
 
     def device_name(self, gpu_ids: Sequence[int]) -> str:
         """Return the name of the GPU that computes, or the capability of the CPU."""
-        if not gpu_ids and not isinstance(self.pooling.ops, CupyOps):
-            return f"CPU, {torch.backends.cpu.get_cpu_capability()}"
-        return torch.cuda.get_device_name(gpu_ids[0] if gpu_ids else "cuda")
+        if gpu_ids:
+            return torch.cuda.get_device_name(gpu_ids[0])
+        if isinstance(self.pooling.ops, CupyOps):
+            return torch.cuda.get_device_name("cuda")
+        return f"CPU, {torch.backends.cpu.get_cpu_capability()}"
 
     def to_gpu(self, gpu_id: int) -> None:
         """Move the encoder to a GPU."""
@@ -186,19 +191,25 @@ class TransformerTextEncoder(TextEncoder):
 
     def set_precision(self, precision: str, gpu_ids: Sequence[int]) -> None:
         shim = self.shim
-        shim.set_precision(precision, "cuda" if gpu_ids else shim.device.type)
+        device = "cuda" if gpu_ids else shim.device.type
+        shim.set_precision(precision, device)
 
     def budget(self, given: int, gpu_ids: Sequence[int]) -> int:
         shim = self.shim
         asked = given or shim.max_batch_items
         if asked and shim.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
-        return asked or (GPU_BUDGET if gpu_ids or shim.device.type != "cpu" else CPU_BUDGET)
+        if asked:
+            return asked
+        if gpu_ids or shim.device.type != "cpu":
+            return GPU_BUDGET
+        return CPU_BUDGET
 
     def device_name(self, gpu_ids: Sequence[int]) -> str:
         device = self.shim.device
-        is_given = gpu_ids or device.type == "cpu"
-        return super().device_name(gpu_ids) if is_given else torch.cuda.get_device_name(device)
+        if gpu_ids or device.type == "cpu":
+            return super().device_name(gpu_ids)
+        return torch.cuda.get_device_name(device)
 
     def tokenize(self, texts: list[str]) -> TokenizedBatch:
         prompt = self.model.prompt(self.settings.prompt)
@@ -272,9 +283,9 @@ class Tok2VecTextEncoder(TextEncoder):
     @property
     def width(self) -> int:
         # A listener may not know the width of states, nor what was built around one.
-        nodes = [
-            node for node in (self.upstream, self.model, *self.model.layers) if node is not None
-        ]
+        nodes = [self.model, *self.model.layers]
+        if self.upstream is not None:
+            nodes.insert(0, self.upstream)
         hidden = next(node.get_dim("nO") for node in nodes if node.has_dim("nO"))
         return self.pooling.width(hidden, truncate_dim=self.settings.truncate_dim)
 
@@ -299,9 +310,8 @@ class Tok2VecTextEncoder(TextEncoder):
             docs = [units[number] for number in with_tokens]
             if self.upstream is not None:
                 _annotate(self.upstream, docs)
-            vectors[with_tokens] = self._pooled(
-                self.encoder.read_spans(docs, [[doc[:]] for doc in docs])
-            )
+            batch = self.encoder.read_spans(docs, [[doc[:]] for doc in docs])
+            vectors[with_tokens] = self._pooled(batch)
         moved(len(units))
         return vectors, 0
 
@@ -351,7 +361,9 @@ def encode_all(
         ):
             parts.append(vectors)
             cuts.add_rows(len(vectors), n_cut, encoder.max_length)
-    return numpy.concatenate(parts) if parts else numpy.zeros((0, encoder.width), dtype="float32")
+    if not parts:
+        return numpy.zeros((0, encoder.width), dtype="float32")
+    return numpy.concatenate(parts)
 
 
 def check_gpus(gpu_ids: Sequence[int]) -> None:
@@ -417,8 +429,8 @@ def _encode_in_processes(
     # PyTorch's threads and CUDA do not survive a fork
     context = multiprocessing.get_context("spawn")
     devices = context.SimpleQueue()
-    for worker in range(n_workers):
-        devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
+    for _, device in zip(range(n_workers), cycle(gpu_ids or [None]), strict=False):
+        devices.put(device)
     with TemporaryDirectory() as folder:
         # In a file: a pipe to a process that ends before it has read everything would block for
         # ever.
@@ -449,7 +461,8 @@ def _start(encoder: Path, devices: "SimpleQueue[int | None]", n_threads: int) ->
     global _worker
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(n_threads)
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false" if n_threads == 1 else "true")
+    in_parallel = "true" if n_threads > 1 else "false"
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", in_parallel)
     _worker = cloudpickle.loads(encoder.read_bytes())
     gpu_id = devices.get()
     if gpu_id is not None:

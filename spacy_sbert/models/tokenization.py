@@ -1,20 +1,18 @@
-"""Tokenization of texts and spans, and prompts. What is read of long texts: overflow.py."""
+"""Tokenization of texts and spans. What is read of long texts: overflow.py."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from types import SimpleNamespace
 from typing import Any
 
 import numpy
-from tokenizers import Tokenizer, normalizers
 
 from .encoder_checks import REPAIR_TOKENS
 from .loading import Tokenizer as HuggingFaceTokenizer
-from .overflow import OVERFLOW, OverflowMode
+from .overflow import OVERFLOW
 from .sbert_config import SentenceTransformersConfig
+from .tokenizer_kinds import FastTokenizer, Limit, SlowTokenizer
 
 
 @dataclass
@@ -104,60 +102,54 @@ class BatchTokenizer:
         self.include_prompt = include_prompt
         self.n_embeddings = n_embeddings
         self._special_ids = set(tokenizer.all_special_ids)
-        self._given: Any = tokenizer
-        self._slow: Any = (
-            None if tokenizer.is_fast else _slow_copy(tokenizer, lowercase=settings.lowercase)
-        )
         is_left = tokenizer.truncation_side == "left"
         self.cuts_left = is_left and not self.overflow.as_spacy_transformers
         self.pads_left = tokenizer.padding_side == "left"
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
-        self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
-        if tokenizer.is_fast:
-            self._fast = _fast_copy(tokenizer, lowercase=settings.lowercase)
-        self._limit(settings.max_length)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        # Which is not in the JSON that the tokenizers library pickles
-        if self._slow is None:
-            self._fast.encode_special_tokens = self._given.split_special_tokens
-
-    def _limit(self, max_length: int | None) -> None:
-        """Set the most wordpieces of a window; None for no limit."""
-        self._max_length = max_length
-        if self._slow is not None:
-            return
-        self._fast.no_truncation()
-        if max_length is not None and self.overflow.is_of_library:
-            self._fast.enable_truncation(max_length, direction=self._given.truncation_side)
+        self.pad_id = tokenizer.pad_token_id or 0
+        self.pad_type_id = tokenizer.pad_token_type_id
+        self._given: Any = tokenizer
+        self._limit = Limit(settings.max_length, self.overflow, cuts_left=self.cuts_left)
+        kind = FastTokenizer if tokenizer.is_fast else SlowTokenizer
+        self._tokenizer = kind(tokenizer, settings, self._limit)
 
     def check(self) -> None:
         """Check that wordpieces are those of the tokenizer's own call.
 
         RAISES (ValueError): if they are not.
         """
-        called = self._given if self._slow is None else self._slow
-        texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
-        texts = [text for text in texts if _can_split(called, text)]
+        called = self._tokenizer.huggingface
+        texts = [text for text in self._probes() if _can_split(called, text)]
+        if not texts:
+            return
         # The call without a limit comes last: a fast tokenizer keeps the limit of its last call,
         # and saves it.
-        limits: list[int | None] = [None]
+        lengths: list[int | None] = [None]
         if self.overflow.is_of_library:
-            limits.insert(0, called.num_special_tokens_to_add() + PROBED_LENGTH)
-        for limit in limits if texts else ():
-            self._limit(limit)
-            given = self._windows(texts, OVERFLOW["truncate"], offsets=False)
-            expected = called(texts, truncation=limit is not None, max_length=limit, verbose=False)
+            lengths.insert(0, called.num_special_tokens_to_add() + PROBED_LENGTH)
+        for length in lengths:
+            truncated = Limit(length, OVERFLOW["truncate"], cuts_left=self.cuts_left)
+            self._tokenizer.set_limit(truncated)
+            given = self._windows(texts, offsets=False)
+            expected = called(
+                texts, truncation=length is not None, max_length=length, verbose=False
+            )
             self._compare(texts, given, expected)
-        self._limit(self.settings.max_length)
+        self._tokenizer.set_limit(self._limit)
+
+    def _probes(self) -> list[str]:
+        if self.settings.lowercase:
+            return [text.lower() for text in PROBES]
+        return list(PROBES)
 
     def _compare(
         self, texts: Sequence[object], given: TokenizedBatch, expected: Mapping[str, Any]
     ) -> None:
         """Compare wordpieces, and their types, with what the tokenizer's own call returned."""
         borders = given.starts[1:]
-        types = numpy.zeros_like(given.ids) if given.type_ids is None else given.type_ids
+        types = given.type_ids
+        if types is None:
+            types = numpy.zeros_like(given.ids)
         fields = {"input_ids": given.ids, "token_type_ids": types}
         for key, values in fields.items():
             rows = numpy.split(values, borders)
@@ -174,7 +166,8 @@ class BatchTokenizer:
     def strings(self) -> numpy.ndarray:
         """Object (vocabulary,): all wordpieces by their ids."""
         # Some ids may be nobody's
-        n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))
+        last_id = max(self._given.get_vocab().values(), default=-1)
+        n_ids = max(len(self._given), last_id + 1)
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
     def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
@@ -186,26 +179,33 @@ class BatchTokenizer:
         RAISES (ValueError): if the encoder has no embedding of a wordpiece, a prompt leaves no
             room for texts, or the tokenizer cannot split one.
         """
-        prompted = [prompt + text for text in texts] if prompt else texts
-        n_prompt = len(self._slow_pieces(prompt)) if prompt and self._slow is not None else 0
-        wordpieces = self._windows(
-            prompted, self.overflow, offsets=offsets or bool(prompt), n_prompt=n_prompt
-        )
-        # A wordpiece that reaches over its end is of the text
-        if prompt and wordpieces.offsets is not None:
-            wordpieces.special = wordpieces.special | (wordpieces.offsets[:, 1] <= len(prompt))
-            wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
-        if prompt and not self.include_prompt:
-            ids = (
-                self._fast.encode(prompt).ids
-                if self._slow is None
-                else self._slow.encode(prompt, verbose=False)
-            )
-            wordpieces.n_lead = len(ids) - (ids[-1] in self._special_ids)
         if prompt:
-            self._check_prompt(prompt, wordpieces)
+            wordpieces = self._with_prompt(texts, prompt)
+        else:
+            wordpieces = self._windows(texts, offsets=offsets)
         self._check_ids(wordpieces.ids)
         return wordpieces
+
+    def _with_prompt(self, texts: Sequence[str], prompt: str) -> TokenizedBatch:
+        """Tokenize texts with a prompt before each, whose wordpieces count as special tokens do."""
+        prompted = [prompt + text for text in texts]
+        wordpieces = self._windows(prompted, offsets=True, prompt=prompt)
+        if wordpieces.offsets is not None:
+            # A wordpiece that reaches over the end of the prompt is of the text
+            is_prompt = wordpieces.offsets[:, 1] <= len(prompt)
+            wordpieces.special = wordpieces.special | is_prompt
+            wordpieces.offsets = numpy.maximum(wordpieces.offsets - len(prompt), 0)
+        if not self.include_prompt:
+            wordpieces.n_lead = self._n_lead(prompt)
+        self._check_prompt(prompt, wordpieces)
+        return wordpieces
+
+    def _n_lead(self, prompt: str) -> int:
+        """Return how many wordpieces a prompt has with the special tokens before it."""
+        ids = self._tokenizer.encode(prompt)
+        if ids[-1] in self._special_ids:
+            return len(ids) - 1
+        return len(ids)
 
     def _check_prompt(self, prompt: str, wordpieces: TokenizedBatch) -> None:
         """Check that a prompt leaves room for texts.
@@ -227,137 +227,33 @@ class BatchTokenizer:
 
         RAISES (ValueError): if it has none of one.
         """
-        if self.n_embeddings is not None and ids.max(initial=0) >= self.n_embeddings:
-            number = int(ids.max())
+        if self.n_embeddings is None:
+            return
+        largest = int(ids.max(initial=0))
+        if largest >= self.n_embeddings:
             raise ValueError(
                 f"The encoder '{self.settings.name}' has no embedding of the wordpiece "
-                f"{self._given.convert_ids_to_tokens(number)!r} (id {number}): it has "
+                f"{self._given.convert_ids_to_tokens(largest)!r} (id {largest}): it has "
                 f"{self.n_embeddings}. {REPAIR_TOKENS}"
             )
 
-    def _windows(
-        self, texts: Sequence[str], mode: OverflowMode, *, offsets: bool, n_prompt: int = 0
-    ) -> TokenizedBatch:
-        """Return the windows of texts.
-
-        n_prompt (int): wordpieces of their prompt, of a slow tokenizer.
-        """
-        if self._slow is None:
-            of_texts = [self._fast_windows(each, mode) for each in self._encode(texts, offsets)]
-        else:
-            of_texts = [self._slow_windows(text, mode, n_prompt) for text in texts]
+    def _windows(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
+        """Return the windows of texts, which begin with a prompt already."""
         windows: list[Any] = []
         text_of: list[int] = []
         n_cut: list[int] = []
-        for i, (of_text, n_cut_of_text) in enumerate(of_texts):
+        split = self._tokenizer.split(texts, offsets=offsets, prompt=prompt)
+        for i, (of_text, n_cut_of_text) in enumerate(split):
             windows += of_text
             text_of += [i] * len(of_text)
             n_cut += [n_cut_of_text] + [0] * (len(of_text) - 1)
         batch = self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
-        if self._slow is not None:
+        if not self._tokenizer.is_fast:
             batch.pieces = flat(window.pieces for window in windows)
         elif offsets:
             covered = flat(chain.from_iterable(window.offsets for window in windows))
             batch.offsets = covered.reshape(-1, 2)
         return batch
-
-    def _encode(self, texts: Sequence[str], offsets: bool) -> list[Any]:
-        """Return what the fast tokenizer makes of texts.
-
-        RAISES (ValueError): if it cannot split one.
-        """
-        encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
-        try:
-            return encode(texts)
-        except Exception as error:
-            # The tokenizers library raises errors of no class of their own
-            if type(error) is not Exception:
-                raise
-            raise ValueError(
-                f"The tokenizer of '{self.settings.name}' cannot split a text ({error}). Add what "
-                "is missing to its files, or use another encoder."
-            ) from error
-
-    def _fast_windows(self, encoding: Any, mode: OverflowMode) -> tuple[list[Any], int]:
-        """Return the windows of a text in its order, and how many of its wordpieces are in none.
-
-        encoding: what the fast tokenizer made of the text.
-        """
-        if mode.library_windows is None:
-            return self._picked_windows(encoding, mode)
-        if mode.as_spacy_transformers and self._max_length is not None:
-            encoding.truncate(self._max_length)
-        others = encoding.overflowing
-        if not others:
-            return [encoding], 0
-        made = [encoding, *others]
-        windows = made[mode.library_windows]
-        n_cut = sum(window.special_tokens_mask.count(0) for window in made[len(windows) :])
-        # Cut from the left, the first is the end of the text
-        return windows[::-1] if self.cuts_left else windows, n_cut
-
-    def _picked_windows(self, encoding: Any, mode: OverflowMode) -> tuple[list[Any], int]:
-        """Return what _fast_windows does, by a rule that the tokenizers library does not have."""
-        is_special = numpy.array(encoding.special_tokens_mask, dtype=bool)
-        of_text = numpy.flatnonzero(~is_special)
-        kept = self._kept(len(of_text), int(is_special.sum()), mode)
-        if len(kept) == 1 and len(kept[0]) == len(of_text):
-            return [encoding], 0
-        windows = []
-        for indices in kept:
-            is_kept = is_special.copy()
-            is_kept[of_text[list(indices)]] = True
-            windows.append(_picked(encoding, numpy.flatnonzero(is_kept).tolist()))
-        return windows, len(of_text) - sum(map(len, kept))
-
-    def _slow_windows(self, text: str, mode: OverflowMode, n_prompt: int) -> tuple[list[Any], int]:
-        """Return the windows of a text, and how many of its wordpieces are in none."""
-        ids = self._slow_pieces(text)
-        kept = self._kept(len(ids), self._slow.num_special_tokens_to_add(), mode)
-        windows = [self._slow_window(ids, indices, n_prompt) for indices in kept]
-        if not mode.as_spacy_transformers:
-            return windows, len(ids) - sum(map(len, kept))
-        (window,) = windows
-        n_cut = window.special_tokens_mask[self._max_length :].count(0) if self._max_length else 0
-        return [_picked(window, range(len(window.ids))[: self._max_length])], n_cut
-
-    def _kept(self, n_pieces: int, n_special: int, mode: OverflowMode) -> Sequence[Sequence[int]]:
-        """Return the indices of a text's wordpieces in each of its windows."""
-        if self._max_length is None:
-            return [range(n_pieces)]
-        room = max(self._max_length - n_special, 1)
-        if n_pieces <= room:
-            return [range(n_pieces)]
-        return mode.rule(n_pieces, room, self.cuts_left)
-
-    def _slow_pieces(self, text: str) -> list[int]:
-        """Return the wordpieces of a slow tokenizer, without special tokens."""
-        return self._slow.encode(text, add_special_tokens=False, verbose=False)
-
-    def _slow_window(
-        self, ids: list[int], indices: Sequence[int], n_prompt: int
-    ) -> SimpleNamespace:
-        """Return a window of a slow tokenizer.
-
-        ids: the wordpieces of a text. indices: those in the window.
-        n_prompt (int): wordpieces of the prompt that the text begins with.
-        """
-        kept = [ids[index] for index in indices]
-        made = self._slow.prepare_for_model(kept)
-        with_special = made["input_ids"]
-        # Some classes add nothing where a text ends with that token already, and return a mask as
-        # if they had.
-        size = len(kept)
-        places = range(len(with_special) - size + 1)
-        start = next((at for at in places if with_special[at : at + size] == kept), 0)
-        pieces = [-1] * len(with_special)
-        pieces[start : start + size] = [max(index - n_prompt, -1) for index in indices]
-        return SimpleNamespace(
-            ids=with_special,
-            type_ids=made.get("token_type_ids", [0] * len(with_special)),
-            special_tokens_mask=[int(piece < 0) for piece in pieces],
-            pieces=pieces,
-        )
 
     def _batch_of(
         self,
@@ -385,12 +281,16 @@ class BatchTokenizer:
 
         None if they are all 0 or the tokenizer returns none.
         """
-        types = flat(of_windows) if self.has_type_ids else None
-        return types if types is not None and types.any() else None
+        if not self.has_type_ids:
+            return None
+        types = flat(of_windows)
+        if not types.any():
+            return None
+        return types
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the wordpieces of a slow tokenizer without special tokens, before any cut."""
-        return [self._slow.tokenize(text) for text in texts]
+        return [self._tokenizer.huggingface.tokenize(text) for text in texts]
 
 
 def _can_split(tokenizer: HuggingFaceTokenizer, text: str) -> bool:
@@ -398,119 +298,13 @@ def _can_split(tokenizer: HuggingFaceTokenizer, text: str) -> bool:
     try:
         tokenizer(text, verbose=False)
     except Exception as error:
-        # As the tokenizers library raises its own errors
+        # The tokenizers library raises errors of no class of their own
         if type(error) is not Exception:
             raise
         return False
     return True
 
 
-def _picked(window: Any, places: Sequence[int]) -> SimpleNamespace:
-    """Return some of the wordpieces of a window, special tokens included."""
-    picked = SimpleNamespace()
-    for name in ("ids", "type_ids", "special_tokens_mask", "offsets", "pieces"):
-        if hasattr(window, name):
-            values = getattr(window, name)
-            setattr(picked, name, [values[place] for place in places])
-    return picked
-
-
 def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
     """Return the items of all parts as one array, int64 (n,)."""
     return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
-
-
-def _fast_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> Tokenizer:
-    """Return a copy of the tokenizer of the tokenizers library, which neither cuts nor pads.
-
-    lowercase (bool): whether texts are lower-cased first, but for special tokens in them, as in
-        sentence-transformers.
-    """
-    fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    fast.no_padding()
-    fast.encode_special_tokens = tokenizer.split_special_tokens
-    if lowercase:
-        steps = [normalizers.Lowercase(), *([fast.normalizer] if fast.normalizer else [])]
-        fast.normalizer = normalizers.Sequence(steps)
-    return fast
-
-
-def _slow_copy(tokenizer: HuggingFaceTokenizer, *, lowercase: bool) -> HuggingFaceTokenizer:
-    """Return a slow tokenizer, or a copy that lower-cases texts as its class does."""
-    if not lowercase:
-        return tokenizer
-    copied = deepcopy(tokenizer)
-    try:
-        copied.do_lower_case = True
-    except AttributeError:
-        # A property of what splits words
-        copied.basic_tokenizer.do_lower_case = True
-    return copied
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """The prompts of an encoder.
-
-    own: prompts by name, beside those that the encoder's folder names; equal names win over them.
-    default_name: the one that is used if nobody asks for another; "" for none, None for that of the
-        folder.
-    include: whether the wordpieces of a prompt are pooled with those of the text; None to do as the
-        folder says.
-    """
-
-    own: Mapping[str, str] = field(default_factory=dict)
-    default_name: str | None = None
-    include: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name, prompt in (*self.own.items(), ("default_prompt_name", self.default_name or "")):
-            if "$" in prompt or not _is_key(name):
-                raise ValueError(
-                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name "
-                    "without ':', '=', '$' and line breaks, nor '#', ';', '[' or white space at "
-                    "its ends, and a text without '$'. Give such a prompt with each call: "
-                    "encode(texts, prompt=...), or encode(texts, prompt_name=...)."
-                )
-
-    def includes(self, settings: SentenceTransformersConfig) -> bool:
-        """Return whether the wordpieces of a prompt are pooled; settings: of the folder."""
-        return settings.include_prompt if self.include is None else self.include
-
-    def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
-        """Return the prompt of a name, None for the default one.
-
-        "" if there is none. settings: of the folder.
-
-        RAISES (ValueError): if there is none of that name.
-        """
-        known = {**settings.prompts, **self.own}
-        by_folder = name is None and self.default_name is None
-        wanted = (
-            settings.default_prompt_name
-            if by_folder
-            else self.default_name
-            if name is None
-            else name
-        )
-        if name is None and not wanted:
-            return ""
-        if wanted not in known:
-            asked = "prompt_name" if name is not None else "default_prompt_name"
-            asked += " of its folder" if by_folder else ""
-            names = ", ".join(f"'{each}'" for each in known) or "none"
-            raise ValueError(
-                f"Cannot use {asked} = '{wanted}': the prompts of the encoder are {names}. Name it "
-                "in the config of "
-                f'the encoder, prompts = {{"{wanted}": "..."}}, or give the text itself as prompt.'
-            )
-        return known[wanted]
-
-
-def _is_key(name: str) -> bool:
-    """Return True if a config reads the name as it was written."""
-    return (
-        name == name.strip()
-        and name[:1] not in ("", *"#;[")
-        and not any(one in name for one in ":=$\n")
-    )

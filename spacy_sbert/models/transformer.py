@@ -19,12 +19,13 @@ from .loading import Tokenizer
 from .overflow import OVERFLOW
 from .pooling import SentencePooling
 from .private_attributes import is_a
+from .prompts import Prompts
 from .resolve import check_name
 from .sbert_config import SentenceTransformersConfig, TransformerConfig
 from .shim import TransformerShim
 from .span_batch import Backprop, EncodedSpans, TokenEmbeddings, encode_spans, no_gradient
 from .spans import SpanGetter
-from .tokenization import BatchTokenizer, Prompts, TokenizedBatch
+from .tokenization import BatchTokenizer, TokenizedBatch
 
 _PROMPT_IN_WINDOWS = (
     'include_prompt = false and overflow = "{overflow}" do not go together: not every window of a '
@@ -78,7 +79,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     def shim(self) -> TransformerShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
 
-    # As every Encoder
+    # The interface of Encoder
 
     kind = "a transformer"
     takes_prompts = True
@@ -153,21 +154,23 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
 
         RAISES (ValueError): if its class is not supported.
         """
-        settings, tokenizer = self.shim.load(), self.shim.tokenizer
+        settings = self.shim.load()
+        tokenizer = self.shim.tokenizer
         made = self._tokenizer
-        if made is None or made[0] is not tokenizer:
-            # The check calls Hugging Face's tokenizer, which is not made for several threads
-            with LOADING:
-                batched = BatchTokenizer(
-                    tokenizer,
-                    settings,
-                    self.options.overflow,
-                    include_prompt=self.prompts.includes(settings),
-                    n_embeddings=embedding_rows(self.shim.weights),
-                )
-                batched.check()
-            made = self._tokenizer = tokenizer, batched
-        return made[1]
+        if made is not None and made[0] is tokenizer:
+            return made[1]
+        # The check calls Hugging Face's tokenizer, which is not made for several threads
+        with LOADING:
+            batched = BatchTokenizer(
+                tokenizer,
+                settings,
+                self.options.overflow,
+                include_prompt=self.prompts.includes(settings),
+                n_embeddings=embedding_rows(self.shim.weights),
+            )
+            batched.check()
+        self._tokenizer = (tokenizer, batched)
+        return batched
 
     def prompt(self, prompt: str | None = None) -> str:
         """Return the prompt of a call, or else the default one of the config or the folder.
@@ -176,10 +179,11 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
             prompt out.
         """
         settings = self.shim.load()
-        found = self.prompts.find(settings) if prompt is None else prompt
-        if found and not self.prompts.includes(settings):
+        if prompt is None:
+            prompt = self.prompts.find(settings)
+        if prompt and not self.prompts.includes(settings):
             self._check_prompt_is_kept()
-        return found
+        return prompt
 
     def _check_prompt_is_kept(self) -> None:
         overflow = self.options.overflow
@@ -258,7 +262,9 @@ def is_transformer_tok2vec(model: object) -> bool:
 
 def encoder_of(model: Model) -> Model:
     """Return the transformer inside the model of an `sbert_transformer`, another model as it is."""
-    return model.layers[0] if is_transformer_tok2vec(model) else model
+    if is_transformer_tok2vec(model):
+        return model.layers[0]
+    return model
 
 
 def is_token_listener(node: Model) -> bool:

@@ -38,6 +38,23 @@ def half_precision(config: PretrainedConfig) -> str:
     return dtype if not _IS_4 and dtype in ("float16", "bfloat16") else ""
 
 
+def config_overrides(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a config is read with, whatever its file says: none of it changes states.
+
+    States are found by name, and feed-forward layers computed whole: those in chunks fail where a
+    length is no multiple of the chunk. Attentions and inner states are no part of the output.
+    Version 5 cannot save a config with attentions. With version 4, the component of
+    spacy-transformers may ask for them (until it goes).
+
+    settings (dict): transformer_config.
+    """
+    overrides = {"return_dict": True, "chunk_size_feed_forward": 0}
+    for name in ("output_attentions", "output_hidden_states"):
+        if not _IS_4 or name not in settings:
+            overrides[name] = False
+    return overrides
+
+
 def fast_tokenizer_class(name: str) -> Any:
     """Return the fast class of a tokenizer; None with version 5, which has one for both.
 

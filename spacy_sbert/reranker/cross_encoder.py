@@ -23,30 +23,18 @@ from ..models.engine.concurrency import LOADING, prepare_forks
 from ..models.engine.huggingface import call
 from ..models.engine.packing import CPU_BUDGET, padded_batches
 from ..models.engine.training import autocast
+from ..models.folder_files import check_keys, read_keys, read_object, unexpected
 from ..models.folder_keys import ACTIVATION_KEYS, CROSS_ENCODER, MODEL_KEYS, TEXT
+from ..models.folder_modules import MODULES_FILE
 from ..models.heads import sigmoid
 from ..models.load_weights import load_weights, prepare_training
 from ..models.loading import Network, Source
-from ..models.sbert_config import (
-    MODEL_FILE,
-    MODULES_FILE,
-    SentenceTransformersConfig,
-    TransformerConfig,
-    check_keys,
-    read_keys,
-    read_object,
-    unexpected,
-)
+from ..models.prompts import Prompts
+from ..models.sbert_config import MODEL_FILE, SentenceTransformersConfig, TransformerConfig
 from ..models.shim import TransformerShim
 from ..models.surroundings import check_data, check_draws, undisturbed
-from ..models.tokenization import (
-    PROBED_LENGTH,
-    PROBES,
-    BatchTokenizer,
-    Prompts,
-    TokenizedBatch,
-    flat,
-)
+from ..models.tokenization import PROBED_LENGTH, BatchTokenizer, TokenizedBatch, flat
+from ..models.tokenizer_kinds import SlowTokenizer
 from ..validation import (
     MAX_OUTPUTS,
     ConfiguredModel,
@@ -111,8 +99,8 @@ class _PairTokenizer(BatchTokenizer):
 
     def check(self) -> None:
         super().check()
-        called = self._given if self._slow is None else self._slow
-        texts = [text.lower() for text in PROBES] if self.settings.lowercase else list(PROBES)
+        called = self._tokenizer.huggingface
+        texts = self._probes()
         pairs = list(zip(texts, texts[::-1], strict=True))
         for limit in (called.num_special_tokens_to_add(pair=True) + PROBED_LENGTH, None):
             given = self._pairs(pairs, limit)
@@ -128,13 +116,11 @@ class _PairTokenizer(BatchTokenizer):
         return wordpieces
 
     def _pairs(self, pairs: Sequence[Pair], limit: int | None) -> TokenizedBatch:
-        if self._slow is not None:
-            rows = [self._slow_row(pair, limit) for pair in pairs]
+        if isinstance(self._tokenizer, SlowTokenizer):
+            rows = [self._slow_row(self._tokenizer, pair, limit) for pair in pairs]
         else:
-            rows = [
-                self._fast_row(encoding, limit)
-                for encoding in self._fast.encode_batch_fast(list(pairs))
-            ]
+            encodings = self._tokenizer.library.encode_batch_fast(list(pairs))
+            rows = [self._fast_row(encoding, limit) for encoding in encodings]
         ids, types, n_cut = zip(*rows, strict=True)
         lengths = numpy.array([len(row) for row in ids])
         return TokenizedBatch(
@@ -165,15 +151,17 @@ class _PairTokenizer(BatchTokenizer):
         )
         return ids, types, len(encoding) - len(ids)
 
-    def _slow_row(self, pair: Pair, limit: int | None) -> tuple[list[int], list[int], int]:
-        first, second = map(self._slow_pieces, pair)
+    def _slow_row(
+        self, tokenizer: SlowTokenizer, pair: Pair, limit: int | None
+    ) -> tuple[list[int], list[int], int]:
+        first, second = map(tokenizer.encode_text, pair)
         lengths = len(first), len(second)
         if limit is not None:
-            room = limit - self._slow.num_special_tokens_to_add(pair=True)
+            room = limit - tokenizer.huggingface.num_special_tokens_to_add(pair=True)
             lengths = _truncated_lengths(*lengths, room, odd_to_first=True)
         kept_first = first[self._part(len(first), lengths[0])]
         kept_second = second[self._part(len(second), lengths[1])]
-        window = self._slow.prepare_for_model(kept_first, kept_second)
+        window = tokenizer.huggingface.prepare_for_model(kept_first, kept_second)
         ids = window["input_ids"]
         return (
             ids,

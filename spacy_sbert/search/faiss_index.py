@@ -25,7 +25,7 @@ _CHANGED = (
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
 # Kinds that VectorIndex.build makes; build_ivfpq makes "ivfpq"
 BuiltKind = Literal["flat", "hnsw", "ivf"]
-# Classes of FAISS
+# The class of FAISS that each kind is
 _CLASSES = {
     "flat": "IndexFlat",
     "hnsw": "IndexHNSWFlat",
@@ -33,19 +33,19 @@ _CLASSES = {
     "ivfpq": "IndexIVFPQ",
 }
 _BLOCK_ROWS = 2**14
-# Links of a vector to others, in each layer
+# How many links a vector has to others, in each layer
 _HNSW_LINKS = 32
-# Candidates for links
+# How many candidates there are for links
 _HNSW_BUILD = 80
-# Candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
+# How many candidates there are for the nearest: recall@10 of 0.99 among 100,000 sentences
 _HNSW_SEARCH = 128
-# Vectors a list is trained on; FAISS asks for 39 at least
+# How many vectors a list is trained on; FAISS asks for 39 at least
 _IVF_TRAINING = 64
-# Vectors of a stream that its lists are trained on
+# How many vectors of a stream its lists are trained on
 _IVF_STREAMED = 2**16
 # One list of so many is searched: recall@10 of 0.97 among 100,000 sentences
 _IVF_PROBED = 12
-# By which the length of a vector may differ from 1
+# How much the length of a vector may differ from 1
 _ROUNDED = 1e-3
 
 
@@ -173,8 +173,9 @@ def build_index(
         index = _trained_ivf(_drawn_vectors(vectors, _IVF_TRAINING * n_lists), n_lists)
     for block in blocks:
         index.add(block)
-    has_copies = len(places) > index.ntotal
-    return index, numpy.array(places) if has_copies else None
+    if len(places) > index.ntotal:
+        return index, numpy.array(places)
+    return index, None
 
 
 def _distinct(blocks: Iterator[numpy.ndarray], places: list[int]) -> Iterator[numpy.ndarray]:
@@ -263,7 +264,7 @@ class FaissIndex:
     def lend(self) -> Any:
         """Return the index, the same object as long as it is kept."""
         self._note_vectors()
-        lent = None if self._lent is None else self._lent()
+        lent = self._lent() if self._lent is not None else None
         if lent is None:
             # Another object of Python for the same index: when it ends, nobody can change the
             # index any more

@@ -37,7 +37,7 @@ from .index_folder import (
 
 # The least cosine of a vector and the same one, made in another run or precision
 _SAME = 0.999
-# Candidates of "ivfpq" for each vector wanted
+# How many candidates of "ivfpq" there are for each vector wanted
 _RESCORED = 10
 
 
@@ -253,7 +253,9 @@ class VectorIndex:
     @cached_property
     def _rows_by_place(self) -> tuple[numpy.ndarray, numpy.ndarray]:
         """The rows by their place in `index`, and where those of each place begin among them."""
-        places = numpy.arange(len(self)) if self.places is None else self.places
+        places = self.places
+        if places is None:
+            places = numpy.arange(len(self))
         return numpy.argsort(places, kind="stable"), numpy.cumsum([0, *numpy.bincount(places)])
 
     def _check_unchanged(self, *, is_saved: bool = False) -> None:

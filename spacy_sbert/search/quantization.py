@@ -25,9 +25,9 @@ from .exact import (
 
 # Steps between the 256 codes of a byte
 _LEVELS = 255
-# Candidates for each vector wanted
+# How many candidates there are for each vector wanted
 _RESCORED = 4
-# Share of a vector's signs that another precision may change
+# The share of a vector's signs that another precision may change
 _ROUNDED = 0.125
 
 
@@ -171,13 +171,8 @@ class BinaryVectors:
         """
         n = len(self.bits)
         rows = checked_queries(queries, (n, self.width), k)
-        if vectors is not None and not isinstance(vectors, StoredVectors):
-            vectors = as_rows(vectors, "vectors")
-        if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
-            raise ValueError(
-                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, those "
-                "quantised."
-            )
+        if vectors is not None:
+            vectors = self._checked_vectors(vectors)
         # (words, n): a pass over each word of all vectors
         words = numpy.ascontiguousarray(_words(self.bits).T)
         n_candidates = min(n, max(1, rescore) * k)
@@ -194,6 +189,17 @@ class BinaryVectors:
             (scores[i],), (best,) = nearest(rows[i : i + 1], candidates, k=k)
             indices[i] = near[best]
         return scores, indices
+
+    def _checked_vectors(self, vectors: ArrayLike) -> numpy.ndarray | StoredVectors:
+        """Return vectors to rescore by. RAISES (ValueError): if they are of another shape."""
+        rows = vectors if isinstance(vectors, StoredVectors) else as_rows(vectors, "vectors")
+        expected = (len(self.bits), self.width)
+        if numpy.shape(rows) != expected:
+            raise ValueError(
+                f"Cannot rescore by vectors of shape {numpy.shape(rows)}: expected {expected}, "
+                "those quantised."
+            )
+        return rows
 
     def _stored(self, vectors: numpy.ndarray | StoredVectors, rows: numpy.ndarray) -> numpy.ndarray:
         """Return some of the vectors.

@@ -170,7 +170,10 @@ class SearchableTexts(Searchable):
             # The bar is full when the last block is in the index, too
             with progress_bar(n, shown=progress, unit="texts") as bar:
                 for block in slices(n, _WINDOW):
-                    yield pipe.encode(corpus.texts[block]) if given is None else given[block]
+                    if given is None:
+                        yield pipe.encode(corpus.texts[block])
+                    else:
+                        yield given[block]
                     bar.update(block.stop - block.start)
 
         index = VectorIndex.build(blocks(), kind=self._kind or "hnsw", encoder=identify(pipe))

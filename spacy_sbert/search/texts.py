@@ -21,19 +21,19 @@ from .identity import EncoderIdentity, check_same_encoder, identify
 
 # The default column
 TEXT_COLUMN = "text"
-# Texts that are encoded, to find out whether given vectors are theirs
+# How many texts are encoded to find out whether given vectors are theirs
 _COMPARED = 8
-# By which a text's own vector may be less similar to a new one than another
+# How much less similar to a new vector of a text its own may be than another
 _LESS_SIMILAR = 0.02
 
 
 class Corpus(NamedTuple):
-    """The texts of a file that are not blank.
+    """Texts of a file that are not blank.
 
-    texts: the texts. rows: the row of each in the file, from 0; blank rows count, as in the vectors
-        of `encode`.
-    ids: the id of each, None if no column was named for them. others: the other columns of each,
-        None if not read.
+    rows (list of int): the row of each text in the file, from 0; blank rows count, as in the
+        vectors of `encode`.
+    ids (list): the id of each text, None if no column was named for them.
+    others (list of dict): the other columns of each text, None if not read.
     """
 
     texts: list[str]
@@ -80,12 +80,12 @@ def read_corpus(
             kept.append({name: own[name] for name in own if name not in (column, id_column)})
     if not texts:
         raise ValueError(f"{path} holds no text: expected one a line, or .jsonl with text.")
-    return Corpus(
-        texts,
-        numbers,
-        ids=None if id_column is None else ids,
-        others=kept if has_others else None,
-    )
+    corpus = Corpus(texts, numbers)
+    if id_column is not None:
+        corpus = corpus._replace(ids=ids)
+    if has_others:
+        corpus = corpus._replace(others=kept)
+    return corpus
 
 
 class TextVectors:
@@ -118,13 +118,15 @@ def text_vectors(
     """
     if vectors is None:
         return pipe.encode(texts, progress=progress)
-    is_known = isinstance(vectors, TextVectors)
-    rows = checked(vectors.by(pipe) if isinstance(vectors, TextVectors) else vectors, "vectors")
+    if isinstance(vectors, TextVectors):
+        rows = checked(vectors.by(pipe), "vectors")
+    else:
+        rows = checked(vectors, "vectors")
     if len(rows) != len(texts):
         raise ValueError(
             f"Given {len(texts)} texts for {len(rows)} vectors: expected one for each."
         )
-    if not is_known:
+    if not isinstance(vectors, TextVectors):
         _check_order(pipe, texts, rows)
     return rows
 

@@ -10,7 +10,7 @@ from helpers.pipelines import HOLDER, make_example, reloaded, slow
 from spacy.language import Language
 from spacy.util import load_config
 
-from spacy_sbert.models.tokenization import Prompts
+from spacy_sbert.models.prompts import Prompts
 from spacy_sbert.pipeline.sentence_model import find_transformer
 
 PROMPTS = [

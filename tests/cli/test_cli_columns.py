@@ -228,23 +228,28 @@ def test_texts_in_no_cluster_have_no_name():
     assert is_named == {0: True, 1: True, -1: False}
 
 
+# Their arguments; NAME is the output
+WRITING = {
+    "cluster": ("nlp", "a.csv", "NAME", *COLUMNS),
+    "mine": ("nlp", "a.csv", "NAME", *COLUMNS),
+    "search": ("nlp", "a.csv", "a query", "-o", "NAME", *COLUMNS),
+    "visualize": ("nlp", "a.csv", "NAME", "--column", "body"),
+    "evaluate": ("nlp", "a.csv", "-o", "NAME"),
+    "encode": ("a.csv", "NAME", "--pipeline", "nlp"),
+}
+
+
 @pytest.mark.parametrize("name", ["a.csv", "linked.csv"])
-def test_an_output_that_is_an_input_is_refused(name):
+@pytest.mark.parametrize("command", WRITING)
+def test_an_output_that_is_an_input_is_refused(command, name):
     """With --overwrite, too, and by another name."""
     before = Path("a.csv").read_bytes()
     Path("linked.csv").unlink(missing_ok=True)
     os.link("a.csv", "linked.csv")
-    for command in (
-        ("cluster", "nlp", "a.csv", name, *COLUMNS),
-        ("mine", "nlp", "a.csv", name, *COLUMNS),
-        ("search", "nlp", "a.csv", "a query", "-o", name, *COLUMNS),
-        ("visualize", "nlp", "a.csv", name, "--column", "body"),
-        ("evaluate", "nlp", "a.csv", "-o", name),
-        ("encode", "a.csv", name, "--pipeline", "nlp"),
-    ):
-        message = said(*command, "--overwrite", code=1)
-        assert (
-            "is the input, and was given as the output" in message
-            or "expected a name that ends in" in message
-        )
+    arguments = [name if word == "NAME" else word for word in WRITING[command]]
+    message = said(command, *arguments, "--overwrite", code=1)
+    assert (
+        "is the input, and was given as the output" in message
+        or "expected a name that ends in" in message
+    )
     assert Path("a.csv").read_bytes() == before

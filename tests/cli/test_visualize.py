@@ -89,14 +89,20 @@ def test_one_text_by_its_sentences(draw):
     assert "leave --column, --no-header, --labels, --limit and --vectors out" in output
 
 
+TABLE = "\n".join(["text\tkind", *(f"{text}\t{i % 2}" for i, text in enumerate(TEXTS))])
+
+
 def test_a_table_makes_a_map(draw):
-    table = "\n".join(
-        ["text\tkind", *(f"{text}\t{number % 2}" for number, text in enumerate(TEXTS))]
-    )
-    _, data = draw(table, "--style", "map", "--labels", "kind", name="table.tsv")
+    _, data = draw(TABLE, "--style", "map", "--labels", "kind", name="table.tsv")
     assert (data["texts"], data["names"], data["group"]) == (TEXTS, ["0", "1"], [0, 1, 0, 1])
-    for arguments, message in (
-        (["--labels", "kind"], "The style 'heatmap' has no option 'labels'"),
-        (["--style", "map", "--column", "words"], "expected a column 'words', got text, kind"),
-    ):
-        assert message in draw(table, *arguments, name="table.tsv", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--labels kind", "The style 'heatmap' has no option 'labels'"),
+        ("--style map --column words", "expected a column 'words', got text, kind"),
+    ],
+)
+def test_options_that_a_table_refuses(draw, arguments, message):
+    assert message in draw(TABLE, *arguments.split(), name="table.tsv", code=1)

@@ -48,13 +48,17 @@ def test_all_commands_take_the_same_texts(tmp_path, name):
     assert csv.field_size_limit() == 131_072
 
 
+@pytest.mark.parametrize("columns", [{"column": "text"}, {"label": "kind"}])
+def test_text_file_that_has_no_columns(tmp_path, columns):
+    path = tmp_path / "texts.txt"
+    path.write_text("One.\nTwo.\n", encoding="utf8")
+    assert read_texts(path) == (["One.", "Two."], None)
+    with pytest.raises(ValueError, match="line 1: expected a column 'text', got One"):
+        read_texts(path, **columns)
+
+
 def test_columns_of_text_files(tmp_path):
     """Only the columns that are asked for make a table of it."""
-    (tmp_path / "texts.txt").write_text("One.\nTwo.\n", encoding="utf8")
-    assert read_texts(tmp_path / "texts.txt") == (["One.", "Two."], None)
-    for columns in ({"column": "text"}, {"label": "kind"}):
-        with pytest.raises(ValueError, match="line 1: expected a column 'text', got One"):
-            read_texts(tmp_path / "texts.txt", **columns)
     (tmp_path / "table.txt").write_text("kind\ttext\nx\tOne.\ny\tTwo.\n", encoding="utf8")
     assert read_texts(tmp_path / "table.txt", column="text", label="kind") == (
         ["One.", "Two."],
@@ -103,21 +107,23 @@ def test_blank_lines_are_passed_over_by_every_reader(tmp_path, suffix):
     assert read_texts(path) == (expected, None)
 
 
+READERS = {
+    "read_text_rows": lambda path: read_text_rows(path, TextColumns()),
+    "read_columns": read_columns,
+    "Columns.rows": lambda path: Columns(("text",), label="label").rows(path),
+    "read_table": lambda path: read_table(path, ["label"]),
+    "read_texts": read_texts,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("suffix", BLANK)
-def test_a_broken_record_has_one_line(tmp_path, suffix):
+def test_a_broken_record_has_one_line(tmp_path, suffix, reader):
     path = tmp_path / f"a{suffix}"
     path.write_text(BLANK[suffix].replace("c d", "c\n d").replace('"c', "c"))
-    readers = [
-        lambda: list(read_text_rows(path, TextColumns())),
-        lambda: list(read_columns(path)),
-        lambda: list(Columns(("text",), label="label").rows(path)),
-        lambda: list(read_table(path, ["label"])),
-        lambda: list(read_texts(path)),
-    ]
     line = BLANK[suffix][: BLANK[suffix].index("c d")].count("\n") + 1
-    for read in readers:
-        with pytest.raises(ValueError, match=f", line {line}: "):
-            read()
+    with pytest.raises(ValueError, match=f", line {line}: "):
+        list(READERS[reader](path))
 
 
 def test_columns_by_name_or_number(tmp_path):
@@ -295,9 +301,12 @@ def test_utf16_and_members_of_gzip(write):
         list(read_lines(write("a.txt", b"\xff\xfea\x00\n\x00b")))
     path = write("a.csv.gz", gzip.compress(b"id,text\n1,o") + gzip.compress(b"ne\n2,two\n"))
     assert texts(path) == ["one", "two"]
-    for text in ("one\rtwo", "one\rtwo\r"):
-        with pytest.raises(ValueError, match=r"b\.txt, line 1: lines end in CR"):
-            list(read_lines(write("b.txt", text)))
+
+
+@pytest.mark.parametrize("text", ["one\rtwo", "one\rtwo\r"])
+def test_lines_that_end_in_cr(write, text):
+    with pytest.raises(ValueError, match=r"b\.txt, line 1: lines end in CR"):
+        list(read_lines(write("b.txt", text)))
 
 
 def test_duplicate_column_names(tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from helpers.pipelines import change_json, write_modules
+from helpers.wordpieces import BERT_TOKENS, LETTERS, ROBERTA_TOKENS, anywhere
 from tokenizers import (
     Regex,
     Tokenizer,
@@ -37,8 +38,6 @@ TEXTS = [
     "a",
 ]
 WORDS = " ".join(TEXTS[:2] * 3).lower().replace(".", " .").split()
-BERT_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-ROBERTA_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 _NAMED = dict(
     zip(
         ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), BERT_TOKENS, strict=True
@@ -54,12 +53,9 @@ _NAMED_ROBERTA = dict(
 
 
 def _wordpieces(folder: Path) -> Path:
-    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    capitals = [letter.upper() for letter in letters]
+    capitals = [letter.upper() for letter in LETTERS]
     pieces = [
-        *letters,
-        *capitals,
-        *(f"##{each}" for each in (*letters, *capitals)),
+        *anywhere([*LETTERS, *capitals]),
         *".,ï日",
         "##ï",
         "##本",

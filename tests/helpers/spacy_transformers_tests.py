@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from helpers.wordpieces import BERT_TOKENS, LETTERS, anywhere
 from tokenizers import pre_tokenizers
 
-LETTERS = [chr(c) for c in range(ord("a"), ord("z") + 1)]
 SMALL = {
     "hidden_size": 16,
     "num_hidden_layers": 2,
@@ -63,16 +63,7 @@ def make_models(root: Path, kinds: str | tuple[str, ...] = "") -> None:
             )
             (folder / "merges.txt").write_text("#version: 0.2\n\u0120 t\n", encoding="utf8")
         else:
-            pieces = [
-                "[PAD]",
-                "[UNK]",
-                "[CLS]",
-                "[SEP]",
-                "[MASK]",
-                *LETTERS,
-                *(f"##{c}" for c in LETTERS),
-                *".,'",
-            ]
+            pieces = [*BERT_TOKENS, *anywhere(LETTERS), *".,'"]
             (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf8")
         family = BYTE_LEVEL.get(name, "DistilBert" if kind.startswith("Distil") else "Bert")
         tokenizer = getattr(transformers, f"{family}TokenizerFast").from_pretrained(

@@ -24,8 +24,8 @@ from tokenizers import Tokenizer
 
 from spacy_sbert import find_sbert
 from spacy_sbert.hub import import_folder
+from spacy_sbert.models.folder_modules import FOREIGN, OLD_TRANSFORMERS
 from spacy_sbert.models.resolve import resolve
-from spacy_sbert.models.sbert_config import FOREIGN, OLD_TRANSFORMERS
 
 WIDTH = 16
 WORDS = ["a", "cat", "sat", "man", "dog"]

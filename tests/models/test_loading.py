@@ -360,3 +360,12 @@ def test_feed_forward_layers_in_chunks(folder, tiny_bert, precision):
     expected = one_pipe(tiny_bert, precision=precision).get_pipe("sbert").encode(texts)
     nlp = one_pipe(folder, precision=precision)
     assert numpy.allclose(nlp.get_pipe("sbert").encode(texts), expected, atol=1e-6)
+
+
+def test_a_folder_that_asks_for_inner_states_is_saved(folder, tiny_bert, tmp_path):
+    change_json(folder / "config.json", output_attentions=True, output_hidden_states=True)
+    nlp = one_pipe(folder)
+    vector = nlp("a man").vector
+    assert numpy.allclose(vector, one_pipe(tiny_bert)("a man").vector, atol=1e-6)
+    nlp.to_disk(tmp_path / "nlp")
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp")("a man").vector, vector)

@@ -483,3 +483,19 @@ def test_every_argument_of_every_class_is_listed():
     assert sorted(arguments - {"self"} - FOLLOWED - WITHOUT_EFFECT.keys()) == []
     assert not FOLLOWED & WITHOUT_EFFECT.keys()
     assert not (FOLLOWED | WITHOUT_EFFECT.keys()) & REFUSED.keys()
+
+
+def test_wordpieces_that_are_drawn_are_refused(tmp_path):
+    """However rarely: a check of some texts does not find it."""
+    folder = make_folder(tmp_path / "encoder", "byte-level BPE", "roberta")
+    # That of RoBERTa is built anew in version 5 of transformers, without dropout
+    change_json(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    state = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))
+    state["model"]["dropout"] = 1e-4
+    (folder / "tokenizer.json").write_text(json.dumps(state), encoding="utf8")
+    for read in (lambda: one_pipe(folder)("a man"), lambda: import_folder(str(folder))):
+        with pytest.raises(ValueError, match=r"at random: .* dropout = 0.0001"):
+            read()
+    state["model"]["dropout"] = 0.0
+    (folder / "tokenizer.json").write_text(json.dumps(state), encoding="utf8")
+    assert one_pipe(folder)("a man").vector.any()

@@ -292,13 +292,17 @@ def test_vectors_of_a_teacher_survive(teacher, texts, tmp_path):
         numpy.testing.assert_array_equal(doc.spans["sbert"].attrs["vector"], [6.0, 2.0])
 
 
-def test_teacher_without_a_vector(tmp_path, teacher):
-    # A pipeline that has no vectors at all
+def test_teacher_that_does_not_know_a_text(tmp_path, teacher):
+    corpus = TeacherCorpus(PairCorpus(table(tmp_path, "unknown", 1), members=["a"]), teacher)
+    with pytest.raises(ValueError, match="has no vector for 'unknown 0'"):
+        list(corpus(NLP))
+
+
+def test_teacher_without_vectors(tmp_path):
     NLP.to_disk(tmp_path / "blank")
-    for name, taught_by in (("unknown", teacher), ("text", tmp_path / "blank")):
-        corpus = TeacherCorpus(PairCorpus(table(tmp_path, name, 1), members=["a"]), str(taught_by))
-        with pytest.raises(ValueError, match=f"has no vector for '{name} 0'"):
-            list(corpus(NLP))
+    pairs = PairCorpus(table(tmp_path, "text", 1), members=["a"])
+    with pytest.raises(ValueError, match="has no vector for 'text 0'"):
+        list(TeacherCorpus(pairs, str(tmp_path / "blank"))(NLP))
 
 
 def test_several_files_are_one(tmp_path):

@@ -113,13 +113,28 @@ def test_nli(write, caplog):
     ]
 
 
-def test_sick(write):
-    header = "pair_ID\tentailment_judgment\trelatedness_score\tsentence_B\tsentence_A"
-    for lines, expected in (
-        ((SICK, "1\tA kid.\tA boy.\t4.5\tNEUTRAL"), {"score": 0.875, "label": "neutral"}),
-        ((header, "1\tENTAILMENT\t1\tA boy.\tA kid."), {"score": 0.0, "label": "entailment"}),
-    ):
-        assert read(write("a.txt", *lines), format="sick") == [(["A kid.", "A boy."], expected)]
+SICK_IN_ANOTHER_ORDER = "pair_ID\tentailment_judgment\trelatedness_score\tsentence_B\tsentence_A"
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "gold"),
+    [
+        pytest.param(
+            SICK,
+            "1\tA kid.\tA boy.\t4.5\tNEUTRAL",
+            {"score": 0.875, "label": "neutral"},
+            id="as published",
+        ),
+        pytest.param(
+            SICK_IN_ANOTHER_ORDER,
+            "1\tENTAILMENT\t1\tA boy.\tA kid.",
+            {"score": 0.0, "label": "entailment"},
+            id="columns in another order",
+        ),
+    ],
+)
+def test_sick(write, header, line, gold):
+    assert read(write("a.txt", header, line), format="sick") == [(["A kid.", "A boy."], gold)]
 
 
 def test_wikisection(write):
@@ -152,11 +167,23 @@ def test_quora(write, caplog):
     assert "left out 1 records with an empty question" in caplog.text
 
 
-def test_texts_and_tables(write):
+def test_texts(write):
     assert read(write("a.txt.gz", "One line.", "", " Two. \r"), format="text") == [
         (["One line."], {}),
         (["Two."], {}),
     ]
+
+
+TABLES = {
+    "a.csv": ("kind,left,right,grade", '7,"A, b",C,2'),
+    "a.tsv.gz": ("grade\tleft\tright\tkind", "2\tA, b\tC\t7"),
+    "a.jsonl": ('{"right": "C", "left": "A, b", "grade": 2, "kind": 7}',),
+}
+
+
+@pytest.mark.parametrize("format", ["auto", "table"])
+@pytest.mark.parametrize("name", TABLES)
+def test_tables(write, name, format):
     settings = {
         "members": ["left", "right"],
         "score": "grade",
@@ -164,15 +191,12 @@ def test_texts_and_tables(write):
         "min_score": 1,
         "max_score": 5,
     }
-    for name, *lines in (
-        ("a.csv", "kind,left,right,grade", '7,"A, b",C,2'),
-        ("a.tsv.gz", "grade\tleft\tright\tkind", "2\tA, b\tC\t7"),
-        ("a.jsonl", '{"right": "C", "left": "A, b", "grade": 2, "kind": 7}'),
-    ):
-        for more in ({}, {"format": "table"}):
-            assert read(write(name, *lines), **settings, **more) == [
-                (["A, b", "C"], {"score": 0.25, "label": "7"})
-            ]
+    assert read(write(name, *TABLES[name]), format=format, **settings) == [
+        (["A, b", "C"], {"score": 0.25, "label": "7"})
+    ]
+
+
+def test_table_without_a_header(write):
     path = write("a.tsv", "1\tA\tB\tC", '0\t"D\tE\tF')
     assert read(path, members=["3", "1"], score="0", header=False) == [
         (["C", "A"], {"score": 1.0}),

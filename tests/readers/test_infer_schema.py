@@ -99,11 +99,16 @@ def test_well_known_names(write, name):
     assert table.unused == header[2:-1]
 
 
-def test_unused_columns(write):
-    for header in (("a", "b", "year"), ("one", "two", "split"), ("anchor", "Positive", "row_id")):
-        table = find_table(write(header, text, text, cycle(2010, "train", 7)))
-        assert roles(table) == ("positives", header[:2], None)
-        assert table.unused == header[2:]
+@pytest.mark.parametrize(
+    "header", [("a", "b", "year"), ("one", "two", "split"), ("anchor", "Positive", "row_id")]
+)
+def test_unused_columns(write, header):
+    table = find_table(write(header, text, text, cycle(2010, "train", 7)))
+    assert roles(table) == ("positives", header[:2], None)
+    assert table.unused == header[2:]
+
+
+def test_index_of_pandas_and_blank_columns_are_unused(write):
     path = write(
         ("", "first", "second", "score", "", ""), int, text, text, cycle(0.5), cycle(""), cycle("")
     )
@@ -432,17 +437,22 @@ def test_columns_without_names(write):
     assert roles(find_table(path, header=False)) == ("binary", ("1", "2"), "0")
     path = write((text(), text()), text, text)
     assert roles(find_table(path, header=False)) == ("positives", ("0", "1"), None)
-    for row in ((1, text(), text(), 17), (text(), text(), "x"), (text(), 0.5)):
-        path = write(row, *map(cycle, row))
-        with pytest.raises(
-            ValueError,
-            match=f"are: 0, 1.*{len(row) - 1}",
-        ):
-            find_table(path, header=False)
-        texts = [str(place) for place, cell in enumerate(row) if isinstance(cell, str)][:2]
-        assert (
-            find_table(path, header=False, members=texts[:1], label=str(len(row) - 1)).count == 41
-        )
+
+
+@pytest.mark.parametrize(
+    ("row", "member"),
+    [
+        pytest.param((1, text(), text(), 17), "1", id="two columns of numbers"),
+        pytest.param((text(), text(), "x"), "0", id="three columns of words"),
+        pytest.param((text(), 0.5), "0", id="one column of words"),
+    ],
+)
+def test_columns_without_names_that_need_options(write, row, member):
+    path = write(row, *map(cycle, row))
+    last = str(len(row) - 1)
+    with pytest.raises(ValueError, match=f"are: 0, 1.*{last}"):
+        find_table(path, header=False)
+    assert find_table(path, header=False, members=[member], label=last).count == 41
 
 
 @pytest.mark.parametrize(

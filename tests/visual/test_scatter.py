@@ -170,18 +170,36 @@ def test_terms_by_hand():
     ]
 
 
-def test_clusters_are_named_by_their_terms():
-    for labels in ([0, 0, 1, 1], numpy.array([0, 0, 1, 1])):
-        data = data_of(visual.render(GARDEN, "map", options={"labels": labels}))
-        assert data["names"] == ["0: coins, market", "1: garden, tree, trees"]
-        assert data["group"] == [0, 0, 1, 1]
-    page = visual.render(GARDEN, "map", options={"labels": [0, 0, -1, -1]})
-    assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
-    # From a table
-    page = visual.render(GARDEN, "map", options={"labels": ["0", "0", "-1", "-1"], "terms": True})
-    assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
-    page = visual.render(GARDEN, "map", options={"labels": ["up", "up", "-1", "-1"], "terms": True})
-    assert data_of(page)["names"] == ["up: coins, market", "-1: garden, tree, trees"]
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        pytest.param(
+            {"labels": [0, 0, 1, 1]}, ["0: coins, market", "1: garden, tree, trees"], id="numbers"
+        ),
+        pytest.param(
+            {"labels": numpy.array([0, 0, 1, 1])},
+            ["0: coins, market", "1: garden, tree, trees"],
+            id="numbers of NumPy",
+        ),
+        pytest.param(
+            {"labels": [0, 0, -1, -1]}, ["0: coins, market", "-1: no cluster"], id="no cluster"
+        ),
+        pytest.param(
+            {"labels": ["0", "0", "-1", "-1"], "terms": True},
+            ["0: coins, market", "-1: no cluster"],
+            id="strings of a table",
+        ),
+        pytest.param(
+            {"labels": ["up", "up", "-1", "-1"], "terms": True},
+            ["up: coins, market", "-1: garden, tree, trees"],
+            id="names",
+        ),
+    ],
+)
+def test_clusters_are_named_by_their_terms(options, names):
+    data = data_of(visual.render(GARDEN, "map", options=options))
+    assert data["names"] == names
+    assert data["group"] == [0, 0, 1, 1]
 
 
 def test_names_stand_where_points_keep_together():

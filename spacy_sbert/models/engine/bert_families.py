@@ -12,10 +12,10 @@ from safetensors.torch import load_file
 from torch.nn import Identity
 from transformers import PretrainedConfig
 
+from ..folder_files import read_object
 from ..load_weights import BUFFERS
 from ..loading import Network, Source, odd_types
 from ..private_attributes import FUSED_ACTIVATIONS
-from ..sbert_config import read_object
 
 # A part of a model
 TorchModule: TypeAlias = Any

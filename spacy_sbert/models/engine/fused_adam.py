@@ -8,6 +8,8 @@ import numpy
 import torch
 from thinc.api import NumpyOps, Optimizer
 from thinc.optimizers import KeyT
+from torch.nn import Embedding
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim.adam import adam
 
 _Parameters = Mapping[KeyT, torch.nn.Parameter]
@@ -30,6 +32,20 @@ def can_fuse(optimizer: object, parameters: _Parameters) -> bool:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.is_cpu and tensor.dtype == torch.float32 and tensor.is_contiguous()
+
+
+def clip_gradients(model: torch.nn.Module, max_norm: float) -> None:
+    """Scale the gradients of a model down to a norm, as torch.nn.utils.clip_grad_norm_ does.
+
+    g = g min(1, max_norm / (||g|| + 1e-6)), without the product where the factor is 1
+
+    max_norm (float): the largest norm of all gradients together.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.grad is not None]
+    norm = get_total_norm([cast(torch.Tensor, parameter.grad) for parameter in parameters])
+    # Also not a number is clipped, as there
+    if not norm + 1e-6 <= max_norm:
+        clip_grads_with_norm_(parameters, max_norm, norm)
 
 
 @torch.no_grad()
@@ -98,3 +114,17 @@ def _moment(moments: dict[KeyT, Any], key: KeyT, weights: torch.Tensor) -> torch
     if key not in moments:
         moments[key] = numpy.zeros(weights.numel(), dtype="float32")
     return torch.from_numpy(moments[key]).view_as(weights)
+
+
+def clear_gradients(model: torch.nn.Module) -> None:
+    """Drop the gradients of a model, and set those of its tables to zero.
+
+    The next gradient is then stored, instead of being added to zeros. To that of a table only the
+    rows of a batch are added.
+    """
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, Embedding)}
+    for parameter in model.parameters():
+        if id(parameter) in tables and parameter.grad is not None:
+            parameter.grad.zero_()
+        else:
+            parameter.grad = None

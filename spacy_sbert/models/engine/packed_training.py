@@ -106,7 +106,7 @@ def _kept(like: torch.Tensor, p: float) -> torch.Tensor:
     words = torch.empty((size + 3) // 4, dtype=torch.int64, device="cpu").random_(-(2**63), None)
     bits = words.view(torch.int16)[:size].view(like.shape)
     is_kept = bits >= n_dropped - _STEPS // 2
-    return is_kept.to(like.dtype) * (_STEPS / (_STEPS - n_dropped))
+    return is_kept.to(like.dtype).mul_(_STEPS / (_STEPS - n_dropped))
 
 
 def _attention(

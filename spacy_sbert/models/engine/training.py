@@ -42,19 +42,21 @@ def plain_forward(model: Network, wordpieces: TokenizedBatch, *, precision: str)
     RETURNS (list[TokenEmbeddings], Callable): float32; the callback takes the gradients of their
         values and adds to those of the parameters.
     """
+    is_packed = _is_packed(model)
+    states_of = packed_states if is_packed else _padded_states
     size = len(wordpieces.lengths)
-    if model.device.type == "cpu" and not _is_packed(model):
+    if model.device.type == "cpu" and not is_packed:
         size = CPU_ROWS
     groups = _by_length(wordpieces, size)
     # Around all groups: weights are cast once
     with autocast(model.device, precision):
-        values = [_values_of(model, wordpieces, windows, precision) for windows in groups]
+        values = [states_of(model, wordpieces, windows).float() for windows in groups]
     states = [
         _embeddings(wordpieces, windows, own) for windows, own in zip(groups, values, strict=True)
     ]
 
     def backward(d_values: list[torch.Tensor]) -> None:
-        _backward(model, values, d_values)
+        _backward(model, values, d_values, is_packed=is_packed)
 
     return states, backward
 
@@ -73,20 +75,23 @@ def cached_forward(
     SOURCE: Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited
         Setup, section 3.2.
     """
+    is_packed = _is_packed(model)
+    states_of = packed_states if is_packed else _padded_states
     groups = _by_length(wordpieces, mini_batch_size)
     states = []
     random_states = []
     for windows in groups:
         random_states.append(_random_states(model.device))
-        with torch.no_grad():
-            values = _values_of(model, wordpieces, windows, precision)
+        with torch.no_grad(), autocast(model.device, precision):
+            values = states_of(model, wordpieces, windows).float()
         states.append(_embeddings(wordpieces, windows, values))
 
     def backward(d_values: list[torch.Tensor]) -> None:
         for windows, random_state, d_own in zip(groups, random_states, d_values, strict=True):
-            with _same_random_numbers(model.device, random_state):
-                values = _values_of(model, wordpieces, windows, precision)
-            _backward(model, [values], [d_own])
+            same_numbers = _same_random_numbers(model.device, random_state)
+            with same_numbers, autocast(model.device, precision):
+                values = states_of(model, wordpieces, windows).float()
+            _backward(model, [values], [d_own], is_packed=is_packed)
 
     return states, backward
 
@@ -117,24 +122,23 @@ def _by_length(wordpieces: TokenizedBatch, size: int) -> list[numpy.ndarray]:
     return [order[first : first + size] for first in range(0, len(order), size)]
 
 
-def _values_of(
-    model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray, precision: str
+def _padded_states(
+    model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray
 ) -> torch.Tensor:
-    """Return the states of some windows, float32 (sum of lengths, hidden)."""
-    with autocast(model.device, precision):
-        if _is_packed(model):
-            return packed_states(model, wordpieces, windows).float()
-        batch = single_batch(wordpieces.lengths, windows)
-        padded = call(model, wordpieces, batch).last_hidden_state
+    """Return the states of windows, float (sum of lengths, hidden), by Hugging Face's own class."""
+    batch = single_batch(wordpieces.lengths, windows)
+    padded = call(model, wordpieces, batch).last_hidden_state
     places = batch.places(wordpieces.lengths[windows]).to(model.device)
-    return padded.float().flatten(0, 1).index_select(0, places)
+    return padded.flatten(0, 1).index_select(0, places)
 
 
-def _backward(model: Network, states: list[torch.Tensor], d_states: list[torch.Tensor]) -> None:
+def _backward(
+    model: Network, states: list[torch.Tensor], d_states: list[torch.Tensor], *, is_packed: bool
+) -> None:
     """Add the gradients of the parameters to those that they have."""
     # Else every parameter is frozen
     if states[0].requires_grad:
-        if _is_packed(model):
+        if is_packed:
             dense_gradient(model.embeddings.word_embeddings)
         torch.autograd.backward(states, d_states)
 

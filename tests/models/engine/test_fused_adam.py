@@ -2,13 +2,20 @@
 the other.
 """
 
+import math
+
 import numpy
 import pytest
 import torch
 from helpers.pipelines import HOLDER, gradients, make_pipeline, weights
 from thinc.api import SGD, Adam, Optimizer, RAdam, warmup_linear
 
-from spacy_sbert.models.engine.fused_adam import can_fuse, update_fused
+from spacy_sbert.models.engine.fused_adam import (
+    can_fuse,
+    clear_gradients,
+    clip_gradients,
+    update_fused,
+)
 
 N_STEPS = 10
 SETTINGS = {
@@ -161,3 +168,29 @@ def test_pipelines_learn_the_same(make_nlp, examples, encoder):
         if "pooler" not in key and not key.endswith("key.bias"):
             assert abs(fused[key] - before[key]).max() > 0.01, key
             assert abs(fused[key] - alone[key]).max() < 1e-5, key
+
+
+def test_gradients_are_dropped_but_for_those_of_tables():
+    """Each step would add to zeros what it could store."""
+    model = torch.nn.ModuleDict({"table": torch.nn.Embedding(3, 2), "layer": torch.nn.Linear(2, 1)})
+    model["layer"](model["table"](torch.tensor([0, 2]))).sum().backward()
+    kept = model["table"].weight.grad
+    assert kept.any()
+    clear_gradients(model)
+    assert model["table"].weight.grad is kept
+    assert not kept.any()
+    assert model["layer"].weight.grad is None
+    assert model["layer"].bias.grad is None
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.1, 0.2, 0.5, 1e6, math.inf, math.nan])
+def test_gradients_are_clipped_as_by_pytorch(scale):
+    clipped = [torch.nn.Linear(3, 2) for _ in range(2)]
+    for layer in clipped:
+        layer.weight.grad = torch.arange(6.0).view(2, 3) * scale
+    clip_gradients(clipped[0], 1.5)
+    torch.nn.utils.clip_grad_norm_(clipped[1].parameters(), 1.5)
+    ours, theirs = (layer.weight.grad for layer in clipped)
+    assert torch.equal(ours.isnan(), theirs.isnan())
+    assert torch.equal(ours.nan_to_num(), theirs.nan_to_num())
+    assert clipped[0].bias.grad is None
