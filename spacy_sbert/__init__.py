@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import catalogue
 from spacy.util import registry
 
-from .pipeline._common import install_extensions
+from .pipeline.extensions import install_extensions
 
 if TYPE_CHECKING:
     from .bulk import encode_file, load_pipe

@@ -273,9 +273,9 @@ def _shared_transformer(
             'installed. Install it: pip install "spacy-sbert[transformers]", or use '
             'spacy-sbert.TransformerTok2Vec.v1 in an "sbert_transformer".'
         )
-    from .models.spacy_transformers import SharedTransformer
+    from .models.spacy_transformers import SpacyTransformersModel
 
-    return SharedTransformer(name, get_spans, options)
+    return SpacyTransformersModel(name, get_spans, options)
 
 
 @validated

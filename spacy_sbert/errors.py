@@ -450,10 +450,11 @@ class Warnings:
 
 
 def import_extra(module: str, need: str, extra: str) -> ModuleType:
-    """Return a module of an optional package. RAISES (ImportError): if it is not installed.
+    """Return a module of an optional package.
 
-    need (str): what needs which package, for the message. extra (str): the extra of this package
-        that installs it.
+    need (str): what needs which package, for the message.
+    extra (str): the extra of this package that installs it.
+    RAISES (ImportError): if it is not installed.
     """
     try:
         return import_module(module)

@@ -5,7 +5,7 @@ What they need is imported when one is built or called.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -99,13 +99,18 @@ def make_sbert(
     """Build the `sbert` pipe, see SentenceBert."""
     from .pipeline.sbert import SentenceBert  # noqa: PLC0415 (thin)
 
-    settings: dict[str, Any] = {
-        "scorer": scorer,
-        "set_hooks": set_hooks,
-        "token_vectors": token_vectors,
-    }
-    settings |= {"loss": loss, "loss_weight": loss_weight, "spans_key": spans_key}
-    return SentenceBert(nlp.vocab, model, name, nlp=nlp, **settings)
+    return SentenceBert(
+        nlp.vocab,
+        model,
+        name,
+        loss=loss,
+        loss_weight=loss_weight,
+        scorer=scorer,
+        set_hooks=set_hooks,
+        token_vectors=token_vectors,
+        spans_key=spans_key,
+        nlp=nlp,
+    )
 
 
 @Language.factory("sbert_transformer", assigns=["doc.tensor"], default_config=_TRANSFORMER_CONFIG)
@@ -153,26 +158,25 @@ def make_sbert_meta(
 ) -> Pipe:
     """Build the `sbert_meta` pipe, see SentenceMeta.
 
-    method, size, normalize, options: see make_estimator.
-
     pipes (list[str]): the names of pipes before this one that store sentence vectors; by default
         all `sbert` pipes.
     functions (dict): from a name to a registered function, of Docs or Spans to vectors, that is a
         member, too.
+    method, size, normalize, options: see make_estimator.
     """
     from .meta.component import SentenceMeta  # noqa: PLC0415 (thin)
     from .meta.members import FunctionMember, Member, PipeMember  # noqa: PLC0415 (thin)
     from .meta.methods import make_estimator  # noqa: PLC0415 (thin)
 
     others = [other for other in nlp.component_names if other != name]
-    pipes = list(pipes) or [
-        other for other in others if nlp.get_pipe_meta(other).factory == "sbert"
-    ]
-    if missing := ", ".join(pipe for pipe in pipes if pipe not in others):
+    if not pipes:
+        pipes = [other for other in others if nlp.get_pipe_meta(other).factory == "sbert"]
+    missing = [pipe for pipe in pipes if pipe not in others]
+    if missing:
         raise ValueError(
-            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not "
-            f"have (it has: {', '.join(others)}). Add it before '{name}', or take it out of "
-            "'pipes' and fit again."
+            f"The meta-embedding '{name}' combines the pipe {', '.join(missing)}, which the "
+            f"pipeline does not have (it has: {', '.join(others)}). Add it before '{name}', or "
+            "take it out of 'pipes' and fit again."
         )
     members: list[Member] = [PipeMember(pipe) for pipe in pipes]
     members += [FunctionMember(key, function) for key, function in functions.items()]
@@ -206,10 +210,13 @@ def make_sbert_reranker(
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     from .reranker.component import SentenceReranker  # noqa: PLC0415 (thin)
 
-    # Checked there
-    settings: dict[str, Any] = {
-        "objective": objective,
-        "scorer": scorer,
-        "spans_key": spans_key,
-    }
-    return SentenceReranker(nlp.vocab, model, name, nlp=nlp, **settings)
+    return SentenceReranker(
+        nlp.vocab,
+        model,
+        name,
+        # Checked there
+        objective=cast(Any, objective),
+        scorer=scorer,
+        spans_key=spans_key,
+        nlp=nlp,
+    )

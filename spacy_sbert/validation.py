@@ -18,7 +18,6 @@ from typing import (
     Self,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -84,11 +83,10 @@ SpansKey = Annotated[str, AfterValidator(_without_sign)]
 def validated(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function so that it refuses settings that do not match their annotations.
 
-    RAISES (ValueError): naming the setting.
-
-    Settings are numbers, flags, strings, paths, functions and Models, and lists and dicts of these.
-    Docs and arrays are not checked. Unlike with pydantic.validate_call, arguments are passed on as
-    they are, and the function is called from Python, so that warnings name the line of the caller.
+    It raises a ValueError that names the setting. Settings are numbers, flags, strings, paths,
+    functions and Models, and lists and dicts of these. Docs and arrays are not checked. Unlike with
+    pydantic.validate_call, arguments are passed on as they are, and the function is called from
+    Python, so that warnings name the line of the caller.
     """
     signature = inspect.signature(function)
     annotations: dict[str, Any] = {}
@@ -102,21 +100,20 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         # Resolved at the first call, when all names that they use are defined
         if not annotations:
-            lists = {name for name, one in signature.parameters.items() if one.kind in _VARIABLE}
-            hints = get_type_hints(function, include_extras=True)
-            annotations.update(
-                {
-                    name: hint
-                    for name, hint in hints.items()
-                    if _is_setting(hint) and name not in lists
-                }
-            )
+            annotations.update(_checked_annotations(function, signature))
         for name in given.keys() & annotations.keys():
             check(name, given[name], annotations[name])
         return function(*args, **kwargs)
 
     checked.__signature__ = signature  # type: ignore[attr-defined] # spaCy looks at factories without unwrapping
     return checked
+
+
+def _checked_annotations(function: Callable, signature: inspect.Signature) -> dict[str, Any]:
+    """Return the annotations of the arguments that are settings, without *args and **kwargs."""
+    lists = {name for name, one in signature.parameters.items() if one.kind in _VARIABLE}
+    hints = get_type_hints(function, include_extras=True)
+    return {name: hint for name, hint in hints.items() if name not in lists and _is_setting(hint)}
 
 
 def with_fields_of(
@@ -258,22 +255,24 @@ def _usable(value: object, is_path: bool) -> object:
     """
     if is_path and isinstance(value, str | Path):
         _check_path(value)
-    elif isinstance(value, str):
-        if find_lone_surrogate(value) is not None:
-            raise ValueError("text without lone surrogates, which are half characters")
-    elif isinstance(value, int):
-        if abs(value) > sys.maxsize:
-            raise ValueError("a whole number of 64 bits")
-    elif isinstance(value, float):
-        if abs(value) > FLOAT32_MAX:
-            raise ValueError("a finite number, also in float32")
     elif isinstance(value, Mapping):
         for item in (*value.keys(), *value.values()):
             _usable(item, is_path)
     elif isinstance(value, list | tuple):
         for item in value:
             _usable(item, is_path)
+    else:
+        _check_atom(value)
     return value
+
+
+def _check_atom(value: object) -> None:
+    if isinstance(value, str) and find_lone_surrogate(value) is not None:
+        raise ValueError("text without lone surrogates, which are half characters")
+    if isinstance(value, int) and abs(value) > sys.maxsize:
+        raise ValueError("a whole number of 64 bits")
+    if isinstance(value, float) and abs(value) > FLOAT32_MAX:
+        raise ValueError("a finite number, also in float32")
 
 
 def _check_path(path: str | Path) -> None:
@@ -337,12 +336,14 @@ def several_texts(texts: TextOrTexts) -> tuple[Iterable[Text], bool]:
 
     That may be in an array without a dimension.
     """
-    is_scalar = isinstance(texts, numpy.ndarray) and texts.shape == ()
-    single = cast(numpy.ndarray, texts).item() if is_scalar else texts
-    if isinstance(single, Text):
-        return [single], True
-    # The first is its error
-    return one_column(cast(Any, texts)) if is_scalar else cast(Iterable[Text], texts), False
+    if isinstance(texts, numpy.ndarray) and texts.shape == ():
+        item = texts.item()
+        if not isinstance(item, Text):
+            _check_is_column(texts.shape)
+        return [item], True
+    if isinstance(texts, Text):
+        return [texts], True
+    return texts, False
 
 
 def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
@@ -384,9 +385,11 @@ def _remedy(item: object) -> str:
 
 
 def check_docs(docs: Iterable[object], name: str, hint: str) -> None:
-    """Check what a pipe is given. RAISES (TypeError): if one is no Doc.
+    """Check that what a pipe is given are Docs.
 
-    name (str): of the pipe. hint (str): what to do with texts, for the message.
+    name (str): of the pipe.
+    hint (str): what to do with texts, for the message.
+    RAISES (TypeError): if one is no Doc.
     """
     for doc in docs:
         if not isinstance(doc, Doc):
@@ -396,7 +399,7 @@ def check_docs(docs: Iterable[object], name: str, hint: str) -> None:
 def one_column(texts: Iterable[Any]) -> Iterable[Any]:
     """Return the items of a column as a list, and other iterables in an order as they are.
 
-    Refuse all else.
+    RAISES (TypeError): for anything else.
     """
     is_sequence = isinstance(texts, Iterable) or hasattr(texts, "__getitem__")
     if isinstance(texts, NOT_SEVERAL) or not is_sequence:
@@ -405,27 +408,31 @@ def one_column(texts: Iterable[Any]) -> Iterable[Any]:
             "list of str. Put a single text into a list; of a dict give list(texts.values())."
         )
     names = dataframe_columns(texts)
-    shape = getattr(texts, "shape", None)
     if names is not None:
         if len(names) != 1:
             raise TypeError(
                 f"Cannot encode a table of {len(names)} columns {short_repr(tuple(names))}: "
-                "expected one. Choose it by "
-                'its name, such as df["text"].'
+                'expected one. Choose it by its name, such as df["text"].'
             )
         return one_column(texts[names[0]])  # type: ignore[index]
-    if isinstance(shape, tuple) and not (shape and shape[1:] in ((), (1,))):
-        raise TypeError(
-            f"Cannot encode an array of shape {shape}: expected shape (n,) or (n, 1). Choose one "
-            "column of texts, such "
-            'as array[:, 0], or df["text"] of a table.'
-        )
-    if isinstance(shape, tuple) and len(shape) == 2:
-        return list(texts[:, 0])  # type: ignore[index]
+    shape = getattr(texts, "shape", None)
+    if isinstance(shape, tuple):
+        _check_is_column(shape)
+        if len(shape) == 2:
+            return list(texts[:, 0])  # type: ignore[index]
     # Of pyarrow, whose items are no str
     if hasattr(texts, "to_pylist"):
         return texts.to_pylist()
     return texts if shape is None else list(texts)
+
+
+def _check_is_column(shape: tuple[int, ...]) -> None:
+    """Raise TypeError for an array that is not of shape (n,) or (n, 1)."""
+    if not shape or shape[1:] not in ((), (1,)):
+        raise TypeError(
+            f"Cannot encode an array of shape {shape}: expected shape (n,) or (n, 1). Choose one "
+            'column of texts, such as array[:, 0], or df["text"] of a table.'
+        )
 
 
 def dataframe_columns(texts: object) -> Sequence[Any] | None:

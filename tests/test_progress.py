@@ -10,7 +10,7 @@ import pytest
 import spacy
 
 from spacy_sbert import progress
-from spacy_sbert.models.text_encoders import encode_windows
+from spacy_sbert.models.text_encoders import encode_chunks
 from spacy_sbert.progress import progress_bar, progress_of, ticking
 from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
@@ -91,12 +91,12 @@ def test_a_bar_moves_with_the_passes(make_nlp, encoder):
     if encoder == "own":
         text_encoder.model.shim.max_batch_items = 64
     one_window = {"window": 4096, "n_process": 1, "gpu_ids": ()}
-    ((vectors, _),) = encode_windows(text_encoder, texts, **one_window, moved=moves.append)
+    ((vectors, _),) = encode_chunks(text_encoder, texts, **one_window, moved=moves.append)
     assert sum(moves) == len(texts) == len(vectors)
     assert min(moves) >= 0
     # It takes no time
     assert len([n for n in moves if n]) > 4 or encoder == "static"
-    ((same, _),) = encode_windows(text_encoder, texts, **one_window)
+    ((same, _),) = encode_chunks(text_encoder, texts, **one_window)
     assert numpy.array_equal(vectors, same)
 
 

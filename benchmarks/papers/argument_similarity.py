@@ -61,7 +61,7 @@ from spacy.util import load_config
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.baselines import make_baseline
-from spacy_sbert.evaluation.encoders import Source, VectorStore
+from spacy_sbert.evaluation.encoders import VectorSource, VectorStore
 from spacy_sbert.evaluation.protocols.sts import CORRELATIONS
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine
@@ -116,7 +116,7 @@ def make_splits(
     return [split for split in splits if split.name in only]
 
 
-def fixed_source(args: argparse.Namespace, row: str) -> Source:
+def fixed_source(args: argparse.Namespace, row: str) -> VectorSource:
     """What gives vectors without learning from scores; tf-idf has its document frequencies of all
     texts.
     """
@@ -127,7 +127,9 @@ def fixed_source(args: argparse.Namespace, row: str) -> Source:
     return make_baseline(row)
 
 
-def vectors(source: Source, rows: Sequence[ArgumentRow]) -> tuple[numpy.ndarray, numpy.ndarray]:
+def vectors(
+    source: VectorSource, rows: Sequence[ArgumentRow]
+) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Those of both sides of pairs, float32 (n, width) each; each distinct text is encoded once."""
     first, second = zip(*(row.members for row in rows), strict=True)
     encode = VectorStore(source, None, lambda items, name: items)
@@ -135,7 +137,7 @@ def vectors(source: Source, rows: Sequence[ArgumentRow]) -> tuple[numpy.ndarray,
     return u, v
 
 
-def vector_similarities(source: Source, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
+def vector_similarities(source: VectorSource, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
     """The cosine of each pair."""
     return cosine(*vectors(source, rows))
 
@@ -170,7 +172,7 @@ def score_fixed(
 
 
 def regressed(
-    source: Source, rows: Sequence[ArgumentRow], splits: Sequence[Split]
+    source: VectorSource, rows: Sequence[ArgumentRow], splits: Sequence[Split]
 ) -> numpy.ndarray:
     """What support vector regression on |u-v| and u*v says of each pair that is held out, float
     (n,).

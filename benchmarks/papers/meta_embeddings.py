@@ -34,7 +34,7 @@ from spacy_sbert.files.checksum import digest_of_parts
 from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta.autoencoder import LAYERS, LOSSES
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.meta.fit import MANIFEST, ShortSentences, Texts, read_sentences
+from spacy_sbert.meta.fit import VECTORS_MANIFEST, ShortSentences, Texts, read_sentences
 from spacy_sbert.meta.methods import METHODS, make_estimator
 
 TAUS = (1e-2, 1e-1, 1.0, 1e1, 1e2)
@@ -79,7 +79,7 @@ class Ensemble:
         self.data = data
         self.folder = folder
         self.widths = dict(zip(members.names, (view.shape[1] for view in views), strict=True))
-        vectors = digest(Path(views[0].filename).parent / MANIFEST)
+        vectors = digest(Path(views[0].filename).parent / VECTORS_MANIFEST)
         self.made_of = {"vectors": vectors, "data": data.facts(), "versions": versions()}
 
     def member(self, name: str) -> Scores:

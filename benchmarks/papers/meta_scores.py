@@ -12,7 +12,7 @@ import paper_tasks  # noqa: F401  it registers them
 from spacy.language import Language
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
-from spacy_sbert.evaluation.encoders import Source
+from spacy_sbert.evaluation.encoders import VectorSource
 from spacy_sbert.evaluation.results import interval, mean, resample, spearman_of
 from spacy_sbert.evaluation.suite import tasks_of
 from spacy_sbert.evaluation.task import MissingData, indices_by_name
@@ -60,7 +60,7 @@ class Members:
         return [self.rows[i][places] for i in chosen]
 
 
-class Combined(Source):
+class Combined(VectorSource):
     """A source of vectors for evaluation: one member, or several of them combined."""
 
     digest = ""

@@ -23,7 +23,7 @@ from spacy_sbert.evaluation.results import Figure, Json, by_suite, figure, mean,
 from spacy_sbert.evaluation.suite import write_json
 from spacy_sbert.evaluation.tables import figure_text
 from spacy_sbert.files.atomic import write_text
-from spacy_sbert.render.document import Document, Row, Table
+from spacy_sbert.render.document import Document, Table, TableRow
 from spacy_sbert.similarity import spearman
 
 _MIN_MODELS = 5
@@ -187,7 +187,7 @@ def _figures(
 
 
 def _rank_table(names: Sequence[str], comparison: Json) -> Table:
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for kind in _KINDS:
         for change in comparison["rank_changes"][kind]["changes"]:
             pairs = zip(change["before"], change["after"], strict=True)
@@ -203,7 +203,7 @@ def _rank_table(names: Sequence[str], comparison: Json) -> Table:
 def _correlation_table(found: Json) -> Table:
     if "reason" in found:
         return Table("Transfer and probing", ("Transfer",), [])
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for name, each in found["correlations"].items():
         cells = []
         for column, value in each.items():

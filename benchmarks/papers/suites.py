@@ -24,7 +24,7 @@ from spacy.util import import_file
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
 from spacy_sbert.evaluation.baselines import make_baseline
-from spacy_sbert.evaluation.encoders import Source
+from spacy_sbert.evaluation.encoders import VectorSource
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
@@ -49,7 +49,7 @@ FIGURES = {
 }
 
 
-def source_of(name: str, encoders: Path, data: Path) -> Source:
+def source_of(name: str, encoders: Path, data: Path) -> VectorSource:
     if name not in BASELINES:
         return PipelineSource(spacy.load(encoders / name), name=name)
     nlp = spacy.blank("en")

@@ -18,7 +18,7 @@ MadeOf = dict[str, str | bool | int | None]
 ENCODER_DIGEST = "encoder (SHA-256)"
 
 
-def encoder_of(made_of: MadeOf) -> tuple[str, str]:
+def name_and_digest(made_of: MadeOf) -> tuple[str, str]:
     """Return the name and the SHA-256 of the encoder that made vectors."""
     return str(made_of["encoder"]), str(made_of[ENCODER_DIGEST])
 
@@ -128,7 +128,7 @@ class FileVectors(StoredVectors):
                 f"{self._record.digest}. Encode the texts again, with --overwrite."
             )
         self.shape = (self._record.texts.rows, self._record.width)
-        self.encoder = encoder_of(self._record.made_of)
+        self.encoder = name_and_digest(self._record.made_of)
 
     def __repr__(self) -> str:
         n, width = self.shape

@@ -22,7 +22,7 @@ from ..files.tables import TextColumns, read_text_rows
 from ..files.text_lines import check_texts
 from ..models.encoded_docs import Encoded, TruncationCounter
 from ..models.fingerprint import precision_of
-from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gpus, encode_windows
+from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gpus, encode_chunks
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar
 from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
@@ -284,7 +284,7 @@ def _encode_rest(
         progress_bar(n, initial=first, shown=progress, unit="texts") as bar,
         _fixed(encoder, budget),
     ):
-        windows = encode_windows(
+        windows = encode_chunks(
             encoder,
             (text for text, _ in records),
             window=encoding.window,

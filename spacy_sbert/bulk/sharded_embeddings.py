@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..files.checksum import digest_of_parts, open_file_digest
 from .dataset_encoding import INDEX, JOB, Index, Job, ShardManifest
 from .dataset_folder import RemoteFolder
-from .embeddings_file import encoder_of
+from .embeddings_file import name_and_digest
 from .stored_vectors import ArrayReader, StoredVectors, TableReader, by_start
 
 
@@ -47,7 +47,7 @@ class PartVectors(StoredVectors):
                 "no row. Encode a folder of texts to it."
             )
         self.shape = (int(self._starts[-1]), self.parts[-1].made.width)
-        self.encoder = encoder_of(job.made_of)
+        self.encoder = name_and_digest(job.made_of)
         self.digest = digest_of_parts([(part.vectors, part.digest) for part in self.parts])
 
     def __repr__(self) -> str:

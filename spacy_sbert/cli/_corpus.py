@@ -10,7 +10,7 @@ from wasabi import msg
 
 from ..files.tables import COLUMN, TextColumns, check_table_name, write_table
 from ._util import check_new, exit_on_error
-from .options import Columns
+from .options import ColumnOptions
 
 if TYPE_CHECKING:
     from ..pipeline.sbert import SentenceBert
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..search.texts import TextVectors
 
 
-def check_paths(
-    corpus: Path, columns: Columns, output: Path | None, *inputs: Path | None, overwrite: bool
+def check_corpus_paths(
+    corpus: Path, columns: ColumnOptions, output: Path | None, *inputs: Path | None, overwrite: bool
 ) -> None:
     """End the command, before any work, if the output cannot be written or columns not read."""
     check_new(output, corpus, *inputs, overwrite=overwrite)
@@ -30,7 +30,7 @@ def check_paths(
 
 
 def read_with_vectors(
-    path: Path, columns: Columns, vectors: Path | None, *, shown: bool, others: bool = False
+    path: Path, columns: ColumnOptions, vectors: Path | None, *, shown: bool, others: bool = False
 ) -> "tuple[Texts, TextVectors | None]":
     """Return the texts of a file, and the vectors that `encode` wrote of them, if given.
 

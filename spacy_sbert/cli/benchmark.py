@@ -19,7 +19,7 @@ from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
 
 if TYPE_CHECKING:
     from ..evaluation import Settings
-    from ..evaluation.encoders import Source
+    from ..evaluation.encoders import VectorSource
 
 _SUITES = (
     "The tasks: sts, sick, triplets, nli, transfer, speed, with commas between, or others that "
@@ -89,7 +89,7 @@ class _Baseline:
         str | None, Option(help="The transformer of untuned-*; by default BERT base.")
     ] = None
 
-    def source(self, nlp: Language, name: str) -> "Source":
+    def source(self, nlp: Language, name: str) -> "VectorSource":
         """Return what gives the vectors. name (str): of the pipeline, in results."""
         from ..evaluation import PipelineSource
         from ..evaluation.baselines import make_baseline

@@ -10,7 +10,7 @@ from wasabi import msg
 
 from ..progress import ticking
 from ._util import command, exit_on_error, fail
-from .options import GPU, TEXTS, Columns, Loading, Overwrite, Precision, without_none
+from .options import GPU, TEXTS, ColumnOptions, Loading, Overwrite, PrecisionOption, without_none
 
 if TYPE_CHECKING:
     from ..ray import Cluster
@@ -21,7 +21,7 @@ _OUTPUT = "The .npy or .parquet file of vectors to write; or a folder."
 
 
 @dataclass
-class _Encoding(Columns):
+class _Encoding(ColumnOptions):
     """How texts become vectors."""
 
     with_text: Annotated[
@@ -116,7 +116,7 @@ def _encode_cli(
     pipeline: Annotated[
         str | None, Option("--pipeline", "-p", help="The pipeline, if not the first argument.")
     ] = None,
-    precision: Precision = None,
+    precision: PrecisionOption = None,
     gpu_ids: Annotated[
         str, Option("--gpu-ids", "-g", help="GPUs with a process for each, such as 0,1.")
     ] = "",
@@ -181,7 +181,7 @@ def _arguments(given: list[str | None], pipeline: str | None) -> tuple[str | Non
     return (named[0] if named else pipeline), source, target
 
 
-def _check_file(source: Path, columns: Columns, of_folders: _OfFolders) -> None:
+def _check_file(source: Path, columns: ColumnOptions, of_folders: _OfFolders) -> None:
     """End the command, before any work, if the input is no file, or options do not fit a file."""
     if given := without_none(**vars(of_folders)):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in given.items())

@@ -19,7 +19,7 @@ from ..files.text_lines import format_suffix
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
 from .options import (
-    AUTO,
+    AUTO_FORMAT,
     Code,
     Lang,
     Layout,
@@ -231,11 +231,11 @@ def reading_of(
     from ..readers.infer_schema import find_table
 
     known = dict(layout)
-    format = known.pop("format", AUTO)
+    format = known.pop("format", AUTO_FORMAT)
     golds = [known[gold] for gold in _GOLDS if gold in known]
     named = [*known.get("members", ()), *golds]
     if not is_own_table(path, format, named, header=known["header"]):
-        if format == AUTO and format_suffix(path) in (".csv", ".tsv"):
+        if format == AUTO_FORMAT and format_suffix(path) in (".csv", ".tsv"):
             msg.info(
                 "Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven "
                 "columns"

@@ -14,7 +14,7 @@ from ..errors import Warnings
 from ..files.atomic import atomic_folder
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error, named_output
-from .options import Corpus, LoadingOnGpu, Overwrite, Pipeline, not_empty
+from .options import CorpusPath, LoadingOnGpu, Overwrite, Pipeline, not_empty
 
 _CACHE = "A folder that keeps the encoders' vectors for the next run."
 _METHOD = "The method: conc, avg, svd, gcca or ae."
@@ -23,7 +23,7 @@ _METHOD = "The method: conc, avg, svd, gcca or ae."
 @command("fit-meta")
 def _fit_meta_cli(
     pipeline: Pipeline,
-    corpus: Corpus,
+    corpus: CorpusPath,
     output: Annotated[
         Path, Argument(help="The folder to write the pipeline to.", parser=named_output)
     ],

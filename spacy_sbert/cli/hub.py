@@ -23,7 +23,7 @@ from .options import (
     LoadingOnGpu,
     Overwrite,
     Pipeline,
-    Precision,
+    PrecisionOption,
     Quiet,
     TextColumn,
 )
@@ -91,7 +91,7 @@ def _import_cli(
     output: _Output,
     lang: Lang = "en",
     pipe: Annotated[str, Option("--pipe", help="The name of the pipe.")] = "sbert",
-    precision: Precision = None,
+    precision: PrecisionOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Make a pipeline of a sentence-transformers model.

@@ -12,9 +12,18 @@ from wasabi import msg
 
 from ..files.tables import distinct
 from ..progress import ticking
-from ._corpus import check_paths, encoder_for, read_with_vectors, write_rows
+from ._corpus import check_corpus_paths, encoder_for, read_with_vectors, write_rows
 from ._util import command, exit_on_error, fail, named_output
-from .options import Columns, Corpus, LoadingOnGpu, Overwrite, Pipeline, Seed, Vectors, without_none
+from .options import (
+    ColumnOptions,
+    CorpusPath,
+    LoadingOnGpu,
+    Overwrite,
+    Pipeline,
+    SeedOption,
+    Vectors,
+    without_none,
+)
 
 if TYPE_CHECKING:
     from ..search.texts import Corpus as Texts
@@ -34,10 +43,10 @@ _Clustered = tuple[int, int, str]
 @command("mine")
 def _mine_cli(
     pipeline: Pipeline,
-    corpus: Corpus,
+    corpus: CorpusPath,
     output: _Table,
     loading: LoadingOnGpu,
-    columns: Columns,
+    columns: ColumnOptions,
     k: Annotated[
         int | None,
         Option("--k", "-k", help="The pairs to write, 0 for all; by default 100.", min=0),
@@ -57,7 +66,7 @@ def _mine_cli(
     score on, and --groups --min-score 0.9 one row for each text that has a duplicate, with the
     number of its group.
     """
-    check_paths(corpus, columns, output, vectors, overwrite=overwrite)
+    check_corpus_paths(corpus, columns, output, vectors, overwrite=overwrite)
     if groups and (min_score is None or k is not None):
         fail("--groups needs --min-score, from which two texts are in one group, and takes no -k.")
 
@@ -128,7 +137,7 @@ class _Clustering:
     linkage: Annotated[
         str | None, Option(help="The linkage of hierarchical: average, complete or single.")
     ] = None
-    seed: Seed = None
+    seed: SeedOption = None
     n_init: Annotated[
         int | None, Option(help="The tries of kmeans, of which the best counts; by default 10.")
     ] = None
@@ -137,10 +146,10 @@ class _Clustering:
 @command("cluster")
 def _cluster_cli(
     pipeline: Pipeline,
-    corpus: Corpus,
+    corpus: CorpusPath,
     output: _Table,
     loading: LoadingOnGpu,
-    columns: Columns,
+    columns: ColumnOptions,
     clustering: _Clustering,
     method: Annotated[str, Option("--method", "-m", help=_METHODS)] = "communities",
     vectors: Vectors = None,
@@ -151,7 +160,7 @@ def _cluster_cli(
     It is a number from 0, or -1 for texts in none, and has a name, the words that tell its texts
     from others. The other columns of a table are kept.
     """
-    check_paths(corpus, columns, output, vectors, overwrite=overwrite)
+    check_corpus_paths(corpus, columns, output, vectors, overwrite=overwrite)
 
     from ..search.corpus_search import check_method, cluster_texts
 

@@ -20,7 +20,7 @@ from ._util import check_corpus, exit_on_error, fail, named_file, use_gpu
 
 # An unknown name lists all of them; to import the readers would take too long
 _FORMAT = "The layout of the file: auto, table, text, or a data set's, such as sts or nli."
-AUTO = "auto"
+AUTO_FORMAT = "auto"
 TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet."
 CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
@@ -48,7 +48,9 @@ def not_empty(value: str | None) -> str | None:
 Pipeline = Annotated[
     str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")
 ]
-Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
+CorpusPath = Annotated[
+    Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)
+]
 Code = Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)]
 _RESULTS = "The JSON file to write the results to."
 _PIPE = "The name of the pipe to use; by default the last of its kind."
@@ -64,13 +66,15 @@ TextColumn = Annotated[
     str | None, Option("--column", "-c", help="The column or JSON field of the texts.")
 ]
 _PRECISION = "The precision to compute in: float32, bfloat16, float16, int8, auto or reference."
-Precision = Annotated[str | None, Option("--precision", help=_PRECISION)]
+PrecisionOption = Annotated[str | None, Option("--precision", help=_PRECISION)]
 Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
 HasHeader = Annotated[bool, Option(" /--no-header", help=_HEADER, show_default=False)]
 Limit = Annotated[
     int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0, max=MOST)
 ]
-Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)]
+SeedOption = Annotated[
+    int | None, Option("--seed", help="The seed of what is drawn at random.", min=0)
+]
 
 
 @dataclass
@@ -118,7 +122,7 @@ class LoadingOnGpu(Loading):
 
 
 @dataclass
-class Columns:
+class ColumnOptions:
     """The columns of a file of texts whose rows are kept."""
 
     column: Annotated[
@@ -201,7 +205,7 @@ def _split_members(text: str) -> tuple[str, ...]:
 class Layout(TableLayout):
     """The layout of a file of examples."""
 
-    format: Annotated[str, Option("--format", "-f", help=_FORMAT)] = AUTO
+    format: Annotated[str, Option("--format", "-f", help=_FORMAT)] = AUTO_FORMAT
 
 
 def without_none(**options: object) -> dict[str, Any]:

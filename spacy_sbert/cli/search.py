@@ -8,9 +8,9 @@ from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
 from ..files.text_lines import has_text, read_lines
-from ._corpus import check_paths, encoder_for, read_with_vectors, write_rows
+from ._corpus import check_corpus_paths, encoder_for, read_with_vectors, write_rows
 from ._util import check_corpus, command, exit_on_error, fail, named_output
-from .options import TEXTS, Columns, LoadingOnGpu, Overwrite, Pipeline, Quiet, without_none
+from .options import TEXTS, ColumnOptions, LoadingOnGpu, Overwrite, Pipeline, Quiet, without_none
 
 if TYPE_CHECKING:
     from ..search.searchable import FoundText, Searchable
@@ -28,7 +28,7 @@ def _search_cli(
     pipeline: Pipeline,
     corpus: Annotated[Path, Argument(help=_SEARCHED, exists=True, callback=check_corpus)],
     loading: LoadingOnGpu,
-    columns: Columns,
+    columns: ColumnOptions,
     queries: Annotated[list[str] | None, Argument(help="The texts to search for.")] = None,
     queries_path: Annotated[
         Path | None, Option("--queries", help="A file with a query a line; - for the input.")
@@ -60,7 +60,7 @@ def _search_cli(
     stored = None
     if vectors is not None:
         stored = Path(vectors)
-    check_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
+    check_corpus_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
     asked = _all_queries(queries or [], queries_path)
     if corpus.is_dir():
         _check_folder(corpus, vectors, id_column=columns.id_column, index=index, kind=kind)
@@ -149,7 +149,7 @@ def _open_folder(folder: Path, vectors: str | None) -> "Searchable":
 
 def _open_file(
     path: Path,
-    columns: Columns,
+    columns: ColumnOptions,
     *,
     index: Path | None,
     kind: str | None,

@@ -17,13 +17,13 @@ from ..files.text_lines import read_lines
 from ..progress import progress_of, ticking
 from ._util import check_new, command, exit_on_error, fail, named_file
 from .options import (
-    Corpus,
+    CorpusPath,
     HasHeader,
     Limit,
     LoadingOnGpu,
     Overwrite,
     Pipeline,
-    Seed,
+    SeedOption,
     TextColumn,
     Vectors,
     warn_of_unread_texts,
@@ -68,7 +68,7 @@ class _Options:
     projection: Annotated[
         str | None, Option(help="Of a map: pca or tsne, the default with scikit-learn.")
     ] = None
-    seed: Seed = None
+    seed: SeedOption = None
     terms: Annotated[
         bool | None, Option("--terms/--no-terms", help="Name labels by the words of their texts.")
     ] = None
@@ -87,7 +87,7 @@ class _Options:
 @command("visualize")
 def _visualize_cli(
     pipeline: Pipeline,
-    texts_path: Corpus,
+    texts_path: CorpusPath,
     output: Annotated[Path, Argument(help="The HTML file to write.", parser=named_file)],
     loading: LoadingOnGpu,
     source: _Texts,
@@ -208,8 +208,8 @@ def _clustered(
 ) -> tuple[list[Doc | Span], list[int]]:
     """Return the texts that are drawn, and the cluster of each."""
     from ..search.clustering import kmeans_clusters
-    from ..visual.page import as_rows, row_vector
+    from ..visual.page import row_vector, texts_to_draw
 
-    rows = list(as_rows(docs))
+    rows = list(texts_to_draw(docs))
     vectors = [row_vector(row, number) for number, row in enumerate(rows)]
     return rows, kmeans_clusters(vectors, n_clusters=n_clusters, seed=seed).tolist()

@@ -20,13 +20,13 @@ from ..models.word_layers import (
 )
 from ..pipeline.digest import pipeline_digest
 from ..validation import NonNegative, Width, check
-from .encoders import PipelineSource, Source, sklearn_module
+from .encoders import PipelineSource, VectorSource, sklearn_module
 
 # Texts and the corpus to vectors, see Source.encode
 _Encode = Callable[[Sequence[str], Sequence[str]], numpy.ndarray]
 
 
-class _Baseline(Source):
+class _Baseline(VectorSource):
     """Baseline that is a function of texts and corpus.
 
     parts: what its digest depends on beside its name.
@@ -164,7 +164,7 @@ def make_baseline(
     encoder: str | None = None,
     width: Width = _WIDTH,
     seed: NonNegative = 0,
-) -> Source:
+) -> VectorSource:
     """Make a baseline by its name.
 
     name (str): "static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls" or
@@ -197,7 +197,7 @@ def make_baseline(
     return _Baseline(f"{name} ({width}, seed {seed})", lambda texts, _: bags(texts), tokenizer)
 
 
-def _untuned_baseline(name: str, encoder: str) -> Source:
+def _untuned_baseline(name: str, encoder: str) -> VectorSource:
     """Return a transformer with the pooling that the name has: mean or cls."""
     nlp = spacy.blank("en")
     model = {"name": encoder, "pooling": name.removeprefix("untuned-"), "normalize": False}
@@ -207,7 +207,7 @@ def _untuned_baseline(name: str, encoder: str) -> Source:
     return source
 
 
-def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> Source:
+def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> VectorSource:
     if nlp is None:
         raise ValueError(
             f"The baseline '{name}' needs a pipeline with static vectors (nlp), such as "

@@ -19,7 +19,7 @@ from ..pipeline.digest import pipeline_digest
 Progress = Callable[[Sequence[Any], str], Iterable[Any]]
 
 
-class Source:
+class VectorSource:
     """Vectors of texts: of a pipeline, or of a baseline.
 
     name (str): in results. digest (str): of everything that the vectors depend on, except the
@@ -44,7 +44,7 @@ class Source:
         return f"{type(self).__name__}({self.name})"
 
 
-class PipelineSource(Source):
+class PipelineSource(VectorSource):
     """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
     def __init__(self, nlp: Language, *, name: str | None = None, batch_size: int = 64):
@@ -97,7 +97,7 @@ class VectorStore:
         encoded, and not read from the folder.
     """
 
-    def __init__(self, source: Source, folder: Path | None, progress: Progress):
+    def __init__(self, source: VectorSource, folder: Path | None, progress: Progress):
         self.source = source
         self.progress = progress
         self.width: int | None = None

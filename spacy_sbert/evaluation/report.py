@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..render.document import Cell, Document, Row, Table
+from ..render.document import Cell, Document, Table, TableRow
 from ..render.plots import Bar, Plot, bars
 from .compare import aligned
 from .results import ABSENT, Json, by_suite, figure
@@ -127,7 +127,7 @@ def _primary_tables(
 ) -> Iterator[Table]:
     """Yield the primary figure of each shared task; a table for each suite."""
     for suite, tasks in by_suite(comparison["tasks"]).items():
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for place, model in enumerate(names):
             cells = []
             for name, task in tasks.items():
@@ -143,7 +143,7 @@ def _test_table(names: Sequence[str], comparison: Json) -> Table:
     def signed(value: float) -> str:
         return f"{round(100 * value, 2) + 0.0:+.2f}"
 
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for task, compared in comparison["tasks"].items():
         for name, test in zip(names[1:], compared["tests"], strict=True):
             if "reason" in test:

@@ -10,7 +10,7 @@ from ..files.atomic import check_input, write_text
 from ..files.checksum import checksummed_json, digest_of_parts, verify_json
 from ..files.serialization import device, versions
 from ..progress import progress_of
-from .encoders import Source, VectorStore, sklearn_module
+from .encoders import VectorSource, VectorStore, sklearn_module
 from .protocols import nli, senteval, speed, sts, triplets
 from .report import Results
 from .results import FORMAT, Json
@@ -33,7 +33,7 @@ def register_tasks(*tasks: Task) -> None:
 
 
 def evaluate_suites(
-    source: Source,
+    source: VectorSource,
     root: Path,
     suites: Iterable[str] = ("sts",),
     *,

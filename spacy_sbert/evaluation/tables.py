@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from ..render.document import Cell, Row, Table
+from ..render.document import Cell, Table, TableRow
 from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter_plot
 from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
 
@@ -100,7 +100,7 @@ def _sts_table(models: _Models) -> Table:
         "mean": "mean of the sub-sets",
         "weighted_mean": "size-weighted mean of the sub-sets",
     }
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for label, results in models:
         tasks = [results["tasks"].get(name) for name in names.values()]
         if not any(tasks):
@@ -128,7 +128,7 @@ def _sts_table(models: _Models) -> Table:
 def _transfer_table(models: _Models) -> Table:
     """Table 5: transfer, once for each classifier on top of the vectors."""
     names = ("MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC")
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for label, results in models:
         for classifier, words in CLASSIFIERS.items():
             cells = _with_average(
@@ -164,7 +164,7 @@ def _figures_tables(results: Json) -> Iterator[Table]:
     """Yield every figure of each suite, its similarities or classifiers side by side."""
     for suite, tasks in by_suite(results["tasks"]).items():
         heads = list(dict.fromkeys(chain(*map(_scores, tasks.values()))))
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for name, task in tasks.items():
             for path in dict.fromkeys(leaf[1:] for leaf in _leaves(_scores(task))):
                 words = " ".join(part.replace("_", " ") for part in path if part != "subsets")
@@ -205,7 +205,7 @@ def _protocol_table(results: Json) -> Table:
     names: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in results["tasks"].items():
         names.setdefault(tuple(task.get("protocol", {}).items()), []).append(name)
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for protocol, tasks in names.items():
         rows += [(", ".join(tasks), part, words) for part, words in protocol]
     return Table("How classifiers were trained", ("Tasks", "Part", "How"), rows, texts=3)
@@ -221,7 +221,7 @@ def _conditions_table(results: Json) -> Table:
         "encoded": "texts encoded in this run; others were kept from an earlier one",
     }
     model = results["model"]
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for key, what in words.items():
         if model.get(key) is not None:
             rows.append((what, str(model[key])))
@@ -237,7 +237,7 @@ def _conditions_table(results: Json) -> Table:
 
 def _data_table(results: Json) -> Table:
     """Return the files of each task, and whether its result is that of an earlier run."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for name, task in results["tasks"].items():
         reused = "reused" if task.get("reused") else "measured"
         about = (name, task["suite"], _count(task), reused)

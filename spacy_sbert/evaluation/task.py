@@ -11,7 +11,7 @@ from pydantic import Field
 from ..errors import Errors
 from ..files.checksum import file_digest
 from ..validation import Seed, check_fields
-from .encoders import Progress, Source
+from .encoders import Progress, VectorSource
 from .results import Json
 
 # Folders inside the root: beside each other, or as SentEval has them
@@ -151,7 +151,7 @@ class Run:
     encode: Callable[..., numpy.ndarray]
     settings: Settings
     progress: Progress
-    source: Source | None = None
+    source: VectorSource | None = None
 
 
 class Task:

@@ -15,7 +15,7 @@ from ..validation import ConfiguredModel
 
 Members = list[Floats2d]
 # Takes d_loss, a factor on the loss, 1.0 by default
-Backprop = Callable[..., Members]
+MembersBackprop = Callable[..., Members]
 Derivative = Callable[[Floats1d], Members]
 # A loss, and a function to its derivative by what was measured
 Paired = tuple[float, Callable[[float], Floats1d]]
@@ -131,7 +131,7 @@ def _forward_pairs(
     *,
     measure: PairedFunction,
     loss: Callable,
-) -> tuple[float, Backprop]:
+) -> tuple[float, MembersBackprop]:
     members, gold = inputs
     model.check_inputs(members, len(gold))
     measured, back_to_members = measure(*members)

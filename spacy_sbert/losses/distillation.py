@@ -5,7 +5,7 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, validated
-from ._common import Backprop, LossLayer, Members, mean_square
+from ._common import LossLayer, Members, MembersBackprop, mean_square
 
 _Inputs = tuple[Members, Floats2d]
 
@@ -22,7 +22,9 @@ def DistillationLoss() -> LossLayer:
     return LossLayer("DistillationLoss", _distillation, n_members=[1, 2], gold="vector")
 
 
-def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[float, Backprop]:
+def _distillation(
+    model: LossLayer, inputs: _Inputs, is_train: bool
+) -> tuple[float, MembersBackprop]:
     members, teacher = inputs
     model.check_inputs(members, len(teacher))
     for member in members:
@@ -35,7 +37,7 @@ def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> tuple[fl
     return _mean_squared_error(members, teacher)
 
 
-def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Backprop]:
+def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, MembersBackprop]:
     """Return the mean squared error over all members, and its backprop.
 
     Each of them is float (n, width), as the teacher.
@@ -89,7 +91,7 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None) -> None:
 
 def _projected_distillation(
     model: LossLayer, inputs: _Inputs, is_train: bool
-) -> tuple[float, Backprop]:
+) -> tuple[float, MembersBackprop]:
     members, teacher = inputs
     model.check_inputs(members, len(teacher))
     widths = (teacher.shape[1], members[0].shape[1])

@@ -9,7 +9,7 @@ from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
-from ._common import DISTANCES, Backprop, LossLayer, Members, cross_entropy, normalize
+from ._common import DISTANCES, LossLayer, Members, MembersBackprop, cross_entropy, normalize
 from .contrastive import hinge_of_rows, label_encode
 
 _Inputs = tuple[Members, list[list[str]]]
@@ -78,7 +78,7 @@ def _rank(
     scale: float,
     similarity: str,
     symmetric: bool,
-) -> tuple[float, Backprop]:
+) -> tuple[float, MembersBackprop]:
     members, texts = inputs
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
@@ -206,7 +206,7 @@ def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
 
 def _mega_batch(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float
-) -> tuple[float, Backprop]:
+) -> tuple[float, MembersBackprop]:
     members, texts = inputs
     _check_pairs(model, members, texts)
     n = len(members[0])

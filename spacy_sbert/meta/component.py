@@ -26,8 +26,9 @@ from ..models import spans
 from ..models.encoded_docs import TruncationCounter
 from ..models.fingerprint import LENGTH, encoding_settings, vectors_digest
 from ..pipeline import doc_vectors
-from ..pipeline._common import ExtensionNames, InPipeline, find_in
 from ..pipeline.call_options import EncodeCall, EncodeOptions
+from ..pipeline.components import InPipeline, find_in
+from ..pipeline.extensions import ExtensionNames
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_examples

@@ -26,7 +26,7 @@ from .members import BLOCK, FunctionMember, Member
 # A corpus that is read more than once
 Texts = Callable[[], Iterable[str]]
 MAX_TOKENS = 60
-MANIFEST = "vectors.json"
+VECTORS_MANIFEST = "vectors.json"
 
 
 def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
@@ -131,7 +131,7 @@ class _VectorCache:
         None if they are missing or damaged.
         """
         try:
-            manifest = _VectorManifest.read(self.folder / MANIFEST)
+            manifest = _VectorManifest.read(self.folder / VECTORS_MANIFEST)
             is_whole = manifest.files == self._digests()
         except (OSError, ValueError):
             # Incomplete or damaged: vectors are computed again
@@ -168,7 +168,7 @@ class _VectorCache:
                     output.write(numpy.ascontiguousarray(rows, dtype="<f4").data)
                 n += len(block[0])
         manifest = _VectorManifest(key=self.key, names=self.names, n=n, files=self._digests())
-        manifest.write(self.folder / MANIFEST)
+        manifest.write(self.folder / VECTORS_MANIFEST)
         return self._mapped(n)
 
 

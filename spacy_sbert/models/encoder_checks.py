@@ -10,7 +10,7 @@ from transformers import PretrainedConfig
 
 from ..errors import DivergedError, Errors, Warnings, warn
 from .load_weights import likely_cause
-from .loading import OTHERS, Network, Source, Tokenizer, in_one_line
+from .loading import ENCODERS_TO_USE, Network, Source, Tokenizer, in_one_line
 from .surroundings import is_from_around
 from .transformers_versions import ROPE
 
@@ -80,7 +80,7 @@ def _check_vocabulary(source: Source, vocabulary: Mapping[str, int], model: Netw
     if rows is None:
         raise ValueError(
             f"The encoder in {source.folder} ({model.config.model_type}) has no embeddings of "
-            f"wordpieces: it reads characters or other input. {OTHERS}."
+            f"wordpieces: it reads characters or other input. {ENCODERS_TO_USE}."
         )
     n_wordpieces = len(vocabulary)
     n_ids = max(vocabulary.values(), default=-1) + 1
@@ -231,7 +231,7 @@ def padding_id(encoder: Network) -> int:
 def _unable(source: Source, model: Network, reason: str) -> ValueError:
     return ValueError(
         f"The encoder in {source.folder} ({model.config.model_type}) cannot encode a text by "
-        f"itself ({reason}). {likely_cause(source, model.config)}{OTHERS}, or correct its "
+        f"itself ({reason}). {likely_cause(source, model.config)}{ENCODERS_TO_USE}, or correct its "
         "config.json."
     )
 

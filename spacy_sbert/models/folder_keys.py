@@ -41,7 +41,7 @@ class Key:
 
 Keys: TypeAlias = Mapping[str, Key]
 # The entry for all keys that a table does not list
-OTHERS = "*"
+OTHER_KEYS = "*"
 
 
 def _refused(reason: str, *allowed: object) -> Key:
@@ -79,15 +79,16 @@ _MODEL_ARGUMENTS = _object(
         "device_map": Key("on which device weights are loaded"),
         "low_cpu_mem_usage": Key("how weights are loaded"),
         "use_safetensors": Key("which file of equal weights is read"),
-        OTHERS: _refused("another transformer"),
+        OTHER_KEYS: _refused("another transformer"),
     },
 )
 _TOKENIZER_ARGUMENTS = _object(
-    "arguments of the tokenizer's from_pretrained", {**_HUB, OTHERS: _refused("another tokenizer")}
+    "arguments of the tokenizer's from_pretrained",
+    {**_HUB, OTHER_KEYS: _refused("another tokenizer")},
 )
 _CONFIG_ARGUMENTS = _object(
     "arguments of the config's from_pretrained",
-    {**_HUB, "use_cache": Key("for generating texts"), OTHERS: _refused("another transformer")},
+    {**_HUB, "use_cache": Key("for generating texts"), OTHER_KEYS: _refused("another transformer")},
 )
 _CALL_ARGUMENTS = _object(
     "arguments of the tokenizer's call",
@@ -96,7 +97,7 @@ _CALL_ARGUMENTS = _object(
         "truncation": _refused("which part of a long text is kept", True, "longest_first"),
         "add_special_tokens": _refused("texts without special tokens", True),
         "return_tensors": _refused("the type of arrays", "pt"),
-        OTHERS: _refused("other wordpieces"),
+        OTHER_KEYS: _refused("other wordpieces"),
     },
 )
 
@@ -106,7 +107,7 @@ def _transformer_keys(task: str, output: str, method_output: str) -> Keys:
     text = {
         "method": Key("the method of the transformer", allowed=("forward",)),
         "method_output_name": Key("its output", allowed=(method_output, [method_output])),
-        OTHERS: _refused("how inputs are made"),
+        OTHER_KEYS: _refused("how inputs are made"),
     }
     return {
         "max_seq_length": Key("the encoder's limit", PositiveInt, WHOLE),
@@ -117,7 +118,7 @@ def _transformer_keys(task: str, output: str, method_output: str) -> Keys:
             {
                 "text": _object("how texts are read", text),
                 "message": _refused("chat templates"),
-                OTHERS: _NOT_TEXT,
+                OTHER_KEYS: _NOT_TEXT,
             },
         ),
         "module_output_name": _refused("another output of the transformer", output),
@@ -231,7 +232,7 @@ MODULE_KEYS: Mapping[str, Keys] = {
 def unknown_keys(content: Mapping[str, object], keys: Keys, place: str = "") -> Iterator[str]:
     """Yield the keys that a table does not list; inner ones with the key that holds them."""
     for key, value in content.items():
-        rule = keys.get(key, keys.get(OTHERS))
+        rule = keys.get(key, keys.get(OTHER_KEYS))
         if rule is None:
             yield f"{place}{key}"
         elif rule.keys is not None and isinstance(value, Mapping):
@@ -243,7 +244,7 @@ def refused_keys(
 ) -> Iterator[tuple[str, object, Key]]:
     """Yield each key whose value is refused, the value, and its entry in the table."""
     for key, value in content.items():
-        rule = keys.get(key, keys.get(OTHERS))
+        rule = keys.get(key, keys.get(OTHER_KEYS))
         if rule is None:
             continue
         if rule.keys is not None and isinstance(value, Mapping):

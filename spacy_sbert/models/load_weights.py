@@ -12,7 +12,7 @@ from transformers import PretrainedConfig
 from .folder_files import read_object
 from .loading import (
     ENCODER_PARTS,
-    OTHERS,
+    ENCODERS_TO_USE,
     Network,
     Source,
     blocks,
@@ -97,7 +97,7 @@ def _class_of(source: Source, auto_class: str, config: PretrainedConfig) -> Any:
     if own is None:
         raise ValueError(
             f"Transformers has no class for the model '{source.name}' ({config.model_type}) that "
-            f"{auto_class} finds. {OTHERS}."
+            f"{auto_class} finds. {ENCODERS_TO_USE}."
         )
     if getattr(own, "config_class", None) is type(config):
         return own
@@ -127,7 +127,7 @@ def _encoder_part(source: Source, auto_class: str, config: PretrainedConfig) -> 
     if auto_class != "AutoModel":
         raise ValueError(
             f"The model '{source.name}' ({config.model_type}) is an encoder with a decoder, which "
-            f"cannot score pairs. {OTHERS}."
+            f"cannot score pairs. {ENCODERS_TO_USE}."
         )
     return getattr(transformers, ENCODER_PARTS[config.model_type])
 

@@ -48,7 +48,7 @@ ENCODER_PARTS = {
 }
 # Types of models that load and encode, but whose vectors depend on more than the text.
 _UNSUITABLE = {"reformer": "draws hashes at random whenever it reads a long text"}
-OTHERS = "Use an encoder of plain text, such as BERT, MPNet, RoBERTa or ModernBERT"
+ENCODERS_TO_USE = "Use an encoder of plain text, such as BERT, MPNet, RoBERTa or ModernBERT"
 # Keys of a config.json that the computation does not depend on
 _METADATA = {
     "architectures",
@@ -181,7 +181,9 @@ def _check_suitable(source: Source, config: PretrainedConfig) -> None:
     if reason is None and config.is_encoder_decoder and config.model_type not in ENCODER_PARTS:
         reason = "is an encoder with a decoder (is_encoder_decoder = true)"
     if reason is not None:
-        raise ValueError(f"The model '{source.name}' ({config.model_type}) {reason}. {OTHERS}.")
+        raise ValueError(
+            f"The model '{source.name}' ({config.model_type}) {reason}. {ENCODERS_TO_USE}."
+        )
 
 
 def _check_settings(settings: Mapping[str, Any], config: PretrainedConfig) -> None:

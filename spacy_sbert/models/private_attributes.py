@@ -17,7 +17,7 @@ Linear = Callable[[torch.Tensor], torch.Tensor]
 # Of uint8 (n, in)
 Int8Product = Callable[[torch.Tensor], torch.Tensor]
 # Name in a config -> that of the fused kernel, and its algorithm
-ACTIVATIONS: dict[str, tuple[str, str]] = {
+FUSED_ACTIVATIONS: dict[str, tuple[str, str]] = {
     "gelu": ("gelu", "none"),
     "gelu_new": ("gelu", "tanh"),
     "gelu_pytorch_tanh": ("gelu", "tanh"),
@@ -50,7 +50,7 @@ def linear(
 
 def _kernel_of(activation: str | None) -> tuple[str, str]:
     """Return the name of a fused kernel, and its algorithm."""
-    return ("none", "") if activation is None else ACTIVATIONS[activation]
+    return ("none", "") if activation is None else FUSED_ACTIVATIONS[activation]
 
 
 def _has_packed_linear(weight: torch.Tensor) -> bool:

@@ -41,7 +41,7 @@ from .tokenization import BatchTokenizer, TokenizedBatch
 from .transformer import SpanTransformer, load
 
 
-class SharedTransformer(SpanTransformer, TransformerModel):
+class SpacyTransformersModel(SpanTransformer, TransformerModel):
     """A drop-in for the TransformerModel of spacy-transformers: several components listen to it."""
 
     def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):

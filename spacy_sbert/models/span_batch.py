@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy
 from spacy.attrs import IDX, IS_SPACE, LENGTH
@@ -12,12 +12,11 @@ from thinc.backends import get_array_ops
 
 from .alignment import align_wordpieces, piece_characters
 from .engine.packing import borders_of, ragged_arange
+from .heads import Array
 from .sbert_config import SentenceTransformersConfig
 from .spans import trimmed
 from .tokenization import BatchTokenizer, TokenizedBatch
 
-# An array of NumPy or CuPy
-Array: TypeAlias = Any
 # Takes the gradient of the values of each TokenEmbeddings
 Backprop = Callable[[list[Array]], Any]
 

@@ -356,7 +356,7 @@ def encode_all(
     total = len(texts) if isinstance(texts, Sized) else None
     parts = []
     with progress_bar(total, shown=progress, unit="texts") as bar:
-        for vectors, n_cut in encode_windows(
+        for vectors, n_cut in encode_chunks(
             encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
         ):
             parts.append(vectors)
@@ -377,7 +377,7 @@ def check_gpus(gpu_ids: Sequence[int]) -> None:
             )
 
 
-def encode_windows(
+def encode_chunks(
     encoder: TextEncoder,
     texts: Iterable[Text],
     *,

@@ -322,7 +322,7 @@ SMOOTHING = 1e-3
 
 
 @validated
-def smooth_inverse_frequency(
+def smooth_inverse_frequency_tok2vec(
     tok2vec: Model, counts: str | Path | None = None, a: PositiveFloat = SMOOTHING
 ) -> Tok2Vec:
     """Weigh tokens by smooth inverse frequency (SIF).

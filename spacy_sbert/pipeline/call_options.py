@@ -11,6 +11,24 @@ from thinc.util import to_numpy
 from ..models.heads import normalization
 from ..validation import Positive
 
+
+class PredictOptions(TypedDict, total=False):
+    """Options of encoding Docs.
+
+    They reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
+
+    prompt_name (str): which of the encoder's prompts is put before each row; by default the one of
+        the config.
+    prompt (str): the prompt itself, in place of a name.
+    truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the
+        config says.
+    """
+
+    prompt_name: str | None
+    prompt: str | None
+    truncate_dim: int | None
+
+
 # For type checkers, which do not see the signatures that with_fields_of makes
 
 
@@ -68,12 +86,14 @@ class ScoreCall:
 
     def n_together(self, window: int) -> int:
         """Return how many texts are worked on together."""
-        return window if self.batch_size is None else min(window, self.batch_size)
+        return min(window, self.batch_size or window)
 
     def returned(self, results: numpy.ndarray, *, is_single: bool) -> Any:
         """Return results, float32 (n, ...), as they were asked for; of a single text its own."""
-        found = torch.from_numpy(results) if self.convert_to_tensor else results
-        return found[0] if is_single else found
+        given: Any = results
+        if self.convert_to_tensor:
+            given = torch.from_numpy(results)
+        return given[0] if is_single else given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +121,11 @@ def check_device(device: str | torch.device | None, ops: Ops) -> None:
 
     RAISES (ValueError): if not.
     """
-    there = ("cpu",) if ops.device_type == "cpu" else ("cuda", f"cuda:{ops.device_id}")
-    if device is not None and str(device) not in there:
+    own = "cpu" if ops.device_type == "cpu" else f"cuda:{ops.device_id}"
+    # "cuda" is the current one
+    if device is not None and str(device) not in (own, own.partition(":")[0]):
         raise ValueError(
-            f"Cannot use device = {str(device)!r}: the pipeline is on {there[-1]}. Call "
+            f"Cannot use device = {str(device)!r}: the pipeline is on {own}. Call "
             "spacy.require_gpu() or spacy.require_cpu() before it is loaded, or give gpu_ids to "
             "encode."
         )

@@ -6,7 +6,7 @@ A pipe stores a record of vectors in doc.user_data (`store`, see records.py), an
 (`install_hooks`). The hooks are plain functions of this module that read the record at each call
 (`vector`, `has_vector`, `similarity`): a pickled Doc carries their names alone. Where spaCy drops
 hooks, a warning tells it (`lost_hooks.py`), `restore.py` sets them again, and `doc._.sbert_vector`
-works without them (`_common.py`).
+works without them (`extensions.py`).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from ..errors import Errors, Warnings, warn
 from ..models.poolings import Pooling, pooling_of_text
 from ..models.spans import trimmed
 from ..similarity import cosine, lengths, unit_length
-from ._common import DocSpanOrToken
+from .extensions import DocSpanOrToken
 from .lost_hooks import Start, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names
 
@@ -462,8 +462,9 @@ def _vector_and_encoders(
     obj: DocSpanOrToken, name: str | None, records: Records
 ) -> tuple[numpy.ndarray, Encoders]:
     """Return what `vector` and `encoders_of_vector` return, of the records of one pipe."""
-    found = _vector(obj, records) if records else vector(obj, name)
-    return found, _encoders(obj, records)
+    if records:
+        return _vector(obj, records), _encoders(obj, records)
+    return vector(obj, name), _encoders(obj, records)
 
 
 def check_one_encoder(*sides: Encoders) -> None:

@@ -60,8 +60,8 @@ def most_similar(
     doc = doc_vectors.doc_of(text)
     if not find(doc, name):
         raise doc_vectors.no_vectors(text, name)
-    candidates = sentences(text, name) if doc.has_annotation("SENT_START") else _rows(text, name)
-    spans, vectors = with_vectors(candidates, name)
+    get_candidates = sentences if doc.has_annotation("SENT_START") else _rows
+    spans, vectors = with_vectors(get_candidates(text, name), name)
     target = query_vector(query, text, prompt_name, name, nlp)
     if not spans:
         return []

@@ -47,16 +47,16 @@ def prefetch(
             except Exception:
                 yield from ahead
                 raise
-            future = (
-                submit(executor, copy_context().run, predict, docs)
-                if is_ahead and docs is not None
-                else None
-            )
-            yield from ahead
             if docs is None:
+                yield from ahead
                 return
-            ahead = [] if future is None else [(docs, partial(_result, future, predict, docs))]
-            if future is None:
+            if is_ahead:
+                future = submit(executor, copy_context().run, predict, docs)
+                yield from ahead
+                ahead = [(docs, partial(_result, future, predict, docs))]
+            else:
+                yield from ahead
+                ahead = []
                 yield docs, partial(predict, docs)
 
 

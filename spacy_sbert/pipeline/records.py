@@ -137,10 +137,10 @@ class PlacedRecord:
     @property
     def label(self) -> str:
         """The name of the encoder and that of its pipe, for messages."""
-        encoder = self.data.get("encoder")
-        return (
-            f"pipe '{self.name}'" if encoder is None else f"'{encoder}' of the pipe '{self.name}'"
-        )
+        pipe = f"pipe '{self.name}'"
+        if "encoder" not in self.data:
+            return pipe
+        return f"'{self.data['encoder']}' of the {pipe}"
 
     @property
     def rows(self) -> numpy.ndarray:
@@ -163,7 +163,9 @@ class PlacedRecord:
     def row_at(self, start: int, end: int) -> numpy.ndarray | None:
         """Return the vector of the row that is the characters [start, end), if there is one."""
         hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
-        return self.data["vectors"][hits[0]] if len(hits) else None
+        if not len(hits):
+            return None
+        return self.data["vectors"][hits[0]]
 
     def place_in(self, text: str) -> tuple[int, int] | None:
         """Return the characters of a Doc, of this text, that the record answers for.

@@ -37,7 +37,9 @@ from ..validation import (
     validated,
 )
 from . import doc_vectors
-from ._common import DocSpanOrToken, ExtensionNames, InPipeline, PredictOptions, find_in
+from .call_options import PredictOptions
+from .components import InPipeline, find_in
+from .extensions import DocSpanOrToken, ExtensionNames
 from .records import make_records
 from .sentence_boundaries import boundaries_warning
 from .sentence_model import SentenceModel
@@ -70,7 +72,7 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
 
     Example:
         nlp = spacy.blank("en")
-        sbert = nlp.add_pipe("sbert")
+        nlp.add_pipe("sbert")
         nlp("A man is eating.").similarity(nlp("Somebody has a meal."))
 
     """

@@ -165,10 +165,7 @@ def _graded_scores(pairs: Sequence[Example], name: str | None, spans_key: str) -
     graded = [eg for eg in pairs if not isinstance(_reranker_score(eg, name, spans_key), list)]
     similarities = _similarities(graded, name, spans_key)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
-    scores: Scores = {
-        "sts_spearman": spearman(similarities, gold),
-        "sts_pearson": pearson(similarities, gold),
-    }
+    scores = _correlations(similarities, gold)
     if set(gold.tolist()) == {0.0, 1.0}:
         scores["pair_ap"] = _average_precision(similarities, gold)
         scores |= threshold_scores(similarities, gold)
@@ -183,7 +180,9 @@ def _label_scores(pairs: Sequence[Example], name: str | None, spans_key: str) ->
         # The pipe has a head for it
         if predicted is not None:
             right.append(predicted == labels_of([eg], spans_key)[0])
-    return {"nli_acc": float(numpy.mean(right))} if right else {}
+    if not right:
+        return {}
+    return {"nli_acc": float(numpy.mean(right))}
 
 
 def _neighbour_scores(texts: Sequence[Example], name: str | None, spans_key: str) -> Scores:
@@ -253,7 +252,9 @@ def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:
 def _matthews_correlation(found: float, accepted: float, n_relevant: float, n: int) -> float:
     """Return Matthews' correlation, see threshold_scores, from TP, TP + FP, TP + FN and n."""
     variances = float(accepted) * (n - accepted) * n_relevant * (n - n_relevant)
-    return float((found * n - accepted * n_relevant) / variances**0.5) if variances else 0.0
+    if not variances:
+        return 0.0
+    return float((found * n - accepted * n_relevant) / variances**0.5)
 
 
 def _average_precision(scores: Sequence[float] | numpy.ndarray, relevant: numpy.ndarray) -> float:
@@ -333,8 +334,15 @@ def score_sts(
     """
     pairs = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 2]
     predicted = _similarities(pairs, name, spans_key)
-    gold = [gold_value(eg, "score", spans_key) for eg in pairs]
-    return {"sts_spearman": spearman(predicted, gold), "sts_pearson": pearson(predicted, gold)}
+    gold = numpy.array([gold_value(eg, "score", spans_key) for eg in pairs])
+    return _correlations(predicted, gold)
+
+
+def _correlations(similarities: numpy.ndarray, gold: numpy.ndarray) -> Scores:
+    return {
+        "sts_spearman": spearman(similarities, gold),
+        "sts_pearson": pearson(similarities, gold),
+    }
 
 
 def _similarities(examples: Sequence[Example], name: str | None, spans_key: str) -> numpy.ndarray:

@@ -24,8 +24,8 @@ def boundaries_warning(
     """
     if name not in nlp.pipe_names or not model.encodes_sentences:
         return None
-    encoder = _encoding_component(model, nlp, name)
     order = nlp.component_names
+    encoder = _encoding_component(model, nlp, name)
     setters = [pipe for pipe in order if _BOUNDARIES & set(nlp.get_pipe_meta(pipe).assigns)]
     before_encoder = order[: order.index(encoder)]
     in_time = [pipe for pipe in setters if pipe in before_encoder]
@@ -33,19 +33,22 @@ def boundaries_warning(
     if set(in_time) & set(enabled):
         return None
     if enabled:
-        late = enabled[0]
-        message = Warnings.LATE_SENTENCES.format(name=name, encoder=encoder, setter=late)
+        setter = enabled[0]
+        message = Warnings.LATE_SENTENCES
         # Between the encoder and this pipe: what a Doc has now, it did not have when it was encoded
-        runs_between = order.index(late) < order.index(name)
-        is_affected = _is_any_whole(docs, spans_key, ignore_boundaries=runs_between)
-        return message if is_affected else None
-    if in_time and _is_any_whole(docs, spans_key):
-        disabled = in_time[0]
-        return Warnings.NO_SENTENCES.format(name=name, encoder=encoder, setter=disabled)
-    return None
+        runs_between = order.index(setter) < order.index(name)
+    elif in_time:
+        setter = in_time[0]
+        message = Warnings.NO_SENTENCES
+        runs_between = False
+    else:
+        return None
+    if not _is_any_whole(docs, spans_key, ignore_boundaries=runs_between):
+        return None
+    return message.format(name=name, encoder=encoder, setter=setter)
 
 
-def _is_any_whole(docs: Iterable[Doc], spans_key: str, *, ignore_boundaries: bool = False) -> bool:
+def _is_any_whole(docs: Iterable[Doc], spans_key: str, *, ignore_boundaries: bool) -> bool:
     """Return whether a Doc was encoded as a whole, for lack of boundaries.
 
     Members of a pair are encoded as they are.

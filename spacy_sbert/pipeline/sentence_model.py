@@ -272,7 +272,9 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         """
 
         def upstream_encoder(listener: Model) -> Model | None:
-            pipe = None if nlp is None else nearest_upstream(nlp, name, listener)
+            if nlp is None:
+                return None
+            pipe = nearest_upstream(nlp, name, listener)
             return None if pipe is None else encoder_of(pipe.model)
 
         return self.source.models(upstream_encoder, settings)

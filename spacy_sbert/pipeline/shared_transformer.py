@@ -26,10 +26,10 @@ from ..models.span_batch import Array, Backprop, EncodedSpans
 from ..models.surroundings import undisturbed
 from ..models.token_vectors import is_same_pooling, pool_tokens
 from ..models.transformer import is_transformer_tok2vec
-from ._common import InPipeline
+from .components import InPipeline
 
 
-class TransformerOutput(NamedTuple):
+class TransformerPrediction(NamedTuple):
     """What the transformer gives for a batch of Docs.
 
     tokens: float32 (tokens, width) of each Doc. batch: their rows, with the states of all
@@ -208,7 +208,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
         with self._notices.one_for_cuts():
             yield from super().pipe(stream, batch_size=batch_size)
 
-    def predict(self, docs: Iterable[Doc]) -> TransformerOutput:
+    def predict(self, docs: Iterable[Doc]) -> TransformerPrediction:
         """Encode Docs without changing them."""
         docs = list(docs)
         with undisturbed():
@@ -216,9 +216,9 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
             tokens, _ = pool_tokens(
                 self.model.pooling, docs, batch, self.model.width, is_train=False
             )
-        return TransformerOutput(tokens, batch)
+        return TransformerPrediction(tokens, batch)
 
-    def set_annotations(self, docs: Sequence[Doc], tokvecses: TransformerOutput) -> None:
+    def set_annotations(self, docs: Sequence[Doc], tokvecses: TransformerPrediction) -> None:
         """Set `doc.tensor`, and hand the states of wordpieces to the components that need them."""
         for doc, vectors in zip(docs, tokvecses.tokens, strict=True):
             # A view would keep the vectors of the whole batch

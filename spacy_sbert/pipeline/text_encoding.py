@@ -26,8 +26,8 @@ from ..validation import (
     with_fields_of,
 )
 from . import sentence_model
-from ._common import InPipeline, PredictOptions
-from .call_options import EncodeCall, EncodeOptions
+from .call_options import EncodeCall, EncodeOptions, PredictOptions
+from .components import InPipeline
 
 if TYPE_CHECKING:
     from ..models.text_encoders import TextEncoder

@@ -22,7 +22,7 @@ class Cell:
     notes: Sequence[str] = ()
 
 
-Row = Sequence[Cell | str]
+TableRow = Sequence[Cell | str]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Table:
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     caption: str = ""
     texts: int = 1
 

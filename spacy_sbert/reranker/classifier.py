@@ -39,7 +39,7 @@ def _identity(logits: Floats2d) -> Floats2d:
 
 
 # From logits to scores, float (n, k) each; softmax is over the k.
-ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
+SCORE_ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
     "sigmoid": sigmoid,
     "identity": _identity,
     "softmax": softmax,
@@ -49,7 +49,7 @@ ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
 _TORCH_NAMES = {
     f"torch.nn.{module}{name.title()}": name
     for module in ("", "modules.activation.", "modules.linear.")
-    for name in ACTIVATIONS
+    for name in SCORE_ACTIVATIONS
 }
 # In config.json, where versions 4 and later save it
 _BLOCK = "sentence_transformers"
@@ -105,7 +105,7 @@ class ClassifierShim(TransformerShim):
         if saved not in _TORCH_NAMES:
             raise ValueError(
                 f"The folder names activation_fn = '{saved}', which is not supported: set "
-                f"activation in the config of the model, one of {', '.join(ACTIVATIONS)}."
+                f"activation in the config of the model, one of {', '.join(SCORE_ACTIVATIONS)}."
             )
         return _TORCH_NAMES[saved]
 

@@ -23,7 +23,7 @@ from ..models.resolve import warn_if_missing
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
-from ..pipeline._common import InPipeline, find_in
+from ..pipeline.components import InPipeline, find_in
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
 from ..training.examples import attribute, labels_of, scores_of
 from ..training.step import members_on_reference, whole_update

@@ -21,7 +21,7 @@ from ..validation import (
     NonNegativeFloat,
     validated,
 )
-from .classifier import ACTIVATIONS, ClassifierShim
+from .classifier import SCORE_ACTIVATIONS, ClassifierShim
 from .pair_tokenizer import Pair, PairTokenizer
 
 SOFTMAX_OF_ONE = (
@@ -82,7 +82,7 @@ class CrossEncoder(
 
     def scores(self, logits: Floats2d) -> Floats2d:
         """Return the logits after the activation."""
-        return ACTIVATIONS[self.activation](logits)
+        return SCORE_ACTIVATIONS[self.activation](logits)
 
     def prompt(self, name: str | None = None) -> str:
         """Return the folder's prompt of a name, None for the default one; "" if there is none.

@@ -5,7 +5,7 @@ from thinc.util import get_array_module
 
 from ..losses._common import cross_entropy, mean_square
 from ..models.heads import sigmoid
-from .classifier import ACTIVATIONS
+from .classifier import SCORE_ACTIVATIONS
 
 
 def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
@@ -39,7 +39,7 @@ def mean_squared_error(
     SOURCE: Devlin et al. 2019, section 4.1, on the STS benchmark (identity); Reimers and Gurevych
         2019, section 3, regression by mean squared error.
     """
-    scores = ACTIVATIONS[activation](logits)[:, 0]
+    scores = SCORE_ACTIVATIONS[activation](logits)[:, 0]
     errors = scores - gold
     slopes = 1.0
     if activation == "sigmoid":

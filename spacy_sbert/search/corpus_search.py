@@ -16,7 +16,7 @@ from .faiss_index import BuiltKind
 from .index import VectorIndex
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
 from .searchable import FoundText, Searchable, SearchableIndex, SearchableTexts
-from .texts import TEXT, Corpus, TextVectors, read_corpus, text_vectors
+from .texts import TEXT_COLUMN, Corpus, TextVectors, read_corpus, text_vectors
 
 NO_CLUSTER = -1
 # Texts whose distances take 3.6 GB, and SciPy's copy as much
@@ -32,7 +32,7 @@ def search_texts(
     k: Positive = 10,
     index: Path | str | None = None,
     kind: BuiltKind | None = None,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     query_prompt: str | None = None,
     read: Corpus | None = None,
@@ -106,7 +106,7 @@ def mine_texts(
     *,
     k: Positive | None = 100,
     min_score: Cosine = -1.0,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
     vectors: ArrayLike | TextVectors | None = None,
@@ -143,7 +143,7 @@ def group_texts(
     corpus: Path | str,
     *,
     min_score: Cosine,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
     vectors: ArrayLike | TextVectors | None = None,
@@ -172,7 +172,7 @@ def cluster_texts(
     corpus: Path | str,
     *,
     method: Literal["communities", "hierarchical", "kmeans"] = "communities",
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
     vectors: ArrayLike | TextVectors | None = None,

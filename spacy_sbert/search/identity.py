@@ -27,7 +27,9 @@ class EncoderIdentity:
         return cls(name, vectors.shape[1], digest)
 
 
-def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str) -> None:
+def check_same_encoder(
+    theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str
+) -> None:
     """Check which encoder made stored vectors. RAISES (ValueError): if not ours, or not known."""
     if theirs is None:
         raise ValueError(

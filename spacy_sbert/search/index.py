@@ -26,13 +26,13 @@ from .faiss_index import (
     copied_index,
     import_faiss,
 )
-from .identity import EncoderIdentity, check_encoder, identity_of
+from .identity import EncoderIdentity, check_same_encoder, identity_of
 from .index_folder import (
     IndexManifest,
     IndexRow,
     read_index,
+    read_index_rows,
     read_places,
-    read_rows,
     write_folder,
 )
 
@@ -189,7 +189,7 @@ class VectorIndex:
         if isinstance(vectors, StoredVectors):
             stored = EncoderIdentity.of(vectors)
             if identity is not None:
-                check_encoder(stored, identity, vectors.name)
+                check_same_encoder(stored, identity, vectors.name)
             identity = stored
         elif not isinstance(vectors, Iterator):
             vectors = as_rows(vectors, "vectors")
@@ -225,7 +225,7 @@ class VectorIndex:
         """
         self._check_unchanged()
         if encoder is not None:
-            check_encoder(self.encoder, encoder, "memory")
+            check_same_encoder(self.encoder, encoder, "memory")
         rows = checked_queries(queries, (len(self), self.width), k)
         if vectors is None:
             return self._search(unit_length(rows), k)
@@ -341,8 +341,8 @@ class VectorIndex:
         ours = identity_of(encoder)
         saved = IndexManifest.read(folder)
         if ours is not None:
-            check_encoder(saved.encoder, ours, folder)
-        rows = read_rows(folder, saved)
+            check_same_encoder(saved.encoder, ours, folder)
+        rows = read_index_rows(folder, saved)
         places = read_places(folder, saved)
         count = saved.count
         if places is not None:

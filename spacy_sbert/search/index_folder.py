@@ -178,7 +178,7 @@ def _map_lists(index: Any, path: Path) -> None:
     lists.do_mmap()
 
 
-def read_rows(folder: Path, manifest: IndexManifest) -> list[IndexRow] | None:
+def read_index_rows(folder: Path, manifest: IndexManifest) -> list[IndexRow] | None:
     """Read the texts and ids beside an index; None if there are none."""
     if not any(name.endswith(".jsonl") for name in manifest.files):
         return None

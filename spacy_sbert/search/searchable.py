@@ -15,7 +15,7 @@ from ..progress import progress_bar, ticking
 from ..validation import Positive, check
 from .exact import Best, nearest, nearest_stored, slices
 from .faiss_index import BuiltKind, import_faiss
-from .identity import EncoderIdentity, check_encoder, identify
+from .identity import EncoderIdentity, check_same_encoder, identify
 from .index import VectorIndex
 from .index_folder import MANIFEST, IndexRow
 from .texts import Corpus, TextVectors, encode_queries, text_vectors
@@ -194,7 +194,7 @@ class SearchableIndex(Searchable):
         self._index = index
 
     def check_encoder(self, pipe: SentenceBert) -> None:
-        check_encoder(self._index.encoder, identify(pipe), self.index_folder)
+        check_same_encoder(self._index.encoder, identify(pipe), self.index_folder)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         with ticking("Searching", shown=progress):
@@ -219,8 +219,8 @@ class SearchableVectors(Searchable):
     def check_encoder(self, pipe: SentenceBert) -> None:
         encoder = identify(pipe)
         if self._index is not None and self._place is not None:
-            check_encoder(self._index.encoder, encoder, self._place)
-        check_encoder(EncoderIdentity.of(self._vectors), encoder, self._vectors.name)
+            check_same_encoder(self._index.encoder, encoder, self._place)
+        check_same_encoder(EncoderIdentity.of(self._vectors), encoder, self._vectors.name)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         k = min(k, len(self._vectors))

@@ -18,10 +18,10 @@ from ..progress import progress_of
 from ..similarity import cosine
 from ..validation import short_repr
 from .exact import nearest
-from .identity import EncoderIdentity, check_encoder, identify
+from .identity import EncoderIdentity, check_same_encoder, identify
 
 # The default column
-TEXT = "text"
+TEXT_COLUMN = "text"
 # How many texts are encoded to find out whether given vectors are theirs
 _COMPARED = 8
 # How much less similar to a new vector of a text its own may be than another
@@ -45,7 +45,7 @@ class Corpus(NamedTuple):
 
 def read_corpus(
     path: Path | str,
-    column: str = TEXT,
+    column: str = TEXT_COLUMN,
     *,
     id_column: str | None = None,
     header: bool = True,
@@ -103,7 +103,7 @@ class TextVectors:
 
     def by(self, pipe: SentenceBert) -> numpy.ndarray:
         """Return the vectors. RAISES (ValueError): if another encoder made them."""
-        check_encoder(EncoderIdentity.of(self._file), identify(pipe), self._file.path)
+        check_same_encoder(EncoderIdentity.of(self._file), identify(pipe), self._file.path)
         return self.rows
 
 

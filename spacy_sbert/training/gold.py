@@ -197,10 +197,8 @@ def _check_defined(
     # Also the measures of one objective, such as sts_spearman_sick, or pipe
     measures = {score: measure_of(score) or "" for score, weight in weights.items() if weight}
     undefined = [gold.undefined() for gold in facts]
-    is_any_defined = any(
-        measure not in reasons for reasons in undefined for measure in measures.values()
-    )
-    if not measures or is_any_defined:
+    none_is_defined = all(set(measures.values()) <= reasons.keys() for reasons in undefined)
+    if not measures or not none_is_defined:
         return
     listed = "; ".join(f"{score}: {undefined[0][measure]}" for score, measure in measures.items())
     raise ValueError(

@@ -124,14 +124,14 @@ class TrainingStep:
         from .batch_loss import needs_labels  # noqa: PLC0415 (training)
 
         needs_all = self.model.loss is not None and needs_labels(self.model.loss)
-        sample = get_examples
+        n_examples = None if needs_all else _N_INITIAL_EXAMPLES
+
+        def sample() -> Iterable[Example]:
+            return islice(get_examples(), n_examples)
+
         # What is no function is refused by its name
-        if callable(get_examples) and not needs_all:
-
-            def sample() -> Iterable[Example]:
-                return islice(get_examples(), _N_INITIAL_EXAMPLES)
-
-        validate_get_examples(sample, "SentenceBert.initialize")
+        checked = sample if callable(get_examples) else get_examples
+        validate_get_examples(checked, "SentenceBert.initialize")
         return list(sample())
 
     def _save_loss_by_name(self, nlp: Language) -> None:

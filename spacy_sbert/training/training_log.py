@@ -112,21 +112,18 @@ class TrainingLog:
 
     def _write_evaluation(self, info: dict[str, Any]) -> None:
         check_scored(self.score_weights, info["other_scores"])
-        losses = self._losses(info)
-        scores = self._scores(info)
-        score = 100 * float(info["score"])
         rate = self._rate()
-        self._write_row(self._row(info, losses, scores, score, rate))
+        line = {
+            "epoch": info["epoch"],
+            "step": info["step"],
+            "examples_per_second": round(rate, 2),
+            "losses": self._losses(info),
+            "scores": self._scores(info),
+            "score": 100 * float(info["score"]),
+        }
+        self._write_row(self._row(line, rate))
         self._reset_line()
         if self.output_file is not None:
-            line = {
-                "epoch": info["epoch"],
-                "step": info["step"],
-                "examples_per_second": round(rate, 2),
-                "losses": losses,
-                "scores": scores,
-                "score": score,
-            }
             _append(self.output_file, line)
 
     def _losses(self, info: dict[str, Any]) -> dict[str, float]:
@@ -145,27 +142,18 @@ class TrainingLog:
                 scores[name] = 100 * float(info["other_scores"].get(name, 0.0))
         return scores
 
-    def _row(
-        self,
-        info: dict[str, Any],
-        losses: dict[str, float],
-        scores: dict[str, float],
-        score: float,
-        rate: float,
-    ) -> dict[str, float | str]:
+    def _row(self, line: dict[str, Any], rate: float) -> dict[str, float | str]:
         """Return the cells of an evaluation by the names of their columns."""
-        # Most of the time of a single step was the evaluation
-        has_speed = self.taken > 1
-        row: dict[str, Any] = {"E": info["epoch"], "#": info["step"], "ex/s": "-"}
+        row: dict[str, Any] = {"E": line["epoch"], "#": line["step"], "ex/s": rate}
         if self.total is not None:
-            row["left"] = "-"
-        if has_speed:
-            row["ex/s"] = rate
-        if has_speed and self.total is not None:
-            row["left"] = self._left(self.total - info["step"])
-        row |= {f"loss {name}": loss for name, loss in losses.items()}
-        row |= scores
-        row["score"] = score
+            row["left"] = self._left(self.total - line["step"])
+        if self.taken == 1:
+            # Most of the time of a single step was the evaluation
+            for name in row.keys() & {"ex/s", "left"}:
+                row[name] = "-"
+        row |= {f"loss {name}": loss for name, loss in line["losses"].items()}
+        row |= line["scores"]
+        row["score"] = line["score"]
         return row
 
     def _write_row(self, row: dict[str, float | str]) -> None:

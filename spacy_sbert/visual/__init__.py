@@ -9,7 +9,7 @@ from spacy.util import is_in_jupyter
 
 from ..validation import check, validated
 from . import heatmap, scatter
-from .page import Picture, check_count
+from .page import Picture, check_n_texts
 from .projection import import_tsne
 
 __all__ = ["render"]
@@ -111,6 +111,6 @@ def check_options(style: str, options: Mapping[str, object], *, n_texts: int | N
     check("projection", options.get("projection"), scatter.Projection | None)
     if options.get("projection") == "tsne":
         import_tsne()
-    most = {"heatmap": heatmap.MAX_TEXTS, "map": scatter.MOST}
+    most = {"heatmap": heatmap.MAX_TEXTS, "map": scatter.MAX_POINTS}
     if n_texts is not None and style in most:
-        check_count(n_texts, 2, most[style])
+        check_n_texts(n_texts, 2, most[style])

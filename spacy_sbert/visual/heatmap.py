@@ -15,7 +15,16 @@ from ..render.plots import clean, number
 from ..similarity import cosine, unit_length
 from ..validation import validated
 from .colour_scale import ColourScale
-from .page import STEPS, Picture, Text, as_rows, check_count, row_vector, token_vectors, unit_rows
+from .page import (
+    STEPS,
+    DocOrSpan,
+    Picture,
+    check_n_texts,
+    row_vector,
+    texts_to_draw,
+    token_vectors,
+    unit_rows,
+)
 
 Order = Literal["similarity", "given"]
 # The place of a row or column, its number ("" for none) and its label
@@ -46,9 +55,9 @@ class _ShownText(TypedDict):
 
 @validated
 def heatmap(
-    docs: Text | Iterable[Text],
+    docs: DocOrSpan | Iterable[DocOrSpan],
     *,
-    columns: Text | Iterable[Text] | None = None,
+    columns: DocOrSpan | Iterable[DocOrSpan] | None = None,
     tokens: bool = True,
     low: float | None = None,
     high: float | None = None,
@@ -115,7 +124,9 @@ def heatmap(
     )
 
 
-def _has_no_order(docs: Text | Iterable[Text], columns: Text | Iterable[Text] | None) -> bool:
+def _has_no_order(
+    docs: DocOrSpan | Iterable[DocOrSpan], columns: DocOrSpan | Iterable[DocOrSpan] | None
+) -> bool:
     """Return whether texts are a mere collection: neither sentences in order, nor compared."""
     return columns is None and not isinstance(docs, (Doc, Span))
 
@@ -127,14 +138,14 @@ class _Side:
     vectors: float64 (n, width).
     """
 
-    texts: list[Text]
+    texts: list[DocOrSpan]
     vectors: numpy.ndarray
 
     @classmethod
-    def of(cls, docs: Text | Iterable[Text], *, least: int) -> "_Side":
+    def of(cls, docs: DocOrSpan | Iterable[DocOrSpan], *, least: int) -> "_Side":
         """Return the texts to draw. RAISES (ValueError): if they are too many, or too few."""
-        texts = list(as_rows(docs))
-        check_count(len(texts), least, MAX_TEXTS)
+        texts = list(texts_to_draw(docs))
+        check_n_texts(len(texts), least, MAX_TEXTS)
         vectors = (row_vector(text, number) for number, text in enumerate(texts))
         return cls(texts, unit_rows(vectors))
 
@@ -173,7 +184,7 @@ def _token_cosines(shown: Iterable[_ShownText]) -> numpy.ndarray:
 
 @validated
 def tokens(
-    docs: Text | Iterable[Text],
+    docs: DocOrSpan | Iterable[DocOrSpan],
     *,
     low: float | None = None,
     high: float | None = None,
@@ -191,7 +202,7 @@ def tokens(
         if vectors are of unequal widths or not finite.
     """
     # More than two are not drawn
-    texts = list(islice(as_rows(docs), 3))
+    texts = list(islice(texts_to_draw(docs), 3))
     if len(texts) != 2:
         given = "3 or more"
         if len(texts) < 3:
@@ -223,7 +234,7 @@ def tokens(
     )
 
 
-def _token_heads(text: Text, places: Iterable[int]) -> list[_Head]:
+def _token_heads(text: DocOrSpan, places: Iterable[int]) -> list[_Head]:
     return [{"place": place, "number": "", "label": text[place].text} for place in places]
 
 
@@ -236,7 +247,7 @@ def _frame_best(rows: Iterable[tuple[_Head, list[dict[str, str]]]]) -> None:
                 cell["kind"] += " best"
 
 
-def _tokens_note(first: Text, second: Text, n_left_out: int) -> str:
+def _tokens_note(first: DocOrSpan, second: DocOrSpan, n_left_out: int) -> str:
     u = row_vector(first, 0)[None].astype("float64")
     v = row_vector(second, 1)[None].astype("float64")
     whole = float(cosine(u, v)[0])
@@ -283,7 +294,7 @@ def _similarity_order(cosines: numpy.ndarray) -> list[int]:
     return order
 
 
-def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[_Head]:
+def _heads(texts: Sequence[DocOrSpan], order: Iterable[int]) -> list[_Head]:
     """Return the headers of rows or columns: the number of each text, and it on one line."""
     return [
         {"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())}
@@ -319,7 +330,7 @@ def _kind(step: int) -> str:
     return f"v{step + STEPS}"
 
 
-def _shown_text(text: Text, others: numpy.ndarray | None) -> _ShownText:
+def _shown_text(text: DocOrSpan, others: numpy.ndarray | None) -> _ShownText:
     """Return a text for the script, with the similarity of its tokens to texts of the other side.
 
     others (float64 (n, width)): the vectors of these texts; None to leave the tokens without.
@@ -333,7 +344,7 @@ def _shown_text(text: Text, others: numpy.ndarray | None) -> _ShownText:
     return _with_cosines(text, list(vectors), _cosines(rows, others))
 
 
-def _with_cosines(text: Text, places: Sequence[int], cosines: numpy.ndarray) -> _ShownText:
+def _with_cosines(text: DocOrSpan, places: Sequence[int], cosines: numpy.ndarray) -> _ShownText:
     """Return a text for the script, with the cosines of the tokens at some places."""
     # Whole hundredths make a smaller page
     hundredths = numpy.rint(100 * cosines).astype("int64").tolist()
@@ -342,11 +353,11 @@ def _with_cosines(text: Text, places: Sequence[int], cosines: numpy.ndarray) -> 
     return {"tokens": tokens, "cosines": [by_place.get(place) for place in range(len(tokens))]}
 
 
-def _shown_tokens(text: Text) -> list[str]:
+def _shown_tokens(text: DocOrSpan) -> list[str]:
     return [clean(token.text_with_ws) for token in text]
 
 
-def _drawn_tokens(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
+def _drawn_tokens(text: DocOrSpan, number: int) -> tuple[list[int], numpy.ndarray]:
     """Return the indices of the tokens that have a vector, and these vectors.
 
     They are of length 1, float64 (n, width). number: of the text, for messages.

@@ -15,12 +15,12 @@ from ..render.document import render_template
 from ..similarity import unit_length
 from ..validation import short_repr
 
-Text = Doc | Span
+DocOrSpan = Doc | Span
 # Characters of a text in a message
 _EXCERPT = 50
 
 
-def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
+def texts_to_draw(docs: DocOrSpan | Iterable[DocOrSpan]) -> Iterator[DocOrSpan]:
     """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span.
 
     Blank sentences are left out.
@@ -43,7 +43,7 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
         yield row
 
 
-def check_count(n: int, least: int, most: int) -> None:
+def check_n_texts(n: int, least: int, most: int) -> None:
     """Raise ValueError if a picture cannot have so many texts."""
     if n < least:
         raise ValueError(
@@ -57,7 +57,7 @@ def check_count(n: int, least: int, most: int) -> None:
         )
 
 
-def row_vector(row: Text, number: int) -> numpy.ndarray:
+def row_vector(row: DocOrSpan, number: int) -> numpy.ndarray:
     """Return a copy of the vector of a text, which does not keep its Doc in memory.
 
     number: for messages.
@@ -83,7 +83,7 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
     return unit_length(checked(numpy.stack(vectors), "vectors", "float64"))
 
 
-def token_vectors(text: Text) -> dict[int, numpy.ndarray]:
+def token_vectors(text: DocOrSpan) -> dict[int, numpy.ndarray]:
     """Return the vectors of the tokens that have one, by their index.
 
     There are none if the pipe did not keep them.
@@ -95,7 +95,7 @@ def token_vectors(text: Text) -> dict[int, numpy.ndarray]:
     return {index: vector for index, vector in found.items() if vector is not None}
 
 
-def _vector_of(text: Text | Token) -> numpy.ndarray | None:
+def _vector_of(text: DocOrSpan | Token) -> numpy.ndarray | None:
     """Return the vector that a pipe stored for a text, or spaCy's own; None if there is none.
 
     A stored vector is found even if no hooks are set.

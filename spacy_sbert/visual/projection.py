@@ -16,7 +16,7 @@ MAX_TSNE = 5000
 # Placed points among which each further point is placed
 NEIGHBOURS = 5
 # Points whose neighbours are looked for at once
-BLOCK = 1000
+_BLOCK = 1000
 
 
 def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -89,8 +89,8 @@ def _from_sample(rows: numpy.ndarray, seed: int) -> numpy.ndarray:
     others = numpy.sort(order[MAX_TSNE:])
     points = numpy.zeros((len(rows), AXES))
     points[chosen] = tsne(rows[chosen], seed=seed)
-    for start in range(0, len(others), BLOCK):
-        block = others[start : start + BLOCK]
+    for start in range(0, len(others), _BLOCK):
+        block = others[start : start + _BLOCK]
         distances = -(rows[block] @ rows[chosen].T)
         nearest = numpy.argpartition(distances, NEIGHBOURS - 1, axis=1)[:, :NEIGHBOURS]
         points[block] = numpy.median(points[chosen[nearest]], axis=1)

@@ -15,11 +15,19 @@ from markupsafe import Markup
 from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import Axis, box, clean, number, shape
 from ..validation import Seed, validated
-from .page import LIGHT_LABELS, Picture, Text, as_rows, check_count, row_vector, unit_rows
+from .page import (
+    LIGHT_LABELS,
+    DocOrSpan,
+    Picture,
+    check_n_texts,
+    row_vector,
+    texts_to_draw,
+    unit_rows,
+)
 from .projection import MAX_TSNE, import_tsne, pca, tsne
 
 # The most points of a map
-MOST = 20_000
+MAX_POINTS = 20_000
 # Characters of a text that is shown
 MOST_CHARACTERS = 500
 WIDTH = 760
@@ -43,9 +51,9 @@ HINT = (
 DENSE = 1000
 # Paths of a label in a dense map: where see-through points of one path overlap, they are painted
 # once
-LAYERS = 6
+N_LAYERS = 6
 # Up to so many points are large and opaque; the opacity of more is lower, but not below FAINT
-SPARSE = 300
+FEW_POINTS = 300
 OPAQUE = 0.85
 FAINT = 0.35
 # How much larger points are on a small screen
@@ -56,7 +64,7 @@ LONGEST = 32
 
 @validated
 def scatter(
-    docs: Text | Iterable[Text],
+    docs: DocOrSpan | Iterable[DocOrSpan],
     *,
     labels: Iterable[object] | None = None,
     projection: Projection | None = None,
@@ -125,7 +133,9 @@ def _default_projection(n_texts: int) -> Projection:
     return "pca"
 
 
-def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
+def _read(
+    docs: DocOrSpan | Iterable[DocOrSpan],
+) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
     """Return the shown text, words and vector of length 1 of each text, and the language.
 
     Keep no Doc.
@@ -135,14 +145,14 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], nump
     vectors: list[numpy.ndarray] = []
     encoders: dict[str, str] = {}
     lang = ""
-    for row in as_rows(docs):
-        check_count(len(texts) + 1, 1, MOST)
+    for row in texts_to_draw(docs):
+        check_n_texts(len(texts) + 1, 1, MAX_POINTS)
         vectors.append(row_vector(row, len(texts)))
         encoders |= encoders_of_vector(row)
         texts.append(_shortened(row.text))
         words.append(words_of(row))
         lang = lang or doc_of(row).lang_
-    check_count(len(texts), 2, MOST)
+    check_n_texts(len(texts), 2, MAX_POINTS)
     check_one_encoder(encoders)
     return texts, words, unit_rows(vectors), lang
 
@@ -210,7 +220,7 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     Of a dense map one for each label in each layer.
     """
     is_dense = len(places) > DENSE
-    n_layers = LAYERS if is_dense else 1
+    n_layers = N_LAYERS if is_dense else 1
     n_labels = max(group) + 1
     paths: list[list[str]] = [[] for _ in range(n_layers * n_labels)]
     for at, ((x, y), label) in enumerate(zip(places, group, strict=True)):
@@ -225,7 +235,7 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
 
 def _point_size(count: int) -> float:
     """Return half the width of a point in pixels, by the number of points."""
-    if count <= SPARSE:
+    if count <= FEW_POINTS:
         return 5
     if count <= DENSE:
         return 4
@@ -234,7 +244,7 @@ def _point_size(count: int) -> float:
 
 def _opacity(count: int) -> float:
     """Return the opacity of points: lower if there are more, so that points below others show."""
-    faded = OPAQUE * min(1.0, (SPARSE / count) ** 0.3)
+    faded = OPAQUE * min(1.0, (FEW_POINTS / count) ** 0.3)
     return round(max(FAINT, faded), 2)
 
 
@@ -354,7 +364,7 @@ def _compact_groups(
             yield place, float(middle[0]), float(middle[1])
 
 
-def words_of(text: Text) -> list[str]:
+def words_of(text: DocOrSpan) -> list[str]:
     """Return the words of a text that can name it, in lower case.
 
     They have two or more letters, and are no stop words.

@@ -101,14 +101,14 @@ def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch
     path = write_texts("a.txt", texts)
     output = tmp_path / "out.npy"
     options = ["--pipeline", pipeline, "--pipe", "encoder", "--window", 3, "--quiet"]
-    whole = module.encode_windows
+    whole = module.encode_chunks
 
     def stopped(*args, **kwargs):
         yield next(whole(*args, **kwargs))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "encode_windows", stopped)
+        patch.setattr(module, "encode_chunks", stopped)
         said = encode(path, output, *options, code=130)
     assert "Run the same command again to go on" in said
     assert not output.exists()

@@ -196,7 +196,7 @@ def test_vectors_that_are_not_finite(
         yield numpy.zeros((3, 16), dtype="float32"), 0
         yield numpy.full((3, 16), value, dtype="float32"), 0
 
-    monkeypatch.setattr(file_encoding, "encode_windows", broken)
+    monkeypatch.setattr(file_encoding, "encode_chunks", broken)
     with pytest.raises(ValueError, match=f"row 3 .* not finite in {dtype}"):
         encode_file(
             sbert,

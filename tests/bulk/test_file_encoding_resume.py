@@ -71,14 +71,14 @@ def interrupt(sbert, given, monkeypatch):
 def encoded(monkeypatch):
     """The texts that the encoder is given."""
     seen = []
-    whole = module.encode_windows
+    whole = module.encode_chunks
 
     def watched(encoder, texts, **kwargs):
         texts = list(texts)
         seen.extend(texts)
         return whole(encoder, texts, **kwargs)
 
-    monkeypatch.setattr(module, "encode_windows", watched)
+    monkeypatch.setattr(module, "encode_chunks", watched)
     return seen
 
 
@@ -147,13 +147,13 @@ def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch, thread
     """
     shim = find_transformer("sbert", sbert.model).shim
     budgets = []
-    whole = module.encode_windows
+    whole = module.encode_chunks
 
     def watched(*args, **kwargs):
         budgets.append(shim.max_batch_items)
         return whole(*args, **kwargs)
 
-    monkeypatch.setattr(module, "encode_windows", watched)
+    monkeypatch.setattr(module, "encode_chunks", watched)
     threads(3 - min(torch.get_num_threads(), 2))
     encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
@@ -263,7 +263,7 @@ def test_old_output_is_kept_until_the_end(sbert, given, unbroken, interrupt, tmp
 
 
 def test_input_changes_during_a_run(sbert, given, tmp_path, monkeypatch):
-    whole = module.encode_windows
+    whole = module.encode_chunks
 
     def changing(*args, **kwargs):
         for number, found in enumerate(whole(*args, **kwargs)):
@@ -271,7 +271,7 @@ def test_input_changes_during_a_run(sbert, given, tmp_path, monkeypatch):
                 given.write_text(given.read_text().replace("dog", "cat"))
             yield found
 
-    monkeypatch.setattr(module, "encode_windows", changing)
+    monkeypatch.setattr(module, "encode_chunks", changing)
     with pytest.raises(ValueError, match="was changed while it was read"):
         encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert not (tmp_path / "out.npy").exists()

@@ -14,7 +14,7 @@ from helpers.made_tables import write_columns as write
 from spacy.cli.train import train
 from spacy.util import load_config
 
-from spacy_sbert.cli.options import Columns
+from spacy_sbert.cli.options import ColumnOptions
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.infer_schema import check_missing_labels, find_table
 from spacy_sbert.training.quickstart_config import quickstart_config
@@ -368,9 +368,11 @@ def test_commands_that_read_one_column_warn_of_others(tmp_path, capsys):
     path = write(
         tmp_path / "own.csv", ("text", "other", "topic"), text, text, cycle("a", "b"), n=20
     )
-    Columns().check(path)
+    ColumnOptions().check(path)
     assert "[sbert-unread-texts]" in (told := capsys.readouterr().out)
     assert "not read: other." in " ".join(told.split())
-    Columns(column="text").check(path)
-    Columns().check(write(tmp_path / "one.csv", ("text", "topic"), text, cycle("a", "b"), n=20))
+    ColumnOptions(column="text").check(path)
+    ColumnOptions().check(
+        write(tmp_path / "one.csv", ("text", "topic"), text, cycle("a", "b"), n=20)
+    )
     assert capsys.readouterr().out == ""

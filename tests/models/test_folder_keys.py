@@ -32,7 +32,7 @@ from spacy_sbert.models.folder_keys import (
     LISTED_KEYS,
     MODEL_KEYS,
     MODULE_KEYS,
-    OTHERS,
+    OTHER_KEYS,
     POOLING_FLAGS,
     SENTENCE_TRANSFORMER,
     TRANSFORMER_KEYS,
@@ -317,7 +317,7 @@ def test_a_key_of_a_shared_encoder(file, key, folders, tmp_path, caplog, encoder
 
 def test_every_key_is_walked():
     for file, (keys, values) in FILES.items():
-        assert keys.keys() - {OTHERS} == values.keys(), file
+        assert keys.keys() - {OTHER_KEYS} == values.keys(), file
 
 
 def parameters(kind):

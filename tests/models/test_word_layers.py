@@ -14,7 +14,7 @@ from spacy_sbert.models.word_layers import (
     _ngram_keys,
     bilstm_encoder,
     ngram_hash_embed,
-    smooth_inverse_frequency,
+    smooth_inverse_frequency_tok2vec,
     word_vectors,
 )
 
@@ -249,7 +249,7 @@ def counts(tmp_path):
 
 
 def sif(counts, **settings):
-    model = smooth_inverse_frequency(ngram_hash_embed(width=4, rows=50), counts, **settings)
+    model = smooth_inverse_frequency_tok2vec(ngram_hash_embed(width=4, rows=50), counts, **settings)
     model.initialize(X=[NLP("The cat")])
     return model
 
@@ -262,7 +262,7 @@ def test_weights_by_hand(counts):
     assert numpy.allclose(given, states * weights[:, None], atol=1e-6)
     assert model.get_dim("nO") == 4
     assert model.predict([NLP("")])[0].shape == (0, 4)
-    other = smooth_inverse_frequency(
+    other = smooth_inverse_frequency_tok2vec(
         ngram_hash_embed(width=4, rows=50), counts.with_name("gone.txt")
     )
     assert numpy.array_equal(other.from_bytes(model.to_bytes()).predict([doc])[0], given), (
@@ -275,13 +275,15 @@ def test_weights_by_hand(counts):
 def test_errors_of_sif(counts):
     embed = embedding()
     with pytest.raises(ValueError, match=r"needs counts of words: set counts to a file"):
-        smooth_inverse_frequency(embed).initialize(X=[NLP("cat")])
+        smooth_inverse_frequency_tok2vec(embed).initialize(X=[NLP("cat")])
     with pytest.raises(ValueError, match=r"no weights of words yet"):
-        smooth_inverse_frequency(embed, counts).predict([NLP("cat")])
+        smooth_inverse_frequency_tok2vec(embed, counts).predict([NLP("cat")])
     with pytest.raises(
         ValueError,
         match=r"counts\.txt' .*'der Hund'.*another language",
     ):
-        smooth_inverse_frequency(embed, counts).initialize(X=[NLP("der Hund")])
+        smooth_inverse_frequency_tok2vec(embed, counts).initialize(X=[NLP("der Hund")])
     with pytest.raises(FileNotFoundError, match=r"gone\.txt"):
-        smooth_inverse_frequency(embed, counts.with_name("gone.txt")).initialize(X=[NLP("cat")])
+        smooth_inverse_frequency_tok2vec(embed, counts.with_name("gone.txt")).initialize(
+            X=[NLP("cat")]
+        )

@@ -126,7 +126,7 @@ def test_translucent_points(monkeypatch):
     monkeypatch.setattr(scatter, "DENSE", len(DOCS) - 1)
     page = visual.render(DOCS, "map", options={"labels": ["a", "b"] * 6})
     paths = re.findall(r'class="points dense (c\d)" d="(.*?)"', page)
-    assert [name for name, _ in paths] == ["c0", "c1"] * scatter.LAYERS
+    assert [name for name, _ in paths] == ["c0", "c1"] * scatter.N_LAYERS
     found = {
         name: [
             one

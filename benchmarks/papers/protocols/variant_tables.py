@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from spacy_sbert.evaluation.results import ABSENT, Json, by_suite
 from spacy_sbert.evaluation.tables import CLASSIFIERS, figure_cell
-from spacy_sbert.render.document import Cell, Row, Table
+from spacy_sbert.render.document import Cell, Table, TableRow
 
 _COLUMNS = ("Normalisation", "Size")
 _TUNED = "tuned in each fold"
@@ -19,7 +19,7 @@ def variant_tables(results: Json) -> Iterator[Table]:
         variants: dict[tuple[str, str], None] = {}
         for of_task in entries.values():
             variants |= dict.fromkeys(of_task)
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for variant in variants:
             row: list[Cell | str] = [*variant]
             for name, task in tasks.items():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy
 from spacy.language import Language
 
-from ..encoders import Source
+from ..encoders import VectorSource
 from ..results import Json, intervals_of, mean_of
 from ..scoring import evaluate
 from ..task import DataFile, MissingData, Run, Settings, Task, as_they_are, check_official_count
@@ -54,7 +54,7 @@ class _LabelTask(Task):
         }
 
 
-def _with_head(source: Source | None) -> Language:
+def _with_head(source: VectorSource | None) -> Language:
     """Return the pipeline of a source. RAISES (MissingData): if it has no trained head."""
     if source is not None and source.nlp is not None:
         for _, pipe in source.nlp.pipeline:

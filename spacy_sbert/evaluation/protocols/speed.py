@@ -15,7 +15,7 @@ from spacy.util import minibatch
 from thinc.api import CupyOps, Model, get_current_ops
 
 from ...readers.datasets import sts_rows
-from ..encoders import PipelineSource, Source
+from ..encoders import PipelineSource, VectorSource
 from ..results import Json
 from ..task import MissingData, Run, Settings, Task, as_they_are
 from .sts import BENCHMARK
@@ -107,7 +107,7 @@ class _SpeedTask(Task):
         return [texts[i] for i in chosen]
 
     def _seconds(
-        self, source: Source, orders: dict[str, list[str]], run: Run
+        self, source: VectorSource, orders: dict[str, list[str]], run: Run
     ) -> dict[str, list[float]]:
         """Return the seconds of each repetition of each way."""
         for way, texts in orders.items():
@@ -170,7 +170,7 @@ def machine() -> dict[str, str | int | None]:
     return {"device": device, "cpu": cpu, "threads": torch.get_num_threads()}
 
 
-def _time(source: Source, texts: Sequence[str], way: str) -> float:
+def _time(source: VectorSource, texts: Sequence[str], way: str) -> float:
     """Return the seconds from texts to vectors.
 
     Other ways than the own have padded batches, precision "reference".

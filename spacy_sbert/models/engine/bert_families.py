@@ -15,10 +15,10 @@ from transformers import PretrainedConfig
 from ..folder_files import read_object
 from ..load_weights import BUFFERS
 from ..loading import Network, Source, odd_types
-from ..private_attributes import ACTIVATIONS
+from ..private_attributes import FUSED_ACTIVATIONS
 
 # A part of a model
-Module: TypeAlias = Any
+TorchModule: TypeAlias = Any
 # A layer: its parts by BERT's names in Hugging Face's class, such as "attention.self.query"
 Layer: TypeAlias = Mapping[str, Any]
 # The matrix products of a layer; those of queries, keys and values are one
@@ -158,7 +158,7 @@ def layers_of(model: Network) -> list[Layer]:
     ]
 
 
-def _part_of(layer: Module, path: str) -> Any:
+def _part_of(layer: TorchModule, path: str) -> Any:
     return attrgetter(path)(layer) if path else Identity()
 
 
@@ -205,7 +205,7 @@ def _has_known_config(model: Network) -> bool:
     if any(getattr(config, name, False) for name in extras):
         return False
     has_absolute_positions = getattr(config, "position_embedding_type", "absolute") == "absolute"
-    return has_absolute_positions and activation_of(model) in ACTIVATIONS
+    return has_absolute_positions and activation_of(model) in FUSED_ACTIVATIONS
 
 
 def _is_unchanged(model: Network) -> bool:
@@ -236,7 +236,7 @@ class BertParameters(torch.nn.Module):
     family (str): a key of FAMILIES. weights (dict): all of them, layer after layer.
     """
 
-    embeddings: Module
+    embeddings: TorchModule
 
     def __init__(self, family: str, config: PretrainedConfig, weights: Mapping[str, torch.Tensor]):
         super().__init__()
@@ -271,11 +271,11 @@ class BertParameters(torch.nn.Module):
     def device(self) -> torch.device:
         return self.embeddings.word_embeddings.weight.device
 
-    def get_input_embeddings(self) -> Module:
+    def get_input_embeddings(self) -> TorchModule:
         return self.embeddings.word_embeddings
 
 
-def _module_at(root: Module, path: str) -> Module:
+def _module_at(root: TorchModule, path: str) -> TorchModule:
     """Return the module at a dotted path; one that is not there is made, and is empty."""
     for name in path.split("."):
         if not hasattr(root, name):

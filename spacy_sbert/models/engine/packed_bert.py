@@ -19,7 +19,7 @@ from .bert_families import (
     NORMS,
     OUTPUT,
     Layer,
-    Module,
+    TorchModule,
     activation_of,
     layers_of,
     relative_bias_of,
@@ -281,7 +281,7 @@ class _PackedLayer(BertLayer):
 class _LayerNorm:
     """Layer norm whose factors stay float32 whatever the states are."""
 
-    def __init__(self, norm: Module):
+    def __init__(self, norm: TorchModule):
         self.weight = norm.weight.detach()
         self.bias = norm.bias.detach()
         self.eps = norm.eps

@@ -18,7 +18,7 @@ from .bert_families import (
     OUTPUT,
     QUERY_KEY_VALUE,
     Layer,
-    Module,
+    TorchModule,
     layers_of,
     relative_bias_of,
 )
@@ -31,7 +31,7 @@ _Context: TypeAlias = Any
 _STEPS = 2**16
 
 
-def _linear(module: Module, x: torch.Tensor) -> torch.Tensor:
+def _linear(module: TorchModule, x: torch.Tensor) -> torch.Tensor:
     """X W' + b. The gradient of W is made as it lies in memory, in a tenth of the time."""
     if not x.is_cpu:
         return module(x)
@@ -78,20 +78,20 @@ class _Linear(torch.autograd.Function):
         return d_x, d_weight, d_bias, None
 
 
-def _embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
+def _embedding(module: TorchModule, ids: torch.Tensor) -> torch.Tensor:
     """Return rows of a table; only theirs are added to its gradient, see dense_gradient."""
     if not ids.is_cpu:
         return module(ids)
     return functional.embedding(ids, module.weight, module.padding_idx, sparse=True)
 
 
-def dense_gradient(module: Module) -> None:
+def dense_gradient(module: TorchModule) -> None:
     """Give a table a gradient of zeros if it has none, to which sparse ones are added in place."""
     if module.weight.is_cpu and module.weight.requires_grad and module.weight.grad is None:
         module.weight.grad = torch.zeros_like(module.weight)
 
 
-def _dropout(module: Module, x: torch.Tensor) -> torch.Tensor:
+def _dropout(module: TorchModule, x: torch.Tensor) -> torch.Tensor:
     """Drop out by 16 random bits a number (PyTorch: 64); probabilities are multiples of 2^-16."""
     drops = module.training and isinstance(module, torch.nn.Dropout) and 0.0 < module.p < 1.0
     if not x.is_cpu or not drops:

@@ -3,7 +3,7 @@
 import pytest
 from spacy.tokens import Doc, Span, Token
 
-from spacy_sbert.pipeline._common import check_extensions, install_extensions
+from spacy_sbert.pipeline.extensions import check_extensions, install_extensions
 
 FACTORIES = {"sbert": {}, "sbert_meta": {"pipes": ["sbert", "second"]}}
 

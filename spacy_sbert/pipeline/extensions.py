@@ -1,72 +1,16 @@
-"""Parts that `sbert`, `sbert_meta` and `sbert_reranker` share.
+"""The extension attributes of pipes: doc._.sbert_vector and its like, which need no hooks.
 
 Light, as `import spacy_sbert` imports them.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, TypedDict, TypeVar
+from typing import Any
 
-from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
 DocSpanOrToken = Doc | Span | Token
-PipeT = TypeVar("PipeT")
-
-
-class PredictOptions(TypedDict, total=False):
-    """Options of encoding Docs.
-
-    They reach the pipe by `nlp(text, component_cfg={"sbert": {...}})`.
-
-    prompt_name (str): which of the encoder's prompts is put before each row; by default the one of
-        the config.
-    prompt (str): the prompt itself, in place of a name.
-    truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the
-        config says.
-    """
-
-    prompt_name: str | None
-    prompt: str | None
-    truncate_dim: int | None
-
-
-@dataclass
-class InPipeline:
-    """The pipeline that a component is in. A copy, or a pickled one, is in none."""
-
-    nlp: Language | None = None
-
-    def __reduce__(self) -> tuple[type, tuple]:
-        return InPipeline, ()
-
-
-def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
-    """Return the component of a class: the one of this name, or the last.
-
-    RAISES (ValueError): if there is none.
-    """
-    pipes = {pipe_name: pipe for pipe_name, pipe in nlp.components if isinstance(pipe, kind)}
-    enabled = [pipe_name for pipe_name in pipes if pipe_name in nlp.pipe_names]
-    chosen = name
-    if chosen is None:
-        # The last, of those that are enabled if there is one
-        chosen = next(reversed(enabled or list(pipes)), None)
-    if chosen in enabled:
-        return pipes[chosen]
-    if chosen in pipes:
-        raise ValueError(
-            f"The '{factory}' pipe '{chosen}' of the pipeline is disabled: enable it with "
-            f'nlp.enable_pipe("{chosen}").'
-        )
-    named = "" if name is None else f" named '{name}'"
-    raise ValueError(
-        f"The pipeline has no '{factory}' pipe{named}: those it has are "
-        f"{', '.join(enabled) or 'none'}. Name one of them, or add one with "
-        f'nlp.add_pipe("{factory}").'
-    )
 
 
 def _extensions(pipe: str) -> Iterator[tuple[Any, str, dict[str, Callable]]]:
