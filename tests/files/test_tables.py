@@ -303,6 +303,23 @@ def test_utf16_and_members_of_gzip(write):
     assert texts(path) == ["one", "two"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id,text\n1,Zo\u00eb\n",
+        "id;text\n1;Zo\u00eb\n",
+        "id\ttext\n1\tZo\u00eb\n",
+        "text\nZo\u00eb\n",
+    ],
+)
+def test_separators_of_utf16(write, content):
+    assert texts(write("a.csv", content, "utf-16")) == ["Zo\u00eb"]
+
+
+def test_commas_in_the_only_column_of_utf16(write):
+    assert texts(write("a.csv", "text\na, b\n", "utf-16")) == ["a, b"]
+
+
 @pytest.mark.parametrize("text", ["one\rtwo", "one\rtwo\r"])
 def test_lines_that_end_in_cr(write, text):
     with pytest.raises(ValueError, match=r"b\.txt, line 1: lines end in CR"):
