@@ -1,10 +1,10 @@
 """Read the records of .csv, .tsv and .txt tables.
 
-The separator of .tsv and .txt is a tab. In .csv it is a tab if the first line has one, or if a
-UTF-16 file has no separator there; otherwise the one of comma, semicolon and pipe that is most
-often in the first line, outside of quotes; a pipe if it is as often as others. A first line such as
-`sep=;`, as Excel writes it, decides. Columns are quoted as in RFC 4180; between tabs only if all
-quotes of the file are those of columns.
+The separator of .tsv and .txt is a tab. In .csv it is a tab if the first line has one, or if the
+first two lines of a UTF-16 file do not agree on another; otherwise the one of comma, semicolon and
+pipe that is most often in the first line, outside of quotes; a pipe if it is as often as others. A
+first line such as `sep=;`, as Excel writes it, decides. Columns are quoted as in RFC 4180; between
+tabs only if all quotes of the file are those of columns.
 """
 
 import csv
@@ -159,14 +159,16 @@ def _find_dialect(path: Path, *, header: bool) -> _Dialect:
         return _Dialect(directive[1], n_before=line)
     bare = _NOT_BARE.sub("", first)
     is_csv = text_lines.format_suffix(path) == ".csv"
-    # Excel writes UTF-16 with tabs, others as any .csv
-    has_another = any(separator in bare for separator in ",;|")
-    is_of_excel = not has_another and text_lines.is_utf16(path)
-    if not is_csv or _TAB in bare or is_of_excel:
-        return _Dialect(_TAB, is_quoted=_has_quoted_columns(path, header=header))
     # The first of several that are as often: texts have pipes least
     separator = max("|,;" if "|" in bare else ",;", key=bare.count)
     _, second = next(filled, (2, ""))
+    is_tabbed = not is_csv or _TAB in bare
+    if not is_tabbed and text_lines.is_utf16(path):
+        # Excel writes it with tabs, others as any .csv
+        n_separators = _NOT_BARE.sub("", second).count(separator)
+        is_tabbed = n_separators == 0 or n_separators != bare.count(separator)
+    if is_tabbed:
+        return _Dialect(_TAB, is_quoted=_has_quoted_columns(path, header=header))
     if separator == "|" and _RULE.fullmatch(second):
         raise ValueError(
             f"{path}, line {line}: a table in Markdown. Save it as .csv, .tsv or .jsonl."
