@@ -182,7 +182,7 @@ def _cluster_cli(
     with ticking("Naming", shown=loading.shown):
         names = _cluster_names(nlp, rows)
     _write_clusters(output, rows, names, texts)
-    _report_clusters(rows, n_rows=texts.rows[-1] + 1)
+    _report_clusters(rows, n_blank=texts.n_blank)
 
 
 def _cluster_names(nlp: Language, rows: Sequence[_Clustered]) -> dict[int, str]:
@@ -225,15 +225,17 @@ def _write_clusters(
     write_rows(output, list(columns), list(zip(*columns.values(), strict=True)))
 
 
-def _report_clusters(rows: Sequence[_Clustered], *, n_rows: int) -> None:
-    """Print how many clusters there are, and which texts are in none. n_rows: of the file."""
+def _report_clusters(rows: Sequence[_Clustered], *, n_blank: int) -> None:
+    """Print how many clusters there are, and how many texts are in none.
+
+    n_blank: how many rows of the file have no text.
+    """
     from ..search.corpus_search import NO_CLUSTER
 
     clusters = [cluster for cluster, *_ in rows]
     n_alone = clusters.count(NO_CLUSTER)
     n_clusters = len(set(clusters) - {NO_CLUSTER})
     msg.info(f"{n_clusters} clusters of {len(rows) - n_alone} texts; {n_alone} are in none")
-    n_blank = n_rows - len(rows)
     if n_blank:
         msg.warn(
             f"Rows without text, which are left out: {n_blank}",

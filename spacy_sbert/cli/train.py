@@ -59,11 +59,13 @@ def _train_cli(
     torchrun there is one process.
     """
     from ..distributed.checkpoint import latest
-    from ..distributed.torch_distributed import RankLost, launched
+    from ..distributed.torch_distributed import RankLost, check_launch, launched
 
     overrides = _parse_overrides(context.args)
     frequency = _EVAL_FREQUENCY
     import_code(code)
+    with exit_on_error(f"Cannot train by {config}"):
+        check_launch(gpu_id)
     with launched(gpu_id) as ranks:
         _set_log_level(ranks, verbose)
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
@@ -72,7 +74,13 @@ def _train_cli(
                 settings = _read_config(config, overrides)
                 frequency = settings.interpolate()["training"].get("eval_frequency", frequency)
                 ended = _train(
-                    config, settings, output, ranks, checkpoint_every=every, resume=resume
+                    config,
+                    settings,
+                    output,
+                    ranks,
+                    checkpoint_every=every,
+                    resume=resume,
+                    code=code,
                 )
         except RankLost as error:
             fail(str(error))
@@ -145,6 +153,7 @@ def _train(
     *,
     checkpoint_every: int,
     resume: bool,
+    code: Path | None,
 ) -> "TrainingEnd":
     """Train from the start, or from the last checkpoint."""
     from ..distributed.checkpoint import find_checkpoint
@@ -158,7 +167,9 @@ def _train(
             msg.info(f"No checkpoint in {output}: training begins")
     with show_validation_error(path), missing_packages():
         nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
-    return train(nlp, output, ranks, checkpoint_every=checkpoint_every, checkpoint=checkpoint)
+    return train(
+        nlp, output, ranks, checkpoint_every=checkpoint_every, checkpoint=checkpoint, code=code
+    )
 
 
 def _how_to_resume(last: Path | None, every: int, frequency: int) -> str:

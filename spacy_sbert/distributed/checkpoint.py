@@ -27,6 +27,8 @@ _MOMENTS = ("mom1", "mom2", "averages")
 # A name with a dot is what a killed process left
 _NAME = re.compile(r"\.?step-(\d+)(-\w+)*")
 _STATE = "state.pt"
+# Among the digests of what a training is made of: the file of --code, "" without one
+CODE = "--code"
 _PIPELINE = "pipeline"
 # Sections of a config on which the steps depend
 _SECTIONS = ("nlp", "components", "corpora", "training", "initialize")
@@ -135,13 +137,13 @@ def save_checkpoint(
     optimizer: Optimizer,
     state: TrainingState,
     ranks: TorchDistributed,
-    corpora: Mapping[str, str],
+    digests: Mapping[str, str],
 ) -> None:
     """Save the state of a training after a step, and then remove the old one.
 
     All ranks call it, and rank 0 writes.
 
-    corpora (dict): digests of what is trained and scored on, by names for messages.
+    digests (dict): of what the training is made of: the corpora and CODE, by names for messages.
     """
     random_states = ranks.gather_objects(_random_states())
     if not ranks.is_first:
@@ -152,7 +154,7 @@ def save_checkpoint(
         "optimizer": _optimizer_state(nlp, optimizer),
         "scalers": [(float(scale), int(tracker)) for scale, tracker in _gradient_scales(nlp)],
         "settings": _settings(nlp),
-        "corpora": dict(corpora),
+        "corpora": dict(digests),
         "random": random_states,
     }
     name = f"step-{state.step}"
@@ -169,11 +171,11 @@ def load_checkpoint(
     nlp: Language,
     optimizer: Optimizer,
     ranks: TorchDistributed,
-    corpora: Mapping[str, str],
+    digests: Mapping[str, str],
 ) -> tuple[TrainingState, Callable[[], None]]:
     """Restore the state of a pipeline and its optimizer.
 
-    nlp (Language): initialized from the same config. optimizer (Optimizer): a new one. corpora
+    nlp (Language): initialized from the same config. optimizer (Optimizer): a new one. digests
         (dict): see save_checkpoint.
     RETURNS (TrainingState, Callable): the progress, and what restores the random states.
     RAISES (ValueError): if a file is damaged, or config, corpora or ranks differ.
@@ -184,13 +186,7 @@ def load_checkpoint(
             content = torch.load(io.BytesIO(data), weights_only=True)
         _check_settings(content["settings"], _settings(nlp))
         # Earlier versions did not save them
-        saved = content.get("corpora", {})
-        changed = [name for name, digest in saved.items() if corpora.get(name) != digest]
-        if changed:
-            raise ValueError(
-                f"The texts or the gold of {' and '.join(changed)} have changed since it was made, "
-                "so scores before and after cannot be compared. Give the same files."
-            )
+        _check_digests(content.get("corpora", {}), digests)
         if len(content["random"]) != ranks.size:
             raise ValueError(
                 f"It was made by {len(content['random'])} processes, and there are {ranks.size}."
@@ -208,6 +204,21 @@ def load_checkpoint(
     for _ in range(state.step):
         optimizer.step_schedules()
     return state, lambda: _set_random_states(content["random"][ranks.rank])
+
+
+def _check_digests(saved: Mapping[str, str], current: Mapping[str, str]) -> None:
+    """Raise ValueError if a corpus or code differs from that of a checkpoint."""
+    changed = [name for name, digest in saved.items() if current.get(name) != digest]
+    if CODE in changed:
+        raise ValueError(
+            "The file of --code has changed since it was made, or was not given, so it may compute "
+            "something else. Give the same file."
+        )
+    if changed:
+        raise ValueError(
+            f"The texts or the gold of {' and '.join(changed)} have changed since it was made, "
+            "so scores before and after cannot be compared. Give the same files."
+        )
 
 
 def _check_settings(saved: Mapping[str, str], current: Mapping[str, str]) -> None:

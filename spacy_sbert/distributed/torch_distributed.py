@@ -16,6 +16,8 @@ from thinc.types import Floats2d
 from torch import distributed
 
 # While rank 0 evaluates; torchrun ends a job of which a rank has died at once
+# By which torchrun tells a process its number
+_RANK = "RANK"
 _TIMEOUT = timedelta(days=7)
 _Parameter = tuple[torch.Tensor, torch.Tensor | None, Callable[[torch.Tensor], None]]
 
@@ -149,6 +151,24 @@ class TorchDistributed:
         return self.agree(one.view(torch.uint8).numpy().tobytes() for one in weights)
 
 
+def check_launch(gpu_id: int) -> None:
+    """Check that the environment has all that torchrun sets, or nothing of it.
+
+    gpu_id (int): see launched.
+
+    RAISES (ValueError): if another launcher has left a part of it.
+    """
+    needed = ["WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
+    if gpu_id >= 0:
+        needed.append("LOCAL_RANK")
+    missing = [name for name in needed if name not in os.environ]
+    if _RANK in os.environ and missing:
+        raise ValueError(
+            f"The environment has {_RANK}, and not {', '.join(missing)}. Start several processes "
+            f"with torchrun, or unset {_RANK} for a single one."
+        )
+
+
 @contextmanager
 def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
     """Join the ranks that torchrun has started, if it has.
@@ -158,7 +178,7 @@ def launched(gpu_id: int = -1) -> Iterator[TorchDistributed]:
     gpu_id (int): the first GPU of each machine to train on, -1 for the CPU: the rank of local
         number i takes the i-th from there.
     """
-    if "RANK" not in os.environ or not distributed.is_available():
+    if _RANK not in os.environ or not distributed.is_available():
         yield TorchDistributed(gpu_id)
         return
     if gpu_id >= 0:

@@ -28,10 +28,12 @@ from thinc.api import (
 
 from ..errors import DivergedError
 from ..files.atomic import atomic_folder
+from ..files.checksum import file_digest
 from ..models.finite_weights import weights_not_finite
 from ..training.examples import Reader
 from ..training.gold import check_scored, is_untrained
 from .checkpoint import (
+    CODE,
     TrainingState,
     content_of,
     load_checkpoint,
@@ -60,6 +62,7 @@ def train(
     *,
     checkpoint_every: int = 0,
     checkpoint: Path | None = None,
+    code: Path | None = None,
 ) -> TrainingEnd:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
@@ -72,6 +75,7 @@ def train(
         end.
     checkpoint_every (int): the steps between two checkpoints, 0 for none.
     checkpoint (Path): where to resume, see find_checkpoint; None to begin.
+    code (Path): the file with functions of the config, if there is one.
     RETURNS (TrainingEnd): how it ended, and with which score.
     RAISES (ValueError): if the ranks cannot train it, the checkpoint cannot be resumed, or training
         diverges. (RankLost): if one of them has ended.
@@ -82,7 +86,7 @@ def train(
     folder = _OutputFolder(nlp, training, output, ranks)
     digests: dict[str, str] = {}
     if checkpoint_every or checkpoint is not None:
-        digests = corpora.digests()
+        digests = {**corpora.digests(), CODE: "" if code is None else file_digest(code)}
     state = TrainingState()
     if checkpoint is not None:
         state, restore_random_states = load_checkpoint(

@@ -35,12 +35,14 @@ class Corpus(NamedTuple):
         vectors of `encode`.
     ids (list): the id of each text, None if no column was named for them.
     others (list of dict): the other columns of each text, None if not read.
+    n_blank (int): how many rows of the file are blank.
     """
 
     texts: list[str]
     rows: list[int]
     ids: list[str | int] | None = None
     others: list[NamedRecord] | None = None
+    n_blank: int = 0
 
 
 def read_corpus(
@@ -73,15 +75,18 @@ def read_corpus(
         columns = read_columns(path, header=header)
     records = read_text_rows(path, TextColumns(column, id_column, header))
     records = progress_of(records, desc="Reading", unit="rows", shown=progress)
+    n_blank = 0
     for number, (record, own) in enumerate(zip(records, columns, strict=has_others)):
-        if record.text.strip():
+        if not record.text.strip():
+            n_blank += 1
+        else:
             texts.append(record.text)
             numbers.append(number)
             ids.append(record.id)
             kept.append({name: own[name] for name in own if name not in (column, id_column)})
     if not texts:
         raise ValueError(f"{path} holds no text: expected one a line, or .jsonl with text.")
-    corpus = Corpus(texts, numbers)
+    corpus = Corpus(texts, numbers, n_blank=n_blank)
     if id_column is not None:
         corpus = corpus._replace(ids=ids)
     if has_others:

@@ -69,6 +69,15 @@ def test_cluster_keeps_columns(source, target, more):
     assert [row["tags"] for row in found if row.get("tags")] == ['["x"]'] * len(more)
 
 
+def test_cluster_names_rows_without_text(nlp_folder):
+    """Also those at the end."""
+    rows = [(text, IDS[i]) for i, text in enumerate([*TEXTS[:4], "", "he", ""])]
+    write_rows(nlp_folder / "b.csv", ("body", "sku"), rows)
+    told = said("cluster", "nlp", "b.csv", "c.jsonl", *COLUMNS, "-m", "hierarchical", "-n", 2)
+    assert "Rows without text, which are left out: 3" in told
+    assert [row["row"] for row in read("c.jsonl")] == [0, 1, 2, 5]
+
+
 def test_clusters_are_named_by_their_words():
     said("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "-m", "hierarchical", "-n", 3)
     found = read("c.jsonl")

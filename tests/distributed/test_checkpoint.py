@@ -277,6 +277,26 @@ def test_interrupted_last_evaluation(config_of, tmp_path, monkeypatch):
     check_same(tmp_path / "straight", tmp_path / "broken")
 
 
+@pytest.mark.parametrize(
+    ("others", "missing"),
+    [({}, "WORLD_SIZE, MASTER_ADDR"), ({"WORLD_SIZE": "2"}, "MASTER_ADDR, MASTER_PORT")],
+)
+def test_a_rank_that_another_launcher_has_left(config_of, tmp_path, monkeypatch, others, missing):
+    for name, value in {"RANK": "1", **others}.items():
+        monkeypatch.setenv(name, value)
+    told = refused(config_of("sts", **SMALL), tmp_path / "out")
+    assert f"The environment has RANK, and not {missing}" in told
+
+
+def test_code_of_another_run(broken, tmp_path):
+    arguments, output = broken
+    code = tmp_path / "code.py"
+    code.write_text("RATE = 1")
+    told = refused(arguments, output, "--resume", "--code", code)
+    assert "The file of --code has changed" in told
+    assert "Resuming from" in train(arguments, output, "--resume")
+
+
 def test_checkpoint_of_another_run(broken):
     arguments, output = broken
     assert "holds a checkpoint of an interrupted training" in refused(arguments, output)
