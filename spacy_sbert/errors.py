@@ -389,6 +389,11 @@ class Warnings:
         "whose score is {score:g} (of 0 to 1). Leave such pairs out, or take a loss that reads "
         "scores, such as CosineSimilarityLoss."
     )
+    MEMBERS_LOST = (
+        "{count} of {total} examples have members in doc.spans['{key}'] of the reference alone: "
+        "nothing is learned from them, and they are not scored. Make the predicted Doc by "
+        "reference.copy()."
+    )
     NOTHING_TO_LEARN = (
         "The 'sbert' pipe '{name}' got a training batch without pairs: example.predicted has no "
         "members in doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list "

@@ -121,6 +121,7 @@ WARNINGS = [
     "labels-once",
     "late-sentences",
     "lost-hooks",
+    "members-lost",
     "meta-fewer-directions",
     "meta-left-out",
     "meta-not-positive",

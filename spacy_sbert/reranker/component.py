@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
-from ..errors import DivergedError, Warnings, WarnOnce, missing_packages
+from ..errors import DivergedError, Warnings, WarnOnce, missing_packages, warn
 from ..files.serialization import ChecksummedPipe
 from ..losses._common import label_indices
 from ..models.encoder_language import warn_of_language
@@ -25,7 +25,7 @@ from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
 from ..pipeline.components import InPipeline, find_in
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
-from ..training.examples import attribute, labels_of, scores_of
+from ..training.examples import attribute, labels_of, lost_members_warning, scores_of
 from ..training.step import members_on_reference, whole_update
 from ..validation import (
     SCORE_RANGE,
@@ -273,6 +273,9 @@ class SentenceReranker(PairScoring, ChecksummedPipe):
             message = Warnings.RERANKER_NOTHING_TO_LEARN
             self._notices.once(message.format(name=self.name, key=self.spans_key, found=found))
             return losses
+        lost = lost_members_warning(examples, self.spans_key)
+        if lost and self._notices.is_new(Warnings.MEMBERS_LOST):
+            warn(lost)
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
         predicted, backprop = self.model.begin_update(self.model.prompted(pairs))

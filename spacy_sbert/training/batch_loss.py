@@ -11,12 +11,20 @@ from spacy.training import Example
 from thinc.api import Model, Ops
 from thinc.types import Floats1d, Floats2d, Ints1d
 
-from ..errors import DivergedError
+from ..errors import DivergedError, warn
 from ..losses._common import LossLayer, objectives_of
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import members, row_order
 from ..validation import Name
-from .examples import OBJECTIVE, attribute, check_rows, labels_of, scores_of, teacher_vectors
+from .examples import (
+    OBJECTIVE,
+    attribute,
+    check_rows,
+    labels_of,
+    lost_members_warning,
+    scores_of,
+    teacher_vectors,
+)
 
 LOSS_NOT_FINITE = (
     "The loss '{loss}' is not finite in the batch that begins with '{text}': training has "
@@ -366,6 +374,9 @@ def score_examples(
     """
     if pipe.scorer is None:
         return {}
+    message = lost_members_warning(examples, pipe.spans_key)
+    if message:
+        warn(message)
     try:
         scores = pipe.scorer(examples, name=pipe.name, spans_key=pipe.spans_key, **kwargs)
     except KeyError as error:

@@ -13,7 +13,7 @@ from spacy.training import Example
 from thinc.api import Ops
 from thinc.types import Floats1d
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..models.spans import members
 
 # In doc.spans[spans_key].attrs: the data set that an example comes from
@@ -125,3 +125,15 @@ def count_objectives(corpus: Reader, spans_key: str, nlp: Language | None = None
     return Counter(
         kind_of(example.reference, spans_key) for example in corpus(nlp or spacy.blank("xx"))
     )
+
+
+def lost_members_warning(examples: Sequence[Example], spans_key: str) -> str | None:
+    """Return the warning of examples with members on the reference alone; None without any."""
+    lost = [
+        example
+        for example in examples
+        if members(example.reference, spans_key) and not members(example.predicted, spans_key)
+    ]
+    if not lost:
+        return None
+    return Warnings.MEMBERS_LOST.format(count=len(lost), total=len(examples), key=spans_key)

@@ -20,6 +20,7 @@ from ..models.shim import TransformerShim
 from ..models.spans import members
 from ..models.surroundings import undisturbed
 from ..validation import Name, validated
+from .examples import lost_members_warning
 
 if TYPE_CHECKING:
     from .batch_loss import BatchLoss
@@ -202,6 +203,10 @@ class TrainingStep:
             self._notices.once(
                 Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
             )
+            return
+        message = lost_members_warning(examples, self.spans_key)
+        if message and self.model.loss is not None and self._notices.is_new(Warnings.MEMBERS_LOST):
+            warn(message)
 
     def _warn_of_cuts(self, examples: Sequence[Example], encoded: Sequence[EncodedDoc]) -> None:
         cuts = TruncationCounter()

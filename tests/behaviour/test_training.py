@@ -119,6 +119,22 @@ def test_batch_without_pairs(make_nlp, on_reference):
     )
 
 
+def test_members_on_the_reference_alone_are_told_of(make_nlp, examples):
+    """As spaCy's own Corpus makes examples; beside others, whose members are there."""
+    nlp = make_pipeline(make_nlp)
+    pairs = examples(nlp)
+    optimizer = nlp.initialize(lambda: pairs)
+    lost = [Example(nlp.make_doc(pair.reference.text), pair.reference) for pair in pairs[:2]]
+    with pytest.warns(UserWarning, match=r"\[sbert-members-lost\] 2 of 5 examples") as seen:
+        for _ in range(2):
+            nlp.update([*pairs, *lost], sgd=optimizer)
+    assert len(seen) == 1
+    with pytest.warns(UserWarning, match=r"\[sbert-members-lost\] 2 of 5 examples"):
+        nlp.evaluate([*pairs, *lost])
+    with no_warnings():
+        nlp.evaluate(pairs)
+
+
 def test_a_pipe_without_a_loss(make_nlp, examples):
     nlp = make_nlp(loss=None)
     nlp.initialize()

@@ -219,6 +219,14 @@ def test_examples_that_are_no_pairs_are_left_out(make_reranker):
     assert len(seen) == 1
 
 
+def test_members_on_the_reference_alone_are_told_of(make_reranker):
+    nlp = make_reranker()
+    pairs = scored_pairs(nlp)
+    lost = Example(nlp.make_doc(pairs[0].reference.text), pairs[0].reference)
+    with pytest.warns(UserWarning, match=r"\[sbert-members-lost\] 1 of 4 examples"):
+        nlp.update([*pairs, lost], sgd=False)
+
+
 def test_frozen_parts_stay(make_reranker, tiny_bert):
     nlp = make_reranker(tiny_bert, model={"frozen": ["bert"]})
     optimizer = nlp.initialize(lambda: scored_pairs(nlp))
