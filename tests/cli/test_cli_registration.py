@@ -9,11 +9,11 @@ from spacy_sbert import cli
 
 COMMAND = '''
 from ._util import command
-from .options import Columns, Quiet
+from .options import ColumnOptions, Quiet
 
 
 @command("own-command")
-def own_command(name: str, columns: Columns, quiet: Quiet = False) -> None:
+def own_command(name: str, columns: ColumnOptions, quiet: Quiet = False) -> None:
     """Print its arguments."""
     print(name, columns.column, columns.header, quiet)
 '''
