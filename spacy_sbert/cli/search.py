@@ -102,7 +102,7 @@ def _read_queries(path: Path) -> list[str]:
     """Return the lines of a file, or of standard input, that have text."""
     with exit_on_error(f"Cannot read the --queries in {path}"):
         if path == Path("-"):
-            lines = get_text_stream("stdin", encoding="utf8").read().split("\n")
+            lines = get_text_stream("stdin", encoding="utf-8-sig").read().split("\n")
         else:
             lines = [line for _, line in read_lines(path)]
     return [line.strip() for line in lines if has_text(line)]

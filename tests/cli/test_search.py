@@ -117,8 +117,9 @@ def test_queries_from_a_file_or_standard_input(folder):
     expected = rows()
     said(*SEARCH, asked[0], "--queries", "queries.txt", *options)
     assert rows() == expected
-    said(*SEARCH, "--queries", "-", *options, piped="\n".join(asked) + "\n")
-    assert rows() == expected
+    for mark in ("", "\ufeff"):
+        said(*SEARCH, "--queries", "-", *options, piped=mark + "\n".join(asked) + "\n")
+        assert rows() == expected
     lines = "he\u2028ran\na cat\x85\n".encode()
     (folder / "queries.txt").write_bytes(lines)
     said(*SEARCH, "--queries", "queries.txt", *options)
