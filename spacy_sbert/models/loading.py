@@ -147,9 +147,7 @@ def load_config(source: Source) -> PretrainedConfig:
     _check_file(file, raw, plain)
     _check_settings(settings, plain)
     try:
-        return AutoConfig.from_pretrained(
-            **source.options, **{**settings, **config_overrides(settings)}
-        )
+        return AutoConfig.from_pretrained(**source.options, **{**settings, **config_overrides()})
     except Exception as error:
         # Whatever the values lead to
         if is_from_around(error):

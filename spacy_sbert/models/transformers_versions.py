@@ -38,20 +38,16 @@ def half_precision(config: PretrainedConfig) -> str:
     return dtype if not _IS_4 and dtype in ("float16", "bfloat16") else ""
 
 
-def config_overrides(settings: Mapping[str, Any]) -> dict[str, Any]:
+def config_overrides() -> dict[str, Any]:
     """Return what a config is read with, whatever its file says: none of it changes states.
 
     States are found by name, and feed-forward layers computed whole: those in chunks fail where a
-    length is no multiple of the chunk. Attentions and inner states are no part of the output.
-    Version 5 cannot save a config with attentions. With version 4, the component of
-    spacy-transformers may ask for them (until it goes).
-
-    settings (dict): transformer_config.
+    length is no multiple of the chunk. Version 5 cannot save a config with attentions. With version
+    4, those who read the output of spacy-transformers' component may ask for them (until it goes).
     """
     overrides = {"return_dict": True, "chunk_size_feed_forward": 0}
-    for name in ("output_attentions", "output_hidden_states"):
-        if not _IS_4 or name not in settings:
-            overrides[name] = False
+    if not _IS_4:
+        overrides |= {"output_attentions": False, "output_hidden_states": False}
     return overrides
 
 

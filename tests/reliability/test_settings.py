@@ -317,8 +317,8 @@ TABLE = {
 # In place of RIGHT, and of defaults and flags, by names of validated_functions
 ALSO_RIGHT = {
     # Of one output
-    "SentenceReranker.score_pairs": {"apply_softmax": {"false"}},
-    "SentenceReranker.rank": {"k": {"none"}, "top_k": {"none", *MANY}},
+    "PairScoring.score_pairs": {"apply_softmax": {"false"}},
+    "PairScoring.rank": {"k": {"none"}, "top_k": {"none", *MANY}},
     **dict.fromkeys(
         ("nearest", "most_similar_pairs", "Int8Vectors.search", "BinaryVectors.search"), NO_MORE
     ),
@@ -397,14 +397,14 @@ def calls(nlp, folder):
         "restart": True,
     }
     return {
-        "SentenceBert.encode": (sbert.encode, {"texts": texts}),
+        "TextEncoding.encode": (sbert.encode, {"texts": texts}),
         "SentenceBert.pipe": (sbert.pipe, {"stream": [doc]}),
-        "SentenceBert._settings": (sbert.predict, {"docs": [doc]}),
+        "TextEncoding._settings": (sbert.predict, {"docs": [doc]}),
         "SentenceMeta.encode": (combined.encode, {"texts": texts}),
         "SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}),
         "SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}),
-        "SentenceReranker.score_pairs": (reranker.score_pairs, {"pairs": [("a man", "the dog")]}),
-        "SentenceReranker.rank": (reranker.rank, {"query": "a man", "texts": ["the dog"]}),
+        "PairScoring.score_pairs": (reranker.score_pairs, {"pairs": [("a man", "the dog")]}),
+        "PairScoring.rank": (reranker.rank, {"query": "a man", "texts": ["the dog"]}),
         "most_similar": (most_similar, {"text": doc, "query": "a man"}),
         "SpanSearch.__init__": (search.SpanSearch, {"spans": list(doc.sents)}),
         "SpanSearch.search": (search.SpanSearch(doc.sents).search, {"query": "a man"}),
@@ -451,7 +451,7 @@ ELSEWHERE = {
     *(
         "build_ivfpq",
         "SentenceBert.classify",
-        "SentenceBert.initialize",
+        "TrainingStep.initialize",
         "SentenceReranker.initialize",
     ),
     *(
