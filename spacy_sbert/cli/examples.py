@@ -81,9 +81,11 @@ def _convert_cli(
     logger.setLevel(logging.INFO)
     with exit_on_error(f"Cannot convert {input_path}"):
         given = layout.settings()
-        reading = given
-        # Columns of texts that are named alone need no gold
-        if not layout.members or layout.score or layout.label:
+        if layout.members and not layout.score and not layout.label:
+            # Columns of texts that are named alone need no gold
+            reading = given
+            _name_unread_columns(input_path, given)
+        else:
             reading = reading_of(input_path, given, shown=not quiet)
         _check_range(input_path, given, reading)
         _warn_of_odd_rows(input_path, reading, limit)
@@ -98,6 +100,14 @@ def _convert_cli(
         )
     n_steps = ceil(count / 16)
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {n_steps} steps)")
+
+
+def _name_unread_columns(path: Path, reading: Mapping[str, Any]) -> None:
+    """Print which columns are read, and which are not."""
+    members = reading["members"]
+    unread = [name for name in column_names(path, header=reading["header"]) if name not in members]
+    if unread:
+        msg.info(f"Columns read: {', '.join(members)}; not read: {', '.join(unread)}")
 
 
 def _check_range(path: Path, given: Mapping[str, Any], reading: dict[str, Any]) -> None:

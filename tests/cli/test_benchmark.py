@@ -212,7 +212,9 @@ def test_convert_a_table_of_found_columns(folder):
     for kind, output in scores.items():
         said("evaluate", "nlp", f"own.{kind}", "-o", output)
     assert scores["spacy"].read_bytes() == scores["csv"].read_bytes()
-    said("convert", "own.csv", "pairs.spacy", "-m", "left,right")
+    told = said("convert", "own.csv", "pairs.spacy", "-m", "left,right")
+    assert "Columns read: left, right; not read:" in told
+    assert "grade" in told
     (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("xx"))
     # As the options say: texts alone
     assert "score" not in doc.reference.spans["sbert"].attrs
