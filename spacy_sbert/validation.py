@@ -366,8 +366,9 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
                 f"Cannot encode text number {number}, {short_repr(item)}: expected str, got "
                 f"{type(item).__name__}. {_remedy(item)}"
             )
-        # spaCy takes no numpy.str_
-        text = str(item) if isinstance(item, str) else item.text
+        # spaCy takes no class derived from str, such as numpy.str_, and str(member) of an Enum is
+        # its name
+        text = str.__str__(item) if isinstance(item, str) else item.text
         check_text(text, f"text number {number}")
         yield text
 

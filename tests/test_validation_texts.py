@@ -2,6 +2,8 @@
 sequence of texts.
 """
 
+from enum import Enum
+
 import numpy
 import pandas
 import pyarrow
@@ -171,3 +173,15 @@ def test_a_single_text_has_its_prompt_and_its_dimensions(make_nlp, options):
     assert numpy.array_equal(
         sbert.encode("a cat", **options), sbert.encode(["a cat"], **options)[0]
     )
+
+
+class Topic(str, Enum):
+    FOOD = "the cat sat on the mat"
+
+
+def test_a_class_derived_of_str_is_its_text(make_nlp):
+    sbert = make_nlp().get_pipe("sbert")
+    (expected,) = sbert.encode([Topic.FOOD.value])
+    for given in (Topic.FOOD, numpy.str_(Topic.FOOD.value)):
+        assert numpy.array_equal(sbert.encode(given), expected)
+        assert numpy.array_equal(sbert.encode([given])[0], expected)
