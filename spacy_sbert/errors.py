@@ -394,6 +394,11 @@ class Warnings:
         "nothing is learned from them, and they are not scored. Make the predicted Doc by "
         "reference.copy()."
     )
+    NO_GRADIENTS = (
+        "The encoder '{name}' is trained, but none of its parameters requires a gradient, so it "
+        "stays as it is. Set requires_grad_(True) on its network, or name what is frozen in the "
+        "config (frozen)."
+    )
     NOTHING_TO_LEARN = (
         "The 'sbert' pipe '{name}' got a training batch without pairs: example.predicted has no "
         "members in doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1, or list "

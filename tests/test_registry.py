@@ -127,6 +127,7 @@ WARNINGS = [
     "meta-not-positive",
     "meta-other-doc",
     "meta-other-members",
+    "no-gradients",
     "no-sentences",
     "no-words",
     "nothing-learned",

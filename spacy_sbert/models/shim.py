@@ -284,6 +284,9 @@ class TransformerShim(PyTorchShim):
     def _begin_step(self) -> Iterator[object]:
         """Run a forward pass of training in a with block; what it yields is for _end_step."""
         check_gradients(f"the encoder '{self.name}'")
+        learns = any(parameter.requires_grad for parameter in self._model.parameters())
+        if not learns and not self.options.frozen:
+            warn(Warnings.NO_GRADIENTS.format(name=self.name))
         step = self.use.begin_step()
         with self.use.changing():
             self._make_updates()

@@ -135,6 +135,17 @@ def test_members_on_the_reference_alone_are_told_of(make_nlp, examples):
         nlp.evaluate(pairs)
 
 
+def test_an_encoder_without_gradients_is_told_of(make_nlp, examples):
+    nlp = make_pipeline(make_nlp)
+    pairs = examples(nlp)
+    optimizer = nlp.initialize(lambda: pairs)
+    before = nlp("the cat").vector
+    shim_of(nlp).network.requires_grad_(False)
+    with pytest.warns(UserWarning, match=r"\[sbert-no-gradients\] The encoder .* is trained"):
+        nlp.update(pairs, sgd=optimizer)
+    assert numpy.array_equal(nlp("the cat").vector, before)
+
+
 def test_a_pipe_without_a_loss(make_nlp, examples):
     nlp = make_nlp(loss=None)
     nlp.initialize()
