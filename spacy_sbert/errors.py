@@ -306,6 +306,10 @@ class Warnings:
         "knn_acc is of {counted} of {total} texts: no other text has the label of the rest "
         "({labels}). Add texts with these labels, or mind it when you compare."
     )
+    INT8_CLIPPED = (
+        "{percent:.0f} % of the numbers are outside of the ranges of the sample, and are clipped. "
+        "Fit on more vectors, such as those that are stored."
+    )
     LABELS_ALIKE = (
         "{path}: the labels {labels} are read as different ones, and differ only in case, spaces, "
         "hyphens or underscores. If they mean the same, write them alike."

@@ -117,6 +117,7 @@ WARNINGS = [
     "half-precision",
     "import-static-prompts",
     "import-static-uncut",
+    "int8-clipped",
     "labels-alike",
     "labels-once",
     "late-sentences",

@@ -56,8 +56,8 @@ def check_results(results: object, name: str) -> None:
     given = results.get("format") if isinstance(results, Mapping) else results
     if given != FORMAT:
         raise ValueError(
-            f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is not the result "
-            "of an evaluation, or of another version of this package. Evaluate the model again."
+            f"{name} has the format {short_repr(given)}, expected '{FORMAT}': it is no result of "
+            "`benchmark --output`, or of another version of this package. Run benchmark again."
         )
     missing = [key for key in _PARTS if key not in cast(Json, results)]
     if missing:

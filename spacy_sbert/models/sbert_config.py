@@ -52,8 +52,7 @@ class TransformerConfig:
         transformer's config.
     trust_remote_code (bool): whether Python code that comes with the encoder may run, see
         loading.Source.
-    overflow (str): "truncate", "windows" or "cut", for rows longer than the limit: a name of
-        OVERFLOW (overflow.py).
+    overflow (str): what is read of rows longer than the limit, a name of OVERFLOW (overflow.py).
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic,
         "auto" for what the device is quick at; weights and output are float32. "int8" rounds the
         inputs and weights of linear layers in use to 8 bits, by ranges that are found on texts (see

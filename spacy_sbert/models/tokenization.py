@@ -78,11 +78,7 @@ class BatchTokenizer:
     """The tokenizer of an encoder, for many texts at a time; a fast one is copied.
 
     settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
-    overflow (str): what happens to a text that is longer, a name of OVERFLOW: "truncate" cuts its
-        end, "windows" makes several windows of it. Every window begins and ends with the special
-        tokens. With truncation_side = "left" the beginning is cut, and the first window is the
-        short one. "cut" is the rule of spacy-transformers: the last wordpieces are dropped with the
-        special tokens behind them, and the text of a Doc is without its last space.
+    overflow (str): what is read of a text that is longer, a name of OVERFLOW (overflow.py).
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
     n_embeddings (int): how many wordpieces the encoder has an embedding of; None if there is no
         such limit.

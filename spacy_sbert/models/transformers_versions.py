@@ -19,6 +19,7 @@ _IS_4 = Version("5.0") > INSTALLED
 # Keys of a config that some versions ignore
 BIDIRECTIONAL, CAUSAL, ROPE = "use_bidirectional_attention", "is_causal", "rope_parameters"
 _POSITIONS = "position_embedding_type"
+_PRUNED = "pruned_heads"
 
 
 def float32_weights() -> dict[str, Any]:
@@ -102,6 +103,9 @@ def ignored_settings(block: Mapping[str, Any], read: Any) -> Iterator[tuple[str,
     # Version 5 has absolute positions only
     if not _IS_4 and block.get(_POSITIONS) in ("relative_key", "relative_key_query"):
         yield _POSITIONS, "before 5.0"
+    # Version 5 builds all heads, and the weights of the others do not fit
+    if not _IS_4 and block.get(_PRUNED):
+        yield _PRUNED, "before 5.0"
 
 
 def ignores_is_causal(block: Mapping[str, Any], model: torch.nn.Module) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy
 from spacy.attrs import NORM
@@ -38,6 +38,10 @@ def example_doc(
     RAISES (ValueError): for a text without tokens, or no text at all.
     """
     check("label", gold.get("label"), Name | None)
+    score = gold.get("score")
+    # Tensors and arrays without a dimension, as cos_sim(a, b)[0][0] is one
+    if getattr(score, "shape", None) == ():
+        gold["score"] = float(cast(Any, score))
     words: list[str] = []
     spaces: list[bool] = []
     # The norms of the tokenizer, such as "not" for "n't"

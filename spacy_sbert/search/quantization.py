@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import as_rows, checked
 from ..bulk import StoredVectors
-from ..errors import Errors
+from ..errors import Errors, Warnings, warn
 from ..files.serialization import read_arrays, write_arrays
 from ..similarity import unit_length
 from ..validation import NonNegative, validated
@@ -26,6 +26,8 @@ from .exact import (
 
 # Steps between the 256 codes of a byte
 _LEVELS = 255
+# The share of numbers that may be outside of the ranges of a sample
+_CLIPPED = 0.05
 # How many candidates there are for each vector wanted
 _RESCORED = 4
 # The share of a vector's signs that another precision may change
@@ -73,11 +75,17 @@ class Int8Vectors:
     def apply(self, vectors: ArrayLike) -> "Int8Vectors":
         """Return vectors, float (n, width), quantised by these ranges; numbers outside are clipped.
 
-        Errors: see fit.
+        Warn if many are. Errors: see fit.
         """
         rows = _unit_rows(vectors, "vectors")
         check_widths(rows.shape[1], len(self.low))
-        codes = numpy.rint((rows - self.low) / self.step).clip(0, _LEVELS) - 128
+        levels = numpy.rint((rows - self.low) / self.step)
+        # Where the sample had one value, the step is 1
+        is_another = (self.step == 1) & (rows != self.low)
+        is_outside = (levels < 0) | (levels > _LEVELS) | is_another
+        if is_outside.mean() > _CLIPPED:
+            warn(Warnings.INT8_CLIPPED.format(percent=100 * is_outside.mean()))
+        codes = levels.clip(0, _LEVELS) - 128
         return replace(self, codes=codes.astype("int8"))
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:

@@ -57,11 +57,12 @@ class Searchable(ABC):
     index_folder: Path | None = None
 
     @staticmethod
-    def open(folder: Path, *, vectors: str | None = None) -> "Searchable":
+    def open(folder: Path | str, *, vectors: str | None = None) -> "Searchable":
         """Open a folder: a saved index of texts, stored vectors, or an index of such.
 
         vectors (str): the folder of the vectors of an index, if they were moved.
         """
+        folder = Path(folder)
         if (folder / JOB).is_file():
             return SearchableVectors(vectors or str(folder))
         index = VectorIndex.load(folder)

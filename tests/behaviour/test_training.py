@@ -23,6 +23,7 @@ from thinc.api import Adam
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.models.engine import training as forward
+from spacy_sbert.readers import pair_doc
 
 
 def reference_gradient(folder, pooling="mean", normalize=False):
@@ -224,3 +225,11 @@ def test_docs_without_members_do_not_change_the_loss(make_nlp, examples, monkeyp
     assert mixed["sbert"] == pytest.approx(alone, rel=1e-5)
     assert alone > 0
     assert encoder != "own" or seen == [2 * len(batch)], "rows of pairs alone"
+
+
+def test_a_score_without_a_dimension_is_a_number(make_nlp):
+    nlp = make_nlp()
+    for score in (torch.tensor(0.25), numpy.array(0.25), numpy.float32(0.25)):
+        doc = pair_doc(nlp, "the cat", "a dog", score)
+        assert doc.spans["sbert"].attrs["score"] == 0.25
+        assert Doc(nlp.vocab).from_bytes(doc.to_bytes()).spans["sbert"].attrs["score"] == 0.25

@@ -245,7 +245,7 @@ def test_the_order_of_many_texts(pipe, tmp_path, n):
 
 def test_collection_is_opened_once_and_searched_often(pipe, corpus, make_nlp, tmp_path):
     expected = search_texts(pipe, corpus, ["dog"], k=3, index=tmp_path / "index", kind="flat")
-    collection = Searchable.open(tmp_path / "index")
+    collection = Searchable.open(str(tmp_path / "index"))
     for _ in range(2):
         assert collection.search(pipe, ["dog"], k=3) == expected
     assert collection.columns == ("score", "row", "text")

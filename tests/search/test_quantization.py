@@ -6,6 +6,7 @@ import zipfile
 
 import numpy
 import pytest
+from helpers.pipelines import no_warnings
 
 from spacy_sbert.search import BinaryVectors, Int8Vectors, nearest, recall
 from spacy_sbert.similarity import unit_length
@@ -165,3 +166,12 @@ def test_vectors_that_were_not_quantised_are_refused(change):
         BINARY.search(QUERIES, k=3, vectors=others)
     rounded = BINARY.search(QUERIES, k=3, vectors=VECTORS.astype("float16"))[1]
     assert recall(rounded, BINARY.search(QUERIES, k=3, vectors=VECTORS)[1]) > 0.99
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_ranges_of_too_few_vectors_are_told_of(n):
+    with pytest.warns(UserWarning, match=r"\[sbert-int8-clipped\]"):
+        Int8Vectors.fit(VECTORS[:n]).apply(VECTORS)
+    with no_warnings():
+        Int8Vectors.fit(VECTORS[:n]).apply(VECTORS[:n])
+        Int8Vectors.fit(VECTORS).apply(VECTORS)
