@@ -330,14 +330,16 @@ def _tokenizer_state(tokenizer: Any) -> object:
 
 
 def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the weights that states depend on.
+    """Yield the weights that states depend on, apart from the graph of gradients.
 
     A pooler is left out: folders without one draw it at random.
     """
     named = [*network.named_parameters(), *network.named_buffers()]
     for name, tensor in sorted(named, key=itemgetter(0)):
         if not name.startswith("pooler.") and tensor.is_floating_point():
-            yield name, tensor
+            # A view of a parameter waits for Python's lock with PyTorch's own lock held, and a step
+            # of training in another thread the other way round
+            yield name, tensor.detach()
 
 
 def _layer_parts(nodes: Iterable[Model], exact: bool) -> Iterator[bytes]:

@@ -31,6 +31,7 @@ from thinc.api import SGD, Adam
 
 from spacy_sbert import find_sbert, restore
 from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.models import fingerprint
 from spacy_sbert.models.fingerprint import encoder_digest
 from spacy_sbert.pipeline import doc_vectors as encoders
 from spacy_sbert.pipeline.digest import pipeline_digest
@@ -435,3 +436,10 @@ def test_static_vectors_of_an_encoder_that_change(mode, change):
         return
     after = nlp("the dog ran")
     assert before != of(after) == find_sbert(nlp).fingerprint()
+
+
+def test_weights_are_read_apart_from_gradients(make_nlp):
+    """Else two locks are taken in two orders, where another thread trains."""
+    network = shim_of(make_nlp()).network
+    assert any(parameter.requires_grad for parameter in network.parameters())
+    assert not any(tensor.requires_grad for _, tensor in fingerprint._tensors(network))
