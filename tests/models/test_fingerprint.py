@@ -440,6 +440,8 @@ def test_static_vectors_of_an_encoder_that_change(mode, change):
 
 def test_weights_are_read_apart_from_gradients(make_nlp):
     """Else two locks are taken in two orders, where another thread trains."""
-    network = shim_of(make_nlp()).network
+    shim = shim_of(make_nlp())
+    shim.load()
+    network = shim.network
     assert any(parameter.requires_grad for parameter in network.parameters())
     assert not any(tensor.requires_grad for _, tensor in fingerprint._tensors(network))
