@@ -20,7 +20,6 @@ from ..models.shim import TransformerShim
 from ..models.spans import members
 from ..models.surroundings import undisturbed
 from ..validation import Name, validated
-from .examples import lost_members_warning
 
 if TYPE_CHECKING:
     from .batch_loss import BatchLoss
@@ -204,6 +203,8 @@ class TrainingStep:
                 Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
             )
             return
+        from .examples import lost_members_warning  # noqa: PLC0415 (training)
+
         message = lost_members_warning(examples, self.spans_key)
         if message and self.model.loss is not None and self._notices.is_new(Warnings.MEMBERS_LOST):
             warn(message)
