@@ -15,7 +15,6 @@ from transformers import PretrainedConfig
 from transformers.utils import ModelOutput
 
 from ..errors import Errors, Warnings, warn
-from .encoder_state import read_files, read_state, save_encoder, write_state
 from .engine.backend import Backend, backend_cache
 from .engine.bert_families import BertParameters
 from .engine.concurrency import LOADING, EncoderUse
@@ -412,6 +411,8 @@ class TransformerShim(PyTorchShim):
 
     def to_bytes(self) -> bytes:
         """Return the files of the encoder's folder: config, weights, tokenizer and settings."""
+        from .encoder_state import read_files, write_state  # noqa: PLC0415 (only saving needs it)
+
         settings = self.load()
         weight = tensors_not_finite(self.weights.state_dict().items())
         if weight is not None:
@@ -423,6 +424,8 @@ class TransformerShim(PyTorchShim):
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder of Hugging Face."""
+        from .encoder_state import save_encoder  # noqa: PLC0415 (only saving needs it)
+
         self.load()
         self._make_updates()
         with self.use.encoding():
@@ -433,6 +436,8 @@ class TransformerShim(PyTorchShim):
 
         RAISES (ValueError): if the bytes are not those of such an encoder.
         """
+        from .encoder_state import read_state  # noqa: PLC0415 (only saving needs it)
+
         with read_state(bytes_data) as (folder, settings), self.use.changing(), LOADING:
             self._load_folder(folder, settings, is_saved=True)
         return self

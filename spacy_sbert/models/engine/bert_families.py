@@ -256,13 +256,16 @@ class BertParameters(torch.nn.Module):
             self.embeddings.padding_idx = positions.padding_idx = family.padding_of(config)
         norms = [self.embeddings.LayerNorm]
         holder_of_heads, _, heads = family.path(N_HEADS).rpartition(".")
+        # In the place of parts without parameters, so that a layer has all of its parts
+        nothing = Identity()
         for layer in _module_at(self, family.layers).children():
             setattr(_module_at(layer, holder_of_heads), heads, config.num_attention_heads)
             norms += [_module_at(layer, family.path(part)) for part in NORMS]
             for part in _OTHERS:
-                # Without parameters: it is made, so that the layer has all of its parts
-                if family.path(part):
-                    _module_at(layer, family.path(part))
+                path, _, last = family.path(part).rpartition(".")
+                if last:
+                    holder = _module_at(layer, path) if path else layer
+                    holder.add_module(last, nothing)
         eps = family.layer_norm_eps
         for norm in norms:
             norm.eps = config.layer_norm_eps if eps is None else eps
