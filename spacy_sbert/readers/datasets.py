@@ -14,17 +14,17 @@ from .examples import Row, check_members, check_score, listed_lines
 # From a file to its examples
 _Read = Callable[[Path], Iterator[Row]]
 # Readers of files whose layout is fixed, by the names that `format` and --format take
-LAYOUTS: dict[str, _Read] = {}
+FORMATS: dict[str, _Read] = {}
 
 
-def layout(name: str) -> Callable[[_Read], _Read]:
+def register_format(name: str) -> Callable[[_Read], _Read]:
     """Register a function that yields the examples of a file whose layout is fixed.
 
     name (str): what `format` of PairCorpus and --format call it. A file given as --code may
         register its own.
 
     Example:
-        @layout("mine")
+        @register_format("mine")
         def my_rows(path):
             for line, text in read_lines(path):
                 yield Row(tuple(text.split("|")), line)
@@ -32,7 +32,7 @@ def layout(name: str) -> Callable[[_Read], _Read]:
     """
 
     def register(read: _Read) -> _Read:
-        LAYOUTS[name] = read
+        FORMATS[name] = read
         return read
 
     return register
@@ -58,7 +58,7 @@ STS_MAX_SCORE = 5.0
 STS_SENTENCES = ("sentence1", "sentence2")
 
 
-@layout("sts")
+@register_format("sts")
 def sts_rows(path: Path) -> Iterator[Row]:
     """Read graded pairs in the layout of the STS benchmark, see read_sts.
 
@@ -101,7 +101,7 @@ _NO_CONSENSUS = "-"
 _NLI_SENTENCES = ("sentence1", "sentence2")
 
 
-@layout("nli")
+@register_format("nli")
 def _nli_rows(path: Path) -> Iterator[Row]:
     """Read labelled premises and hypotheses.
 
@@ -126,7 +126,7 @@ _QUESTIONS = ("question1", "question2")
 _QUORA_SCORE = "is_duplicate"
 
 
-@layout("quora")
+@register_format("quora")
 def _quora_rows(path: Path) -> Iterator[Row]:
     """Read pairs of questions and 1 for duplicates, 0 for others, tab-separated with a header.
 
@@ -178,7 +178,7 @@ def _quora_records(path: Path) -> DelimitedRecords:
 WIKISECTION_SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
 
 
-@layout("wikisection")
+@register_format("wikisection")
 def _wikisection_rows(path: Path) -> Iterator[Row]:
     """Read triplets, see wikisection_records.
 
@@ -219,7 +219,7 @@ _SICK_SCORE = "relatedness_score"
 _JUDGMENTS = ("entailment_judgment", "entailment_label")
 
 
-@layout("sick")
+@register_format("sick")
 def sick_rows(path: Path) -> Iterator[Row]:
     """Read pairs with their relatedness and entailment.
 

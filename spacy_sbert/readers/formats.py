@@ -17,7 +17,7 @@ from ..files.delimited import read_delimited
 from ..files.tables import DELIMITED, TABLES, read_table
 from ..files.text_lines import check_label, format_suffix, has_text, plain_label, read_lines
 from ..validation import SCORE_RANGE
-from .datasets import LAYOUTS, STS_COLUMNS, STS_MAX_SCORE
+from .datasets import FORMATS, STS_COLUMNS, STS_MAX_SCORE
 from .examples import Row, as_number, cell_text, check_members, check_score, from_boolean
 
 AUTO = "auto"
@@ -30,7 +30,7 @@ _YEAR = re.compile(r"((19|20)\d\d.*)?")
 
 def known_formats() -> tuple[str, ...]:
     """Return the names of all formats of files: see PairCorpus."""
-    return (*LAYOUTS, TEXT, TABLE, SPACY)
+    return (*FORMATS, TEXT, TABLE, SPACY)
 
 
 def unknown_format(path: Path) -> ValueError:
@@ -219,7 +219,7 @@ def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
     elif format == TEXT:
         rows = _text_rows(path)
     else:
-        rows = LAYOUTS[format](path)
+        rows = FORMATS[format](path)
     row: Row | None = None
     for row in rows:
         yield row

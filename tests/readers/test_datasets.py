@@ -420,9 +420,9 @@ def test_real_quora_pairs(tmp_path):
 
 def test_function_is_all_that_a_layout_needs(tmp_path, monkeypatch):
     # Restored at the end
-    monkeypatch.setitem(datasets.LAYOUTS, "bars", None)
+    monkeypatch.setitem(datasets.FORMATS, "bars", None)
 
-    @datasets.layout("bars")
+    @datasets.register_format("bars")
     def bar_rows(path):
         for line, text in read_lines(path):
             first, second, score = text.split("|")

@@ -115,10 +115,12 @@ def _equal_windows(wordpieces: TokenizedBatch) -> dict[int, list[int]]:
 class BackendCache:
     """The backend of an encoder, made of its weights when it is needed and kept until they change.
 
-    A subclass makes the backends of one name in BACKENDS. Updates and loading drop what was made;
-    changes of the weights in place are noticed where PyTorch counts them. What was found out about
-    the weights, or read with them, such as the ranges of "int8", is of no use either once they
-    change; a copy has it, too.
+    A subclass makes the backends of one name in BACKENDS. It must override `make`; the defaults of
+    all other methods are right for a backend without files, ranges or precisions of its own.
+
+    Updates and loading drop what was made; changes of the weights in place are noticed where
+    PyTorch counts them. What was found out about the weights, or read with them, such as the ranges
+    of "int8", is of no use either once they change; a copy has it, too.
 
     found: what was found out about the weights that the encoder is about to have.
     pads (bool): whether rows of a batch may be padded, see loading.ignores_padding.
@@ -152,7 +154,7 @@ class BackendCache:
         """Return one with the same settings that has made and found nothing."""
         return type(self)(settings=self.settings)
 
-    # What a subclass says
+    # What a subclass says; it must override the first
 
     def make(self, weights: Network, precision: str) -> Backend:
         """Return a backend of the weights as they are.
