@@ -29,14 +29,28 @@ _Encode = Callable[[Sequence[str], Sequence[str]], numpy.ndarray]
 class _Baseline(VectorSource):
     """Baseline that is a function of texts and corpus.
 
-    parts: what its digest depends on beside its name.
+    reads (Language): the pipeline whose static vectors it reads. parts: what its digest depends on
+        beside its name and these.
     """
 
-    def __init__(self, name: str, encode: _Encode, *parts: object, learns: bool = False):
+    def __init__(
+        self,
+        name: str,
+        encode: _Encode,
+        *parts: object,
+        reads: Language | None = None,
+        learns: bool = False,
+    ):
         self.name = name
         self._encode = encode
+        self._parts = parts
+        self._reads = reads
         self.learns = learns
-        self.digest = digest_of_parts(name, *parts)
+
+    @property
+    def digest(self) -> str:
+        read = [] if self._reads is None else [pipeline_digest(self._reads)]
+        return digest_of_parts(self.name, *read, *self._parts)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         return self._encode(texts, fit_on)
@@ -220,15 +234,14 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> Ve
             "en_core_web_md, or make one with 'python -m spacy init vectors'."
         )
     title = f"{name} ({pipeline})"
-    digest = pipeline_digest(nlp)
     if name == "static":
 
         def means(texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
             return _means(nlp, texts, {}).astype("float32", copy=False)
 
-        return _Baseline(title, means, digest)
+        return _Baseline(title, means, reads=nlp)
     if name == "power-means":
-        return _Baseline(title, lambda texts, _: _power_means(nlp, texts), digest)
+        return _Baseline(title, lambda texts, _: _power_means(nlp, texts), reads=nlp)
     if counts is None:
         raise ValueError(
             "The baseline 'sif' needs word counts (counts): a file with a word and its count on "
@@ -236,4 +249,4 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> Ve
         )
     weights = sif_weights(read_counts(counts), SMOOTHING)
     encode = partial(_smooth_inverse_frequency, nlp, weights)
-    return _Baseline(title, encode, digest, SMOOTHING, file_digest(counts), learns=True)
+    return _Baseline(title, encode, SMOOTHING, file_digest(counts), reads=nlp, learns=True)

@@ -22,16 +22,19 @@ Progress = Callable[[Sequence[Any], str], Iterable[Any]]
 class VectorSource:
     """Vectors of texts: of a pipeline, or of a baseline.
 
-    name (str): in results. digest (str): of everything that the vectors depend on, except the
-        corpus.
+    name (str): in results.
     learns (bool): whether they also depend on a corpus, such as the idf of its words.
     nlp (Language): the pipeline that is evaluated, None for a baseline.
     """
 
     name: str
-    digest: str
     learns: bool = False
     nlp: Language | None = None
+
+    @property
+    def digest(self) -> str:
+        """The digest of everything that the vectors depend on now, except the corpus."""
+        raise NotImplementedError
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         """Return the vectors of n texts, one or more, float32 (n, width).
@@ -53,7 +56,11 @@ class PipelineSource(VectorSource):
         self.pipeline = nlp
         self.name = name or "{lang}_{name}".format(**nlp.meta)
         self.batch_size = batch_size
-        self.digest = pipeline_digest(nlp)
+
+    @property
+    def digest(self) -> str:
+        # Since the last time the pipeline may have been trained
+        return pipeline_digest(self.pipeline)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         """Return the vectors of texts, float32 (n, width); fit_on is ignored.

@@ -10,6 +10,7 @@ from spacy.language import Language
 from torch.nn.functional import normalize
 
 from ..errors import import_extra
+from ..models.surroundings import undisturbed
 from .encoders import PipelineSource
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class MtebEncoder:
             vectors[order] = self.source.encode([texts[i] for i in order])
         return vectors
 
+    @undisturbed()
     def similarity(self, embeddings1: _Vectors, embeddings2: _Vectors) -> torch.Tensor:
         """Return the cosine of every vector of one side with every one of the other.
 
@@ -87,6 +89,7 @@ class MtebEncoder:
         """
         return (_unit(embeddings1) @ _unit(embeddings2).T).float()
 
+    @undisturbed()
     def similarity_pairwise(self, embeddings1: _Vectors, embeddings2: _Vectors) -> torch.Tensor:
         """Return the cosine of paired vectors, (n, width) each or (width,).
 
@@ -99,7 +102,7 @@ class MtebEncoder:
         """Return the width of the vectors."""
         return self.source.encode(["a"]).shape[1]
 
-    @cached_property
+    @property
     def mteb_model_meta(self) -> "ModelMeta":
         """Return what mteb notes of the model in its results, a ModelMeta.
 

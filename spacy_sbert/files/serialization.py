@@ -24,7 +24,8 @@ from .checksum import CAUSE, CorruptedState, add_checksum, digest_of_bytes, veri
 _SETTLED = "settled"
 # Names of the settings of an architecture that its weights decide
 _DECIDED = ("name", "n_outputs")
-_PACKAGES = (
+# Whose versions scores and vectors may depend on
+PACKAGES = (
     "spacy-sbert",
     "spacy",
     "spacy-transformers",
@@ -299,7 +300,7 @@ def _check_sizes(path: Path) -> None:
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that scores may depend on."""
     found = {"python": platform.python_version()}
-    for name in _PACKAGES:
+    for name in PACKAGES:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

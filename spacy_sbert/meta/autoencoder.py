@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch.nn import functional
 
+from ..models.surroundings import check_gradients, undisturbed
 from ..progress import progress_of
 from ..validation import Positive, PositiveFloat, Seed, Width, check_weights, validated
 from .estimator import MetaEmbedding, Views
@@ -143,6 +144,7 @@ class CrossViewAutoencoder(MetaEmbedding):
             return {}
         return {**self.parameters_, "losses_": self.losses_}
 
+    @undisturbed()
     def set_arrays(self, arrays: Mapping[str, numpy.ndarray]) -> None:
         network = self._new_network(self.widths_)
         network.load_state_dict(
@@ -162,7 +164,9 @@ class CrossViewAutoencoder(MetaEmbedding):
             widest = max(widest, size)
         check_weights("size", size, size, widest)
 
+    @undisturbed()
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
+        check_gradients("the meta-embedding of method 'ae'")
         widths = [view.shape[1] for view in views]
         self.check_size(widths, len(views[0]))
         self._check_finite(views, names)
@@ -214,6 +218,7 @@ class CrossViewAutoencoder(MetaEmbedding):
     def _tensors(self, views: Sequence[numpy.ndarray]) -> list[torch.Tensor]:
         return [torch.from_numpy(view).to(getattr(torch, self.dtype)) for view in views]
 
+    @undisturbed()
     @torch.no_grad()
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         assert self._network is not None

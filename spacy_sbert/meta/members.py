@@ -6,7 +6,6 @@ A function is, for example, a mean of static vectors.
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ import srsly
 from spacy.tokens import Doc, Span
 from thinc.util import to_numpy
 
-from ..files.checksum import file_digest
 from ..files.text_lines import read_counts
 from ..models.fingerprint import sample_of
 from ..models.word_layers import SMOOTHING, first_component, sif_weights, weighted_mean
 from ..pipeline import doc_vectors
+from ..pipeline.digest import code_digest
 from ..validation import PositiveFloat, validated
 
 # A corpus that is read more than once
@@ -124,9 +123,7 @@ class FunctionMember:
         """
         code = self.function if inspect.isroutine(self.function) else type(self.function)
         yield code.__qualname__
-        # A builtin, or code that was typed in
-        with suppress(OSError, TypeError, ValueError):
-            yield file_digest(Path(inspect.getsourcefile(code) or ""))
+        yield code_digest(self.function)
         yield self.state()
 
 

@@ -1,14 +1,19 @@
 """The digest of a pipeline: of all that the vectors of its Docs depend on."""
 
+import inspect
 import json
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from importlib.metadata import packages_distributions, version
+from pathlib import Path
+from typing import Any
 
 from spacy.language import Language
+from spacy.util import registry
 from thinc.api import Model
 
-from ..files.checksum import digest_of_stream
+from ..files.checksum import digest_of_bytes, digest_of_stream, file_digest
+from ..files.serialization import PACKAGES
 from ..models.fingerprint import encoder_digest, precision_of
 from ..models.transformer import SpanTransformer
 from .sentence_model import SentenceModel
@@ -42,6 +47,7 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
         yield name
         yield from _component_parts(pipe)
     yield from _package_versions(nlp)
+    yield from _own_code(nlp)
 
 
 def _effective(block: object) -> object:
@@ -76,7 +82,78 @@ def _component_parts(pipe: object) -> Iterator[str | bytes]:
 
 def _package_versions(nlp: Language) -> Iterator[str]:
     """Yield the packages whose code runs in the pipeline, with their versions."""
-    modules = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
-    packages = {package for module in modules for package in _distributions().get(module, [])}
+    packages: set[str] = set()
+    for pipe in _pipes(nlp):
+        packages.update(_packages_of(type(pipe)))
+    for code in _code(nlp):
+        # The versions of PACKAGES stand beside the digest wherever it is kept
+        packages.update(set(_packages_of(code)) - set(PACKAGES))
     for package in sorted(packages):
         yield f"{package} {version(package)}"
+
+
+def _own_code(nlp: Language) -> Iterator[str]:
+    """Yield the digests of the code that runs in the pipeline and is of no package."""
+    digests = {code_digest(code) for code in _code(nlp) if not _packages_of(code)}
+    yield from sorted(digests - {""})
+
+
+def _pipes(nlp: Language) -> list[Any]:
+    return [pipe for _, pipe in nlp.pipeline]
+
+
+def _packages_of(code: object) -> list[str]:
+    """Return the packages that a function or a class is of; none for a file of the user's."""
+    module = str(_definition(code).__module__)
+    return _distributions().get(module.partition(".")[0], [])
+
+
+def _code(nlp: Language) -> Iterator[object]:
+    """Yield the tokenizer, the components, and the registered functions that their config names."""
+    yield nlp.tokenizer
+    yield from _pipes(nlp)
+    components = nlp.config["components"]
+    for block in (nlp.config["nlp"], *map(components.get, nlp.pipe_names)):
+        yield from _registered(block)
+
+
+def _registered(block: object) -> Iterator[object]:
+    """Yield the registered functions that a block of a config names."""
+    if not isinstance(block, Mapping):
+        return
+    for key, value in block.items():
+        kind = "factories" if key == "factory" else key.removeprefix("@")
+        if kind != key and registry.has(kind, value):
+            yield registry.get(kind, value)
+        yield from _registered(value)
+
+
+def code_digest(code: object) -> str:
+    """Return the digest of the file that defines a function, or the class of an object.
+
+    Of code that was typed in, it is that of its source. "" for code that is built in.
+    """
+    definition = _definition(code)
+    functions = [definition]
+    if inspect.isclass(definition):
+        # A file that is not imported as a module, as spaCy's --code, is known to functions alone
+        functions = list(filter(inspect.isfunction, vars(definition).values()))
+    for function in functions:
+        try:
+            file = inspect.getsourcefile(function)
+            if file is not None and Path(file).is_file():
+                return file_digest(Path(file))
+            return digest_of_bytes(inspect.getsource(function).encode("utf8"))
+        except (OSError, TypeError):
+            # Of the next one it may be known
+            continue
+    return ""
+
+
+def _definition(code: object) -> Any:
+    """Return a function without what wraps it, or the class of an object."""
+    while isinstance(code, partial):
+        code = code.func
+    if inspect.isroutine(code):
+        return inspect.unwrap(code)
+    return code if inspect.isclass(code) else type(code)

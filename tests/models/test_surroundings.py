@@ -27,6 +27,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AlbertConfig, AlbertModel, AutoTokenizer
 
+from spacy_sbert.meta.methods import METHODS, estimator_from_bytes, make_estimator
 from spacy_sbert.models import surroundings
 from spacy_sbert.models.surroundings import is_from_around, unmasked
 
@@ -732,3 +733,25 @@ def test_nowhere_to_write_is_named(build, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(Path(tmp_path) / "missing"))
     with pytest.raises(OSError, match="missing"):
         nlp.to_disk(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("state", SAME)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_meta_embedding_of_arrays_is_the_same(method, state):
+    rng = numpy.random.default_rng(0)
+    views = [rng.normal(size=(40, width)).astype("float32") for width in (6, 4)]
+    settings = {"epochs": 3} if method == "ae" else {}
+    size = 3 if method in ("svd", "gcca", "ae") else None
+    fitted = make_estimator(method, size=size, **settings).fit(views, ["a", "b"])
+    expected = fitted.transform(views)
+    with inside(STATES[state]):
+        numpy.testing.assert_array_equal(fitted.transform(views), expected)
+        loaded = estimator_from_bytes(fitted.to_bytes())
+        numpy.testing.assert_array_equal(loaded.transform(views), expected)
+        again = make_estimator(method, size=size, **settings)
+        if method == "ae" and state in no_gradients:
+            with pytest.raises(RuntimeError, match="gradients are turned off"):
+                again.fit(views, ["a", "b"])
+            return
+        again.fit(views, ["a", "b"])
+    numpy.testing.assert_allclose(again.transform(views), expected, atol=1e-6)
