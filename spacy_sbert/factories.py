@@ -71,6 +71,17 @@ _RERANKER_CONFIG: dict[str, object] = {
     "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
     "spans_key": SPANS_KEY,
 }
+_TEXTCAT_CONFIG: dict[str, object] = {
+    "examples": {},
+    "none_examples": [],
+    "labels": [],
+    "multi_label": False,
+    "threshold": None,
+    "unit": "doc",
+    "spans_key": "sbert_textcat",
+    "upstream": "*",
+    "scorer": {"@scorers": "spacy-sbert.class_scorer.v1"},
+}
 _ASSIGNS = [
     "doc.vector",
     "doc._.sbert_vector",
@@ -124,6 +135,17 @@ def make_sbert_transformer(nlp: Language, name: str, model: Model) -> Pipe:
 def make_pair_scorer() -> Callable[..., dict[str, float | None]]:
     """Return the scorer of all that the gold values of examples allow, see scorer.score_pairs."""
     return partial(_score, "score_pairs")
+
+
+def make_class_scorer() -> Callable[..., dict[str, Any]]:
+    """Return the scorer of classes, see textcat.component.score_classes."""
+    return _score_classes
+
+
+def _score_classes(*args: Any, **options: Any) -> dict[str, Any]:
+    from .textcat.component import score_classes  # noqa: PLC0415 (not needed for a first vector)
+
+    return score_classes(*args, **options)
 
 
 def make_sts_scorer() -> Callable[..., dict[str, float | None]]:
@@ -218,5 +240,47 @@ def make_sbert_reranker(
         objective=cast(Any, objective),
         scorer=scorer,
         spans_key=spans_key,
+        nlp=nlp,
+    )
+
+
+@Language.factory(
+    "sbert_textcat",
+    assigns=["doc.cats", "doc._.sbert_label", "span._.sbert_cats"],
+    requires=["doc.vector"],
+    default_config=_TEXTCAT_CONFIG,
+    default_score_weights={"cats_acc": 1.0},
+)
+def make_sbert_textcat(
+    nlp: Language,
+    name: str,
+    examples: dict[str, list[str]],
+    none_examples: list[str],
+    labels: list[str],
+    multi_label: bool,
+    threshold: float | str | None,
+    unit: str,
+    spans_key: SpansKey,
+    upstream: str,
+    scorer: Callable | None,
+) -> Pipe:
+    """Build the `sbert_textcat` pipe, see SentenceTextCategorizer."""
+    from .textcat.component import SentenceTextCategorizer  # noqa: PLC0415 (thin)
+    from .textcat.examples import check_in_config  # noqa: PLC0415 (thin)
+
+    check_in_config(examples, none_examples)
+    return SentenceTextCategorizer(
+        nlp.vocab,
+        name,
+        examples=examples,
+        none_examples=none_examples,
+        labels=labels,
+        multi_label=multi_label,
+        # Checked there
+        threshold=cast(Any, threshold),
+        unit=unit,
+        spans_key=spans_key,
+        upstream=upstream,
+        scorer=scorer,
         nlp=nlp,
     )

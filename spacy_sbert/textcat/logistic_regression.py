@@ -1,0 +1,297 @@
+"""Logistic regression on sentence vectors, its strength and threshold by cross-validation."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from scipy.special import expit, softmax
+from scipy.stats import rankdata
+
+from ..errors import import_extra
+
+# C of scikit-learn, the inverse of the strength of regularisation; the first, its default, where
+# there are too few examples for cross-validation
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+_FOLDS = 5
+# Examples on which strength and threshold are chosen; the weights are fitted on all
+_MOST_VALIDATED = 10_000
+_MAX_ITERATIONS = 1000
+# As numpy.log of 0 is none
+_SMALLEST = 1e-15
+
+
+@dataclass(frozen=True)
+class LogisticRegression:
+    """Fitted weights of classes, and what cross-validation found out.
+
+    weights: float64 (labels, width). bias: float64 (labels,).
+    strength: C of scikit-learn.
+    threshold: below which no class is meant, None if it was not fitted.
+    scores: means over the folds, by name, see fit.
+    """
+
+    weights: numpy.ndarray
+    bias: numpy.ndarray
+    strength: float
+    threshold: float | None
+    scores: dict[str, float]
+
+
+def fit(
+    vectors: numpy.ndarray,
+    targets: numpy.ndarray,
+    *,
+    multi_label: bool,
+    with_threshold: bool,
+    seed: int = 0,
+) -> LogisticRegression:
+    """Fit weights W and b of P(label | x) = softmax(W x + b), or sigmoid(W x + b) of each label.
+
+    The strength with the least log loss in five-fold cross-validation is taken. With exclusive
+    labels, each fold also leaves out a fifth of the labels, whose texts stand for those of none,
+    and the threshold t has the highest
+
+        1/2 P(the label is right and its probability is t or more | the text has a label)
+        + 1/2 P(all probabilities are below t | the text has none).
+
+    Without exclusive labels it has the highest F1 of all decisions.
+
+    vectors (float32 (n, width)): of the examples.
+    targets (bool (n, labels)): whether an example has a label. Examples of none of exclusive labels
+        count for the threshold alone.
+    multi_label (bool): whether a text may have several labels, or none.
+    with_threshold (bool): whether a threshold is fitted.
+    seed (int): of the order in which examples come into the folds.
+    RETURNS: the weights of all examples; of the scores "accuracy" (F1 of several labels),
+        "log_loss", and with a threshold "known_accuracy", "none_accuracy" and "none_auc", the area
+        under the curve of texts with a label against those without.
+    RAISES (ValueError): if a threshold cannot be fitted; (ImportError): without scikit-learn.
+    SOURCE: Shu et al. 2017, DOC: Deep Open Classification of Text Documents, section 3.2, for
+        thresholds by the texts of classes that are left out.
+    """
+    x = vectors.astype("float64")
+    rows = _validated_rows(targets, seed)
+    folds = _folds(targets[rows], seed)
+    model = _Model(multi_label)
+    strength = STRENGTHS[0]
+    scores: dict[str, float] = {}
+    threshold = None
+    if folds is not None:
+        strength, scores = _best_strength(model, x[rows], targets[rows], folds)
+    if with_threshold:
+        if folds is None:
+            raise ValueError(
+                "A threshold needs two examples of each label for cross-validation. Add examples, "
+                "or set threshold to a number."
+            )
+        threshold, found = _fit_threshold(model, x[rows], targets[rows], folds, strength, seed)
+        scores |= found
+    weights, bias = model.fit(x, targets, strength)
+    return LogisticRegression(weights, bias, strength, threshold, scores)
+
+
+class _Model:
+    """Logistic regression of exclusive labels, or of each label by itself."""
+
+    def __init__(self, multi_label: bool):
+        self.multi_label = multi_label
+        module = import_extra(
+            "sklearn.linear_model", "Fitting classes needs scikit-learn", "evaluation"
+        )
+        self._estimator = module.LogisticRegression
+
+    def fit(
+        self, x: numpy.ndarray, targets: numpy.ndarray, strength: float
+    ) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """Return weights (labels, width) and bias (labels,) of examples, see `fit`."""
+        if self.multi_label:
+            fitted = [self._fit_one(x, has_label, strength) for has_label in targets.T]
+            weights = numpy.concatenate([one.coef_ for one in fitted])
+            return weights, numpy.concatenate([one.intercept_ for one in fitted])
+        has_label = targets.any(axis=1)
+        one = self._fit_one(x[has_label], targets[has_label].argmax(axis=1), strength)
+        if len(one.classes_) > 2:
+            return one.coef_, one.intercept_
+        # softmax((-z/2, z/2)) = (1 - sigmoid(z), sigmoid(z))
+        halves = numpy.array([[-0.5], [0.5]])
+        return halves * one.coef_, halves[:, 0] * one.intercept_
+
+    def _fit_one(self, x: numpy.ndarray, y: numpy.ndarray, strength: float) -> Any:
+        return self._estimator(C=strength, max_iter=_MAX_ITERATIONS).fit(x, y)
+
+    def probabilities(
+        self, x: numpy.ndarray, weights: numpy.ndarray, bias: numpy.ndarray
+    ) -> numpy.ndarray:
+        """Return the probability of each label, (n, labels)."""
+        logits = x @ weights.T + bias
+        return expit(logits) if self.multi_label else softmax(logits, axis=1)
+
+    def log_loss(self, probabilities: numpy.ndarray, targets: numpy.ndarray) -> float:
+        """Return the mean negative logarithm of the probability of what is right."""
+        right = numpy.where(targets, probabilities, 1.0 - probabilities)
+        if not self.multi_label:
+            right = probabilities[targets]
+        return float(-numpy.log(numpy.maximum(right, _SMALLEST)).mean())
+
+
+def _validated_rows(targets: numpy.ndarray, seed: int) -> numpy.ndarray:
+    """Return the rows of the examples for cross-validation, in their order."""
+    rows = numpy.arange(len(targets))
+    if len(rows) <= _MOST_VALIDATED:
+        return rows
+    chosen = numpy.random.default_rng(seed).choice(rows, _MOST_VALIDATED, replace=False)
+    return numpy.sort(chosen)
+
+
+def _folds(targets: numpy.ndarray, seed: int) -> numpy.ndarray | None:
+    """Return the fold of each example, int (n,), so that each label is in nearly all of them.
+
+    None if a label has fewer than two examples, or none of its own.
+    """
+    counts = targets.sum(axis=0)
+    if counts.min() < 2 or (counts == len(targets)).any():
+        return None
+    n_folds = min(_FOLDS, int(counts.min()))
+    order = numpy.random.default_rng(seed).permutation(len(targets))
+    # One label after the other, those without a label last
+    first_label = numpy.where(targets.any(axis=1), targets.argmax(axis=1), targets.shape[1])
+    order = order[numpy.argsort(first_label[order], kind="stable")]
+    folds = numpy.empty(len(targets), dtype=int)
+    folds[order] = numpy.arange(len(targets)) % n_folds
+    return folds
+
+
+def _splits(
+    targets: numpy.ndarray, folds: numpy.ndarray
+) -> Iterator[tuple[numpy.ndarray, numpy.ndarray]]:
+    """Yield which examples are learned from, and which are tested on, bool (n,) each."""
+    for fold in range(folds.max() + 1):
+        learned = folds != fold
+        in_training = targets[learned]
+        n_labelled = in_training.sum(axis=0)
+        if n_labelled.all() and (n_labelled < len(in_training)).all():
+            yield learned, ~learned
+
+
+def _best_strength(
+    model: _Model, x: numpy.ndarray, targets: numpy.ndarray, folds: numpy.ndarray
+) -> tuple[float, dict[str, float]]:
+    """Return the strength with the least log loss on texts that were left out, and its scores."""
+    best = (numpy.inf, STRENGTHS[0], 0.0)
+    for strength in STRENGTHS:
+        tested = []
+        for learned, rest in _splits(targets, folds):
+            weights, bias = model.fit(x[learned], targets[learned], strength)
+            known = rest if model.multi_label else rest & targets.any(axis=1)
+            tested.append((model.probabilities(x[known], weights, bias), targets[known]))
+        if not tested:
+            break
+        found = numpy.concatenate([each for each, _ in tested])
+        right = numpy.concatenate([each for _, each in tested])
+        best = min(best, (model.log_loss(found, right), strength, _accuracy(model, found, right)))
+    log_loss, strength, accuracy = best
+    if not numpy.isfinite(log_loss):
+        return strength, {}
+    return strength, {"accuracy": accuracy, "log_loss": log_loss}
+
+
+def _accuracy(model: _Model, probabilities: numpy.ndarray, targets: numpy.ndarray) -> float:
+    if model.multi_label:
+        return _f1(probabilities >= 0.5, targets)
+    return float((probabilities.argmax(axis=1) == targets.argmax(axis=1)).mean())
+
+
+def _f1(given: numpy.ndarray, targets: numpy.ndarray) -> float:
+    """Return 2 TP / (2 TP + FP + FN) over all labels; 0 if none is given or right."""
+    n_right = int((given & targets).sum())
+    return 2 * n_right / max(int(given.sum() + targets.sum()), 1)
+
+
+def _fit_threshold(
+    model: _Model,
+    x: numpy.ndarray,
+    targets: numpy.ndarray,
+    folds: numpy.ndarray,
+    strength: float,
+    seed: int,
+) -> tuple[float, dict[str, float]]:
+    """Return the threshold, see `fit`, and its scores."""
+    if model.multi_label:
+        return _threshold_of_several(model, x, targets, folds, strength)
+    known: list[numpy.ndarray] = []
+    is_right: list[numpy.ndarray] = []
+    none: list[numpy.ndarray] = []
+    n_labels = targets.shape[1]
+    has_label = targets.any(axis=1)
+    group = numpy.random.default_rng(seed).permutation(n_labels) % (folds.max() + 1)
+    for fold in range(folds.max() + 1):
+        kept = group != fold
+        if kept.sum() < 2:
+            # Of two labels none can be left out: only examples without one count
+            kept = numpy.ones(n_labels, dtype=bool)
+        of_kept = targets[:, kept]
+        learned = of_kept.any(axis=1) & (folds != fold)
+        if not of_kept[learned].any(axis=0).all():
+            continue
+        weights, bias = model.fit(x[learned], of_kept[learned], strength)
+        tested = of_kept.any(axis=1) & (folds == fold)
+        probabilities = model.probabilities(x[tested], weights, bias)
+        known.append(probabilities.max(axis=1))
+        is_right.append(probabilities.argmax(axis=1) == of_kept[tested].argmax(axis=1))
+        left_out = (has_label & ~of_kept.any(axis=1)) | (~has_label & (folds == fold))
+        none.append(model.probabilities(x[left_out], weights, bias).max(axis=1))
+    of_known = numpy.concatenate(known) if known else numpy.zeros(0)
+    of_none = numpy.concatenate(none) if none else numpy.zeros(0)
+    if not len(of_known) or not len(of_none):
+        raise ValueError(
+            "A threshold for texts of none of two labels needs examples of none, given as the "
+            "label ''. Add some, or set threshold to a number."
+        )
+    return _best_threshold(of_known, numpy.concatenate(is_right), of_none)
+
+
+def _best_threshold(
+    known: numpy.ndarray, is_right: numpy.ndarray, none: numpy.ndarray
+) -> tuple[float, dict[str, float]]:
+    """Return the threshold between texts with a label and those of none, and its scores.
+
+    known, none (float (n,)): the highest probability of each text. is_right (bool (n,)): whether
+        the label of a text is.
+    """
+    ordered = numpy.unique(numpy.concatenate([known, none]))
+    candidates = numpy.append((ordered[1:] + ordered[:-1]) / 2, ordered[0])
+    n_rejected = numpy.searchsorted(numpy.sort(known[is_right]), candidates)
+    known_accuracy = (is_right.sum() - n_rejected) / len(known)
+    none_accuracy = numpy.searchsorted(numpy.sort(none), candidates) / len(none)
+    best = int(numpy.argmax(known_accuracy + none_accuracy))
+    ranks = rankdata(numpy.concatenate([known, none]))[: len(known)]
+    area = (ranks.sum() - len(known) * (len(known) + 1) / 2) / (len(known) * len(none))
+    return float(candidates[best]), {
+        "known_accuracy": float(known_accuracy[best]),
+        "none_accuracy": float(none_accuracy[best]),
+        "none_auc": float(area),
+    }
+
+
+def _threshold_of_several(
+    model: _Model,
+    x: numpy.ndarray,
+    targets: numpy.ndarray,
+    folds: numpy.ndarray,
+    strength: float,
+) -> tuple[float, dict[str, float]]:
+    """Return the threshold with the highest F1 over all texts and labels, and this F1."""
+    found = numpy.zeros(targets.shape)
+    is_tested = numpy.zeros(len(targets), dtype=bool)
+    for learned, rest in _splits(targets, folds):
+        weights, bias = model.fit(x[learned], targets[learned], strength)
+        found[rest] = model.probabilities(x[rest], weights, bias)
+        is_tested |= rest
+    values = found[is_tested].ravel()
+    right = targets[is_tested].ravel()
+    order = numpy.argsort(-values, kind="stable")
+    n_right = numpy.cumsum(right[order])
+    f1 = 2 * n_right / (numpy.arange(1, len(order) + 1) + right.sum())
+    best = int(numpy.argmax(f1))
+    return float(values[order[best]]), {"f1": float(f1[best])}
