@@ -145,6 +145,10 @@ class Errors:
         "precision. Leave that block, or use an encoder of its own "
         "(spacy-sbert.SentenceEncoder.v1)."
     )
+    ALL_FROZEN = (
+        "Cannot train '{name}': frozen names all weights that training would change. Name fewer, "
+        "or put the component into frozen_components."
+    )
     NO_GRADIENTS = (
         "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() "
         "or torch.set_grad_enabled(False). Train outside of that block, or within "
