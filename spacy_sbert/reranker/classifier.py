@@ -11,8 +11,8 @@ from thinc.api import Optimizer
 from thinc.types import Floats2d
 from transformers import PretrainedConfig, PreTrainedModel
 
-from ..losses._common import softmax
 from ..errors import Errors
+from ..losses._common import softmax
 from ..models.encoder_state import SETTINGS_FILE
 from ..models.engine.backend import GPU_BUDGET
 from ..models.engine.huggingface import call
