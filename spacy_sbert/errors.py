@@ -145,6 +145,15 @@ class Errors:
         "precision. Leave that block, or use an encoder of its own "
         "(spacy-sbert.SentenceEncoder.v1)."
     )
+    ALL_FROZEN = (
+        "Cannot train '{name}': frozen names all weights that training would change. Name fewer, "
+        "or put the component into frozen_components."
+    )
+    OTHER_LAYERS = (
+        "Cannot load the pipe '{name}': its config makes other layers than were saved, such as "
+        "another dense layer or loss. Leave the settings as in the saved config.cfg, or make a "
+        "new pipe with nlp.add_pipe."
+    )
     NO_GRADIENTS = (
         "Cannot train {what}: gradients are turned off by torch.no_grad(), torch.inference_mode() "
         "or torch.set_grad_enabled(False). Train outside of that block, or within "
@@ -280,10 +289,19 @@ class Warnings:
         '"windows" '
         "in the encoder's config to average over windows instead."
     )
+    KEPT_OF_OWN_CODE = (
+        "The pipeline runs {names}: code of no package, or a component that is not saved. What is "
+        "kept in {cache} is used again unless the file that defines it changes. If anything else "
+        "that it reads has changed, delete the folder."
+    )
     NOTHING_LEARNED = (
         "No evaluation was better than the one at step 0: model-best is the encoder before "
         "training. Try a lower learning rate, more examples, or patience = 0 and more epochs; "
         "model-last has the last weights."
+    )
+    SCORES_UNCHANGED = (
+        "All evaluations gave the score of step 0. Either no weight was trained (frozen parts, "
+        "grad_factor = 0, a learning rate near 0), or the dev examples do not tell encoders apart."
     )
     UNREAD_TEXTS = (
         "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name "

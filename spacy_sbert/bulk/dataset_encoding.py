@@ -131,9 +131,9 @@ class WorkerConfig:
             return None
         if manifest.part != shard:
             raise ValueError(
-                f"{shard.path} was changed since its vectors were made (it has {shard.size} bytes, "
-                f"then {manifest.part.size}). Take another folder for the new data, or make all "
-                "again with --restart."
+                f"{shard.path} was changed since its vectors were made: another size, time of "
+                f"change, or part ({shard.size} bytes now, {manifest.part.size} then). Take "
+                "another folder for the new data, or make all again with --restart."
             )
         return manifest
 

@@ -12,7 +12,7 @@ from thinc.api import Config
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
-from ..errors import Warnings, missing_packages
+from ..errors import missing_packages
 from ._util import command, exit_on_error, fail, named_output, use_gpu
 from .options import CODE, Gpu
 
@@ -116,8 +116,8 @@ def _report_end(ended: "TrainingEnd", output: Path | None) -> None:
     msg.info(ended.message)
     if output is not None:
         msg.good(f"Saved the pipeline to {output}")
-    if ended.is_untrained:
-        msg.warn(Warnings.NOTHING_LEARNED)
+    if ended.warning is not None:
+        msg.warn(ended.warning)
 
 
 def _set_log_level(ranks: "TorchDistributed", verbose: bool) -> None:

@@ -31,7 +31,7 @@ from ..files.atomic import atomic_folder
 from ..files.checksum import file_digest
 from ..models.finite_weights import weights_not_finite
 from ..training.examples import Reader
-from ..training.gold import check_scored, is_untrained
+from ..training.gold import check_scored, untrained_warning
 from .checkpoint import (
     CODE,
     TrainingState,
@@ -49,10 +49,10 @@ _NOT_FINITE = "{what} not finite. Lower the learning rate."
 
 
 class TrainingEnd(NamedTuple):
-    """How a training ended: a sentence, and whether model-best is the encoder as it was before."""
+    """How a training ended: a sentence, and the warning if no score was better than before."""
 
     message: str
-    is_untrained: bool
+    warning: str | None
 
 
 def train(
@@ -150,7 +150,7 @@ def _end_of(state: TrainingState, training: dict[str, Any]) -> TrainingEnd:
         message += f", as no score was better for {training['patience']}"
     score, minus_step = max((score, -step) for score, step in state.results)
     message += f". The best score, {100 * score:.2f}, is that of step {-minus_step}."
-    return TrainingEnd(message, is_untrained(state.results))
+    return TrainingEnd(message, untrained_warning(state.results))
 
 
 def _not_finite(nlp: Language) -> str | None:

@@ -6,9 +6,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from spacy.language import Language
+
+from ..errors import Warnings, warn
 from ..files.atomic import check_input, write_text
 from ..files.checksum import checksummed_json, digest_of_parts, verify_json
 from ..files.serialization import device, versions
+from ..pipeline.digest import unseen_by_digest
 from ..progress import progress_of
 from .encoders import VectorSource, VectorStore, sklearn_module
 from .protocols import nli, senteval, speed, sts, triplets
@@ -69,6 +73,8 @@ def evaluate_suites(
     def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
         return progress_of(items, desc=name, shown=progress_bar, leave=False)
 
+    if cache is not None and cache.exists() and source.nlp is not None:
+        _warn_of_own_code(source.nlp, cache)
     settings = settings or Settings()
     tasks: list[Task] = []
     for suite in list(suites) or [""]:
@@ -147,6 +153,12 @@ def tasks_of(suite: str) -> list[Task]:
             "--code: benchmarks/papers/paper_tasks.py has those of the papers."
         )
     return tasks
+
+
+def _warn_of_own_code(nlp: Language, cache: Path) -> None:
+    names = unseen_by_digest(nlp)
+    if names:
+        warn(Warnings.KEPT_OF_OWN_CODE.format(names=", ".join(names), cache=cache))
 
 
 def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Json:

@@ -79,7 +79,13 @@ class ChecksummedModel(Model[_InT, _OutT]):
 
         RAISES (ValueError): if the bytes are damaged.
         """
-        super().from_bytes(cast(bytes, verify_checksum(bytes_data)))
+        state = cast(bytes, verify_checksum(bytes_data))
+        try:
+            super().from_bytes(state)
+        except ValueError as error:
+            if "mismatched structure" in str(error):
+                raise ValueError(Errors.OTHER_LAYERS.format(name=self.name)) from error
+            raise
         if name := params_not_finite(self):
             raise DivergedError(Errors.DIVERGED_WEIGHTS.format(reason=f"{name} is not finite"))
         return self

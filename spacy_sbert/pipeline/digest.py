@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import packages_distributions, version
@@ -22,6 +23,8 @@ from .sentence_model import SentenceModel
 _NO_EFFECT = {"backend": "torch", "backend_config": {}}
 # It reads the metadata of all packages: a second or more
 _distributions = cache(packages_distributions)
+# Folders of packages; code of a package elsewhere is installed as editable
+_INSTALLED = {"site-packages", "dist-packages"}
 
 
 def pipeline_digest(nlp: Language) -> str:
@@ -94,8 +97,33 @@ def _package_versions(nlp: Language) -> Iterator[str]:
 
 def _own_code(nlp: Language) -> Iterator[str]:
     """Yield the digests of the code that runs in the pipeline and is of no package."""
-    digests = {code_digest(code) for code in _code(nlp) if not _packages_of(code)}
+    digests = {code_digest(code) for code in _code(nlp) if _is_own(code)}
     yield from sorted(digests - {""})
+
+
+def unseen_by_digest(nlp: Language) -> list[str]:
+    """Return the names of what may change vectors without the digest of the pipeline.
+
+    That is code of no package, which reads more than the file that defines it, and components that
+    are not saved, whose attributes anybody may set.
+    """
+    names = {_definition(code).__qualname__ for code in _code(nlp) if _is_own(code)}
+    for pipe in _pipes(nlp):
+        definition = _definition(pipe)
+        if inspect.isclass(definition) and not hasattr(definition, "to_bytes"):
+            names.add(definition.__qualname__)
+    return sorted(names)
+
+
+def _is_own(code: object) -> bool:
+    """Return whether a function or a class is of no package, or of one that is being edited."""
+    module = str(_definition(code).__module__)
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names or top == __name__.partition(".")[0]:
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    is_installed = file is None or not _INSTALLED.isdisjoint(Path(file).parts)
+    return not (is_installed and _packages_of(code))
 
 
 def _pipes(nlp: Language) -> list[Any]:

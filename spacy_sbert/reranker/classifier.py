@@ -11,6 +11,7 @@ from thinc.api import Optimizer
 from thinc.types import Floats2d
 from transformers import PretrainedConfig, PreTrainedModel
 
+from ..errors import Errors
 from ..losses._common import softmax
 from ..models.encoder_state import SETTINGS_FILE
 from ..models.engine.backend import GPU_BUDGET
@@ -136,14 +137,20 @@ class ClassifierShim(TransformerShim):
     def begin_logits(
         self, wordpieces: TokenizedBatch
     ) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
-        """Return logits with dropout, and what takes their gradient to the parameters."""
+        """Return logits with dropout, and what takes their gradient to the parameters.
+
+        RAISES (ValueError): if `frozen` names all of these.
+        """
+        parameters = self.network.parameters()
+        if self.options.frozen and not any(each.requires_grad for each in parameters):
+            raise ValueError(Errors.ALL_FROZEN.format(name=self.name))
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
         with self._begin_step() as step, autocast(self.device, self.precision):
             passes = self._passes(self.network, wordpieces, budget)
 
         def backward(gradients: list[torch.Tensor]) -> None:
             (d_logits,) = gradients
-            # None if every parameter is frozen
+            # None if no parameter requires a gradient
             outputs = [logits for _, logits in passes if logits.requires_grad]
             if outputs:
                 torch.autograd.backward(outputs, [d_logits[indices] for indices, _ in passes])

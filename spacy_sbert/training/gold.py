@@ -151,15 +151,18 @@ def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any])
         )
 
 
-def is_untrained(results: Sequence[Sequence[float]]) -> bool:
-    """Return whether model-best is the pipeline before training.
+def untrained_warning(results: Sequence[Sequence[float]]) -> str | None:
+    """Return the warning of a training without a better score than that of step 0; None if it had.
 
-    It is if no score came up to that of step 0.
     results: of each evaluation the score and the step, as spaCy's training loop has them.
     """
-    first = [score for score, step, *_ in results if step == 0]
-    later = [score for score, step, *_ in results if step > 0]
-    return bool(first and later) and max(later) < first[0]
+    first = {score for score, step, *_ in results if step == 0}
+    later = {score for score, step, *_ in results if step > 0}
+    if not first or not later:
+        return None
+    if max(later) < max(first):
+        return Warnings.NOTHING_LEARNED
+    return Warnings.SCORES_UNCHANGED if first == later else None
 
 
 def check_dev_corpus(nlp: Language) -> None:

@@ -78,6 +78,7 @@ def check_training(config: Mapping[str, Any]) -> None:
     for section in ("batcher", "optimizer"):
         for name, value in _numbers(training.get(section, {}), section):
             _check_number(name, value)
+    _check_betas(training.get("optimizer", {}))
     batch_size = config.get("nlp", {}).get("batch_size")
     check("nlp.batch_size", batch_size, Positive | None)
     _check_end(training)
@@ -121,6 +122,15 @@ def _check_number(name: str, value: float) -> None:
         check(name, value, Epochs)
     else:
         check(name, value, NonNegativeFloat)
+
+
+def _check_betas(optimizer: Mapping[str, Any]) -> None:
+    """Refuse an Adam without its first moment, which Thinc does not have."""
+    if optimizer.get("beta1") == 0 and optimizer.get("beta2", 1):
+        raise ValueError(
+            "Cannot use training.optimizer.beta1 = 0 with beta2 above 0: Thinc has no such "
+            "optimizer. Set beta1 to 0.9, or take SGD.v1."
+        )
 
 
 def _check_end(training: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, PyTorchShim, set_dropout_rate
 from thinc.types import Floats2d
 
-from ..errors import Warnings, WarnOnce, warn
+from ..errors import Errors, Warnings, WarnOnce, warn
 from ..losses._common import objectives_of
 from ..models.encoded_docs import EncodedDoc, TruncationCounter
 from ..models.fingerprint import Fingerprint
@@ -189,10 +189,20 @@ class TrainingStep:
         with whole_update(self.model):
             # In every case: the last listener's call trains the shared transformer.
             backprop(cast(Any, result.gradients))
+        self._check_not_all_frozen()
         if sgd not in (None, False):
             self.finish_update(cast(Optimizer, sgd))
         self._add_losses(result, losses)
         return losses
+
+    def _check_not_all_frozen(self) -> None:
+        """Raise ValueError if no weights got a gradient, as `frozen` names all."""
+        frozen = [shim for shim in self._own_shims() if shim.options.frozen]
+        if not frozen or any(node.param_names for node in self.model.walk()):
+            return
+        parameters = [parameter for shim in frozen for parameter in shim.weights.parameters()]
+        if all(parameter.grad is None for parameter in parameters):
+            raise ValueError(Errors.ALL_FROZEN.format(name=self.name))
 
     def _warn_of_no_members(self, examples: list[Example], learning: list[Example]) -> None:
         """Warn if no example had members so far, in `initialize` or in training."""

@@ -12,9 +12,8 @@ from spacy.util import registry, resolve_dot_names
 from tqdm import tqdm
 from wasabi import Printer
 
-from ..errors import Warnings
 from ..files.atomic import rewrite_os_errors, write_text
-from .gold import check_dev_corpus, check_scored, is_untrained
+from .gold import check_dev_corpus, check_scored, untrained_warning
 from .schedules import epoch_steps
 from .settings import check_training
 
@@ -100,8 +99,9 @@ class TrainingLog:
     def close(self) -> None:
         """Close the bar, and report if the last weights were not evaluated."""
         self.bar.close()
-        if is_untrained(self.results) and not self.is_summarized:
-            print(Printer(no_print=True).warn(Warnings.NOTHING_LEARNED), file=self.stdout)
+        warning = untrained_warning(self.results)
+        if warning is not None and not self.is_summarized:
+            print(Printer(no_print=True).warn(warning), file=self.stdout)
         if self.unscored:
             message = (
                 f"Steps after the last evaluation: {self.unscored}. model-last has their weights, "

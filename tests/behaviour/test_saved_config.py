@@ -127,6 +127,13 @@ def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder):
         spacy.load(tmp_path, config={f"components.{HOLDER[encoder]}.model.name": "/no"})
 
 
+def test_another_dense_layer_than_was_saved(make_nlp, tmp_path):
+    make_nlp("own").to_disk(tmp_path / "nlp")
+    dense = {"@layers": "spacy-sbert.Dense.v1", "nO": 8, "nI": 32, "activation": "tanh"}
+    with pytest.raises(ValueError, match="Cannot load the pipe 'sbert': its config makes other"):
+        spacy.load(tmp_path / "nlp", config={"components": {"sbert": {"model": {"dense": dense}}}})
+
+
 @pytest.mark.filterwarnings("ignore:.*reranker-new-head")
 def test_outputs_of_a_reranker(tiny_bert, tmp_path):
     nlp = spacy.blank("xx")

@@ -22,8 +22,8 @@ from spacy.language import Language
 from spacy.util import registry
 
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
-from spacy_sbert.errors import DivergedError
-from spacy_sbert.training.gold import is_untrained
+from spacy_sbert.errors import DivergedError, Warnings
+from spacy_sbert.training.gold import untrained_warning
 from spacy_sbert.training.quickstart_config import check_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
@@ -382,11 +382,12 @@ def test_untrained_best_is_named(config_of, tmp_path):
     told = train(config_of("sts", **SMALL | rate | {"training.max_epochs": 2}), tmp_path / "out")
     scores = [line["score"] for line in logged(tmp_path)]
     assert ("[sbert-nothing-learned]" in told) == (max(scores[1:]) < scores[0])
-    assert is_untrained([(0.5, 0), (0.4, 2)])
-    assert not is_untrained([(0.5, 0), (0.5, 2)])
-    assert not is_untrained([(0.5, 0)])
-    assert not is_untrained([(0.4, 0), (0.5, 2), (0.3, 4)])
-    assert not is_untrained([])
+    assert untrained_warning([(0.5, 0), (0.4, 2)]) == Warnings.NOTHING_LEARNED
+    assert untrained_warning([(0.5, 0), (0.5, 2)]) == Warnings.SCORES_UNCHANGED
+    assert untrained_warning([(0.5, 0), (0.5, 2), (0.4, 4)]) is None
+    assert untrained_warning([(0.5, 0)]) is None
+    assert untrained_warning([(0.4, 0), (0.5, 2), (0.3, 4)]) is None
+    assert untrained_warning([]) is None
 
 
 @pytest.mark.parametrize("name", ["eval_frequency", "accumulate_gradient", "patience"])

@@ -9,7 +9,9 @@ import numpy
 import pytest
 import spacy
 from helpers.made_data import HashedSource, write_benchmark, write_year
+from helpers.pipelines import no_warnings
 from scipy import stats
+from spacy.language import Language
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites, register_tasks, suite
 from spacy_sbert.evaluation.protocols import nli, senteval, speed, sts, triplets
@@ -311,3 +313,21 @@ def test_settings_of_tasks_that_are_not_asked_for(tmp_path):
     write_benchmark(tmp_path)
     settings = Settings(classifiers=("mlp",))
     evaluate_suites(HashedSource(), tmp_path, ["speed"], settings=settings, progress_bar=False)
+
+
+def identity(doc):
+    return doc
+
+
+def test_what_is_kept_of_own_code_is_used_again_with_a_warning(tmp_path):
+    write_year(tmp_path)
+    Language.component("identity_of_suite", func=identity)
+    source = HashedSource()
+    source.nlp = spacy.blank("en")
+    source.nlp.add_pipe("identity_of_suite")
+    cache = tmp_path / "cache"
+    with no_warnings():
+        evaluate(tmp_path, source, cache=cache)
+    with pytest.warns(UserWarning, match=r"\[sbert-kept-of-own-code\] The pipeline runs identity"):
+        again = evaluate(tmp_path, source, cache=cache)
+    assert again["tasks"]["STS12"]["reused"]

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.language import Language
 from spacy.util import import_file
 
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.files.checksum import file_digest
-from spacy_sbert.pipeline.digest import code_digest, pipeline_digest
+from spacy_sbert.pipeline.digest import code_digest, pipeline_digest, unseen_by_digest
 
 FUNCTION = """
 from spacy.language import Language
@@ -122,3 +123,13 @@ def test_a_source_has_the_digest_of_the_pipeline_as_it_is_now(make_nlp):
     digest = source.digest
     nlp.remove_pipe("sbert")
     assert source.digest == pipeline_digest(nlp) != digest
+
+
+def test_code_of_no_package_and_what_is_not_saved_may_change_unseen(make_nlp):
+    nlp = make_nlp("own")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("merge_entities")
+    assert unseen_by_digest(nlp) == []
+    Language.component("plain_of_this_test", func=plain)
+    nlp.add_pipe("plain_of_this_test")
+    assert unseen_by_digest(nlp) == ["plain"]

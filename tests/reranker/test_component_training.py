@@ -235,6 +235,14 @@ def test_frozen_parts_stay(make_reranker, tiny_bert):
     assert moved(before, weights(nlp, PIPE)) == HEAD
 
 
+def test_all_frozen_is_refused(make_reranker, tiny_bert):
+    nlp = make_reranker(tiny_bert, model={"frozen": ["bert", "classifier"]})
+    optimizer = nlp.initialize(lambda: scored_pairs(nlp))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="frozen names all weights"):
+            nlp.update(scored_pairs(nlp), sgd=optimizer)
+
+
 @pytest.mark.parametrize(
     ("objective", "n_outputs", "make", "message"),
     [

@@ -58,6 +58,7 @@ WRONG = {
             "learn_rate": {"@schedules": "warmup_linear.v1", "total_steps": 0},
         },
         {"@optimizers": "Adam.v1", "grad_clip": -1.0},
+        {"@optimizers": "Adam.v1", "beta1": 0.0, "beta2": 0.999},
         {"@optimizers": "Adam.v1", "L2": -0.1},
         {"@optimizers": "Adam.v1", "beta1": 1.0},
         {"@optimizers": "Adam.v1", "eps": 0.0},

@@ -244,6 +244,16 @@ def test_mini_batches_hold_less(model):
 # In the pipeline
 
 
+def test_an_encoder_that_is_all_frozen_is_refused(make_nlp, examples):
+    """Its pooler, which nothing uses, is not."""
+    nlp = make_pipeline(make_nlp, "own", frozen=["embeddings", "encoder"])
+    before = weights(nlp, "sbert")
+    with pytest.raises(ValueError, match="frozen names all weights"):
+        nlp.update(examples(nlp), sgd=Adam(0.01))
+    after = weights(nlp, "sbert")
+    assert all(numpy.array_equal(before[key], after[key]) for key in before)
+
+
 @pytest.mark.parametrize("encoder", ["shared", pytest.param("own", marks=pytest.mark.slow)])
 def test_frozen_parts_stay(make_nlp, examples, encoder):
     nlp = make_pipeline(make_nlp, encoder, frozen=["embeddings", "encoder.layer.0.attention"])
