@@ -303,6 +303,10 @@ class Warnings:
         "All evaluations gave the score of step 0. Either no weight was trained (frozen parts, "
         "grad_factor = 0, a learning rate near 0), or the dev examples do not tell encoders apart."
     )
+    TOKENS_CHANGED = (
+        "'{name}' encodes a text by its tokens alone, and {pipes} before it may change them: "
+        "nlp(text).vector may be another. Use nlp.pipe(texts), or put '{name}' before {pipes}."
+    )
     UNREAD_TEXTS = (
         "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name "
         "another column by --column, or --column {column} to read it without this warning."

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 import numpy
 import torch
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import logger
 from spacy.vocab import Vocab
@@ -137,7 +138,17 @@ class TextEncoding:
 
         For the options see PredictOptions.
         """
-        return self.model.text_encoder(self._in_pipeline.nlp, self.name, self._settings(**options))
+        nlp = self._in_pipeline.nlp
+        if nlp is not None and self.model.source.reads_tokens:
+            self._warn_of_changed_tokens(nlp)
+        return self.model.text_encoder(nlp, self.name, self._settings(**options))
+
+    def _warn_of_changed_tokens(self, nlp: Language) -> None:
+        from .token_changes import token_changes_warning  # noqa: PLC0415 (not needed for Docs)
+
+        message = token_changes_warning(self.model, nlp, self.name)
+        if message is not None:
+            self._notices.once(message)
 
     @validated
     def _settings(

@@ -1,0 +1,52 @@
+"""Encoders of spaCy's tokens warn of components that may change the tokens of a Doc alone."""
+
+import pytest
+from helpers.pipelines import no_warnings
+from spacy.language import Language
+
+from spacy_sbert import find_sbert
+
+
+@pytest.fixture
+def with_pipes(make_nlp):
+    def make(encoder, *pipes):
+        nlp = make_nlp(encoder)
+        for pipe in pipes:
+            nlp.add_pipe(pipe, first=True)
+        nlp.initialize()
+        return nlp
+
+    return make
+
+
+def keep(doc):
+    return doc
+
+
+Language.component("token_changes_unknown", func=keep)
+Language.component("token_changes_norm", func=keep, assigns=["token.norm"])
+Language.component("token_changes_tag", func=keep, assigns=["token.tag"])
+CHANGING = ["merge_entities", "token_changes_unknown", "token_changes_norm", "attribute_ruler"]
+
+
+@pytest.mark.parametrize("pipe", CHANGING)
+@pytest.mark.parametrize("encoder", ["tokens", "listening"])
+def test_a_component_that_may_change_tokens_is_named_once(with_pipes, encoder, pipe):
+    nlp = with_pipes(encoder, pipe)
+    sbert = find_sbert(nlp)
+    with pytest.warns(UserWarning, match=rf"\[sbert-tokens-changed\] 'sbert' encodes .* {pipe} "):
+        sbert.encode(["a man"])
+    with no_warnings():
+        sbert.encode(["a man"])
+
+
+@pytest.mark.parametrize("pipe", ["sentencizer", "entity_ruler", "token_changes_tag"])
+def test_what_the_encoder_does_not_read_may_change(with_pipes, pipe):
+    with no_warnings():
+        find_sbert(with_pipes("tokens", pipe)).encode(["a man"])
+
+
+@pytest.mark.parametrize("encoder", ["own", "shared", "static"])
+def test_encoders_of_text_do_not_read_tokens(with_pipes, encoder):
+    with no_warnings():
+        find_sbert(with_pipes(encoder, "merge_entities")).encode(["a man"])
