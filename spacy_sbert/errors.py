@@ -303,6 +303,11 @@ class Warnings:
         "All evaluations gave the score of step 0. Either no weight was trained (frozen parts, "
         "grad_factor = 0, a learning rate near 0), or the dev examples do not tell encoders apart."
     )
+    TEXT_CHANGED = (
+        "The tokenizer of the pipeline changes texts ({text!r} becomes {changed!r}), and '{name}' "
+        "encodes them as they are: nlp(text).vector may be another than that of encode(text). Use "
+        "nlp.pipe(texts), or give encode the text of make_doc(text)."
+    )
     TOKENS_CHANGED = (
         "'{name}' encodes a text by its tokens alone, and {pipes} before it may change them: "
         "nlp(text).vector may be another. Use nlp.pipe(texts), or put '{name}' before {pipes}."

@@ -153,6 +153,7 @@ WARNINGS = [
     "spans-left-out",
     "sparse-attention",
     "static-half-precision",
+    "text-changed",
     "tokens-changed",
     "tokens-without-embedding",
     "torn-records",

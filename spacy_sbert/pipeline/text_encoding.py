@@ -139,16 +139,20 @@ class TextEncoding:
         For the options see PredictOptions.
         """
         nlp = self._in_pipeline.nlp
-        if nlp is not None and self.model.source.reads_tokens:
-            self._warn_of_changed_tokens(nlp)
+        if nlp is not None and self._notices.is_new("changes"):
+            self._warn_of_changes(nlp)
         return self.model.text_encoder(nlp, self.name, self._settings(**options))
 
-    def _warn_of_changed_tokens(self, nlp: Language) -> None:
-        from .token_changes import token_changes_warning  # noqa: PLC0415 (not needed for Docs)
+    def _warn_of_changes(self, nlp: Language) -> None:
+        """Warn if the pipeline changes a text, or its tokens, before it encodes the Doc."""
+        from .token_changes import text_changes_warning, token_changes_warning  # noqa: PLC0415 (not needed for Docs)
 
-        message = token_changes_warning(self.model, nlp, self.name)
-        if message is not None:
-            self._notices.once(message)
+        for message in (
+            text_changes_warning(nlp, self.name),
+            token_changes_warning(self.model, nlp, self.name),
+        ):
+            if message is not None:
+                self._notices.once(message)
 
     @validated
     def _settings(

@@ -1,4 +1,4 @@
-"""Components before an encoder of spaCy's tokens that may change what it reads of them."""
+"""What `nlp(text)` does to a text that `encode(text)` does not: tokenizer and components."""
 
 from spacy.attrs import NAMES
 from spacy.language import Language
@@ -9,6 +9,8 @@ from .sentence_model import SentenceModel
 
 # In the attrs of spaCy's layer that reads features of tokens
 _COLUMNS = "columns"
+# With what tokenizers strip or normalize: capitals, an accent, markup, white space
+_TRIAL = "The  <b>Café</b> is\nopen. "
 
 
 def token_changes_warning(model: SentenceModel, nlp: Language, name: str) -> str | None:
@@ -30,6 +32,19 @@ def token_changes_warning(model: SentenceModel, nlp: Language, name: str) -> str
     if not changing:
         return None
     return Warnings.TOKENS_CHANGED.format(name=name, pipes=", ".join(changing))
+
+
+def text_changes_warning(nlp: Language, name: str) -> str | None:
+    """Return the warning that the pipeline's tokenizer changes texts, None if it does not.
+
+    spaCy's own keep each character. Others are tried on a text.
+    """
+    if type(nlp.tokenizer).__module__.partition(".")[0] == "spacy":
+        return None
+    text = nlp.make_doc(_TRIAL).text
+    if text == _TRIAL:
+        return None
+    return Warnings.TEXT_CHANGED.format(name=name, text=_TRIAL, changed=text)
 
 
 def _attributes_read(models: list[Model]) -> set[str]:

@@ -1,8 +1,10 @@
-"""Encoders of spaCy's tokens warn of components that may change the tokens of a Doc alone."""
+"""Texts are encoded without what the pipeline does to its Docs, which a warning tells."""
 
 import pytest
 from helpers.pipelines import no_warnings
 from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import get_words_and_spaces
 
 from spacy_sbert import find_sbert
 
@@ -50,3 +52,31 @@ def test_what_the_encoder_does_not_read_may_change(with_pipes, pipe):
 def test_encoders_of_text_do_not_read_tokens(with_pipes, encoder):
     with no_warnings():
         find_sbert(with_pipes(encoder, "merge_entities")).encode(["a man"])
+
+
+@pytest.mark.parametrize("change", [str.lower, str.strip, lambda text: " ".join(text.split())])
+def test_a_tokenizer_that_changes_texts_is_named_once(make_nlp, change):
+    nlp = make_nlp("own")
+
+    def tokenizer(text):
+        words, spaces = get_words_and_spaces(change(text).split(), change(text))
+        return Doc(nlp.vocab, words=words, spaces=spaces)
+
+    nlp.tokenizer = tokenizer
+    sbert = find_sbert(nlp)
+    with pytest.warns(UserWarning, match=r"\[sbert-text-changed\] The tokenizer of the pipeline"):
+        sbert.encode(["a man"])
+    with no_warnings():
+        sbert.encode(["a man"])
+
+
+def test_a_tokenizer_that_keeps_texts_is_right(make_nlp):
+    nlp = make_nlp("own")
+
+    def tokenizer(text):
+        words, spaces = get_words_and_spaces(text.split(), text)
+        return Doc(nlp.vocab, words=words, spaces=spaces)
+
+    nlp.tokenizer = tokenizer
+    with no_warnings():
+        find_sbert(nlp).encode(["a man"])
