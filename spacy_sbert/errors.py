@@ -149,6 +149,10 @@ class Errors:
         "Cannot train '{name}': frozen names all weights that training would change. Name fewer, "
         "or put the component into frozen_components."
     )
+    TWO_TEXTS = (
+        "An example has the gold values of another text: predicted is '{predicted}', reference is "
+        "'{gold}'. Make both of one text: Example(doc.copy(), doc)."
+    )
     OTHER_LAYERS = (
         "Cannot load the pipe '{name}': its config makes other layers than were saved, such as "
         "another dense layer or loss. Leave the settings as in the saved config.cfg, or make a "
