@@ -251,6 +251,11 @@ class Warnings:
         "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of "
         "({names}): a text with one of them is refused."
     )
+    OTHER_TOKENIZER = (
+        "'{name}' got Docs of another pipeline than it was made in, whose tokenizer `encode` "
+        "uses: texts may have other vectors than their Docs. If it was sourced, save and load the "
+        "pipeline that it is in now."
+    )
     PADDING = (
         "Padding changes the states of '{name}' ({cause}), so that sentence-transformers gives a "
         "text other vectors beside other texts. Here each text is encoded as by itself{remedy}."

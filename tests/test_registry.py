@@ -136,6 +136,7 @@ WARNINGS = [
     "nothing-to-learn",
     "other-encoder",
     "other-pooling",
+    "other-tokenizer",
     "padding",
     "part-of-batch",
     "pooled-in-context",

@@ -201,6 +201,10 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
         self.model.check_surroundings(self.name)
         # The pipe may have been renamed
         self._extensions.install(self.name)
+        nlp = self._in_pipeline.nlp
+        is_sourced = nlp is not None and any(doc.vocab is not nlp.vocab for doc in docs)
+        if is_sourced and self.model.source.reads_tokens:
+            self._notices.once(Warnings.OTHER_TOKENIZER.format(name=self.name))
         # Static vectors, which an encoder may read, are those of a vocab
         for _, group in groupby(zip(docs, scores, strict=True), key=_vocab_of):
             self._store(list(group))

@@ -1,6 +1,7 @@
 """Texts are encoded without what the pipeline does to its Docs, which a warning tells."""
 
 import pytest
+import spacy
 from helpers.pipelines import no_warnings
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -80,3 +81,20 @@ def test_a_tokenizer_that_keeps_texts_is_right(make_nlp):
     nlp.tokenizer = tokenizer
     with no_warnings():
         find_sbert(nlp).encode(["a man"])
+
+
+@pytest.mark.parametrize("encoder", ["tokens", "own"])
+def test_a_sourced_encoder_of_tokens_has_the_tokenizer_of_its_source(make_nlp, encoder, tmp_path):
+    source = make_nlp(encoder)
+    source.initialize()
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", source=source)
+    if encoder == "own":
+        with no_warnings():
+            nlp("a man")
+        return
+    with pytest.warns(UserWarning, match=r"\[sbert-other-tokenizer\] 'sbert' got Docs of another"):
+        nlp("a man")
+    nlp.to_disk(tmp_path)
+    with no_warnings():
+        spacy.load(tmp_path)("a man")
