@@ -253,8 +253,8 @@ class Warnings:
     )
     OTHER_TOKENIZER = (
         "'{name}' got Docs of another pipeline than it was made in, whose tokenizer `encode` "
-        "uses: texts may have other vectors than their Docs. If it was sourced, save and load the "
-        "pipeline that it is in now."
+        "uses: texts may have other vectors than their Docs. If it was sourced, get it by "
+        "find_sbert(nlp) of the pipeline that it is in now, or save and load that."
     )
     PADDING = (
         "Padding changes the states of '{name}' ({cause}), so that sentence-transformers gives a "

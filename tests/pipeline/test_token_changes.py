@@ -1,5 +1,6 @@
 """Texts are encoded without what the pipeline does to its Docs, which a warning tells."""
 
+import numpy
 import pytest
 import spacy
 from helpers.pipelines import no_warnings
@@ -98,3 +99,4 @@ def test_a_sourced_encoder_of_tokens_has_the_tokenizer_of_its_source(make_nlp, e
     nlp.to_disk(tmp_path)
     with no_warnings():
         spacy.load(tmp_path)("a man")
+        assert numpy.array_equal(find_sbert(nlp).encode(["a man"])[0], nlp("a man").vector)
