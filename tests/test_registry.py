@@ -106,6 +106,7 @@ WARNINGS = [
     "batches-without-triplets",
     "behind-limit",
     "bulk-cut",
+    "classes-contradict",
     "dev-in-train",
     "diverged",
     "encoder-language",
