@@ -238,18 +238,11 @@ def _deal(labels: Sequence[str], n_batches: int) -> list[list[int]]:
     batches: list[list[int]] = [[] for _ in range(n_batches)]
     for number, unit in enumerate(units):
         batches[number % n_batches] += unit
-    _warn_of_useless(batches, labels)
+    n_pairs = sum(len(unit) > 1 for unit in units)
+    n_useful = min(n_pairs, len(labels) - len(largest))
+    if n_useful < n_batches:
+        warn(Warnings.BATCHES_WITHOUT_TRIPLETS.format(count=n_batches - n_useful, total=n_batches))
     return batches
-
-
-def _warn_of_useless(batches: Sequence[list[int]], labels: Sequence[str]) -> None:
-    """Warn of batches from which a batch-hard loss learns nothing."""
-    count = 0
-    for places in batches:
-        by_label = Counter(labels[place] for place in places)
-        count += len(by_label) < 2 or max(by_label.values()) < 2
-    if count:
-        warn(Warnings.BATCHES_WITHOUT_TRIPLETS.format(count=count, total=len(batches)))
 
 
 def _pairs(groups: Iterable[list[int]]) -> list[list[int]]:
