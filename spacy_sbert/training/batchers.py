@@ -230,24 +230,25 @@ def _deal(labels: Sequence[str], n_batches: int) -> list[list[int]]:
             f"{len(labels)} texts of {len(by_label)}. Add texts, or take "
             "spacy-sbert.batch_by_objective.v1."
         )
-    of_others = _pairs(others)
+    of_others = _parts(others, 2)
     if len(of_others) <= n_batches:
-        of_others = [[place] for places in others for place in places]
-    # Pairs first, a label in a row: so it comes again only when all batches have had a unit
-    units = sorted(_pairs([largest]) + of_others, key=len, reverse=True)
+        of_others = _parts(others, 1)
+    # Pairs first, a label in a row: so it comes again only when all batches have had a part
+    parts = sorted(_parts([largest], 2) + of_others, key=len, reverse=True)
     batches: list[list[int]] = [[] for _ in range(n_batches)]
-    for number, unit in enumerate(units):
-        batches[number % n_batches] += unit
-    n_pairs = sum(len(unit) > 1 for unit in units)
-    n_useful = min(n_pairs, len(labels) - len(largest))
+    for number, part in enumerate(parts):
+        batches[number % n_batches] += part
+    n_useful = min(sum(len(part) > 1 for part in parts), len(labels) - len(largest))
     if n_useful < n_batches:
         warn(Warnings.BATCHES_WITHOUT_TRIPLETS.format(count=n_batches - n_useful, total=n_batches))
     return batches
 
 
-def _pairs(groups: Iterable[list[int]]) -> list[list[int]]:
-    """Return the places of each group two by two; the last of an odd number is alone."""
-    return [places[start : start + 2] for places in groups for start in range(0, len(places), 2)]
+def _parts(groups: Iterable[list[int]], size: int) -> list[list[int]]:
+    """Return the places of each group in parts of a size; the last one may be smaller."""
+    return [
+        places[start : start + size] for places in groups for start in range(0, len(places), size)
+    ]
 
 
 def _with_sizes(batch: list[Example], spans_key: str) -> _Batches:
