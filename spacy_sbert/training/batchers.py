@@ -13,7 +13,7 @@ from spacy.training import Example
 
 from ..errors import Warnings, warn
 from ..models.spans import SPANS_KEY
-from ..validation import Name, Positive, Seed, validated
+from ..validation import Name, Positive, validated
 from .examples import attribute, kind_of, labels_of
 
 # Two texts of each of two labels
@@ -80,7 +80,7 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 
 
 @validated
-def batch_by_label(size: _SizeOfLabels, spans_key: Name = SPANS_KEY, seed: Seed = 0) -> Batcher:
+def batch_by_label(size: _SizeOfLabels, spans_key: Name = SPANS_KEY, seed: int = 0) -> Batcher:
     """Make batches that hold several texts of each of several labels, for batch-hard losses.
 
     The texts of each label are dealt to the batches in pairs, the odd one alone. Each example comes
