@@ -342,6 +342,15 @@ class Warnings:
         "{path}: {found} of {count} rows repeat a row before them ({lines}), up to case, spaces "
         "and marks around words. Remove them, or they count twice."
     )
+    BATCHES_WITHOUT_TRIPLETS = (
+        "{count} of {total} batches have no two texts of a label beside one of another, so "
+        "batch-hard losses learn nothing from them. Set a larger size in [training.batcher], or "
+        "add texts of the rare labels."
+    )
+    CLASSES_CONTRADICT = (
+        "{count} examples have the text of one before them and another label, such as {text!r}. "
+        "Their first label counts as their class: keep one of them."
+    )
     LABELS_ONCE = (
         "knn_acc is of {counted} of {total} texts: no other text has the label of the rest "
         "({labels}). Add texts with these labels, or mind it when you compare."

@@ -103,8 +103,10 @@ def test_wrong_settings(config, message):
 
 # What filters of warnings may name: a code that is renamed breaks them.
 WARNINGS = [
+    "batches-without-triplets",
     "behind-limit",
     "bulk-cut",
+    "classes-contradict",
     "dev-in-train",
     "diverged",
     "encoder-language",

@@ -33,7 +33,8 @@ _KINDS = {
     ),
     "classes": (
         "texts with labels",
-        "texts of one label should be nearer to each other than to those of another",
+        "texts of one label should be nearer to each other than to those of another; the classes "
+        "are fitted on their vectors",
     ),
 }
 
@@ -147,7 +148,7 @@ def _check_gold(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTa
             f"{train_path} has only scores of 0 and 1, {dev_path} has others. Give a dev table of "
             "0 and 1."
         )
-    if train.kind == "labelled":
+    if train.kind in ("labelled", "classes"):
         _check_labels(train_path, dev_path, train, dev)
 
 

@@ -491,9 +491,19 @@ def score_classes(
     if not right:
         return {"cats_score": None, "cats_acc": None}
     scores = Scorer.score_cats(
-        labelled, "cats", labels=labels, multi_label=multi_label, threshold=threshold
+        labelled,
+        "cats",
+        getter=_cats,
+        labels=labels,
+        multi_label=multi_label,
+        threshold=threshold,
     )
     return {**scores, "cats_acc": sum(right) / len(right)}
+
+
+def _cats(doc: Doc, _: str) -> dict[str, float]:
+    """Return doc.cats; of the reference of an example with a single member its label."""
+    return doc.cats or dict.fromkeys(gold_labels(doc, SPANS_KEY) or (), 1.0)
 
 
 def _meant(cats: Mapping[str, float], multi_label: bool, threshold: float) -> set[str]:

@@ -8,6 +8,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Config, ConfigValidationError
 
+from ..errors import Warnings, warn
 from ..models.spans import members
 from ..training.examples import attribute
 from ..validation import check_text
@@ -160,7 +161,8 @@ def examples_of_gold(
     """Return the examples of classes in training examples.
 
     The labels of a text are those with 1 in `doc.cats`, as in spaCy's textcat; or, of an example of
-    a single member, its label.
+    a single member, its label. Of a text with labels that exclude each other in several examples,
+    the first counts, with a warning.
 
     labels (Sequence[str]): all labels that the examples may have, in their order; None for those
         that they have.
@@ -168,11 +170,19 @@ def examples_of_gold(
         each other.
     """
     found: dict[str, list[str]] = {label: [] for label in labels or ()}
+    first_labels: dict[str, str] = {}
+    contradicting = []
     for example in get_examples():
         for label, text in _labelled(example.reference, spans_key, multi_label=multi_label):
             if labels is not None and label not in (*found, NONE):
                 raise unknown_label(label, text, labels)
-            found.setdefault(label, []).append(text)
+            if first_labels.setdefault(text, label) == label or multi_label:
+                found.setdefault(label, []).append(text)
+            else:
+                contradicting.append(text)
+    if contradicting:
+        text = contradicting[0][:50]
+        warn(Warnings.CLASSES_CONTRADICT.format(count=len(contradicting), text=text))
     examples = ClassExamples(multi_label=multi_label)
     for label, texts in found.items():
         if texts:
@@ -193,14 +203,16 @@ def gold_labels(reference: Doc, spans_key: str) -> list[str] | None:
 def _labelled(reference: Doc, spans_key: str, *, multi_label: bool) -> list[tuple[str, str]]:
     """Return the labels of an example, "" for none, each with its text; nothing without gold."""
     labels = gold_labels(reference, spans_key)
-    if labels is None or not reference.text.strip():
+    # Of an example of one member, behind which a space may be
+    text = reference.text.strip()
+    if labels is None or not text:
         return []
     if len(labels) > 1 and not multi_label:
         raise ValueError(
-            f"The example {reference.text[:50]!r} has the labels {', '.join(labels)}: expected "
-            "one. Correct doc.cats, or set multi_label = true."
+            f"The example {text[:50]!r} has the labels {', '.join(labels)}: expected one. Correct "
+            "doc.cats, or set multi_label = true."
         )
-    return [(label, reference.text) for label in labels or [NONE]]
+    return [(label, text) for label in labels or [NONE]]
 
 
 def unknown_label(label: str, text: str, labels: Sequence[str]) -> ValueError:

@@ -1,17 +1,23 @@
 """Batches of training examples."""
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
+from pydantic import Field
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from ..errors import Warnings, warn
 from ..models.spans import SPANS_KEY
 from ..validation import Name, Positive, validated
-from .examples import kind_of
+from .examples import attribute, kind_of, labels_of
 
+# Two texts of each of two labels
+_SizeOfLabels = Annotated[int, Field(ge=4)]
 _Batches = Iterator[list[Example]]
 # Also those of spaCy
 AnyBatcher = Callable[[Iterable[Example]], Iterable[list[Example]]]
@@ -71,6 +77,30 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     size, spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
     """
     return Batcher(size, spans_key, _in_turn, _count_in_turn)
+
+
+@validated
+def batch_by_label(size: _SizeOfLabels, spans_key: Name = SPANS_KEY, seed: int = 0) -> Batcher:
+    """Make batches that hold several texts of each of several labels, for batch-hard losses.
+
+    The texts of each label are dealt to the batches in pairs, the odd one alone. Each example comes
+    once in an epoch, and the batches are about as large as each other, at most of size + 1. If a
+    label is so frequent that some batches would have no pair of another, the texts of the others
+    are dealt one by one. A warning counts the batches without two texts of a label beside one of
+    another.
+
+    Examples of an objective without labels make batches as those of
+    spacy-sbert.batch_by_objective.v1. An epoch's examples are held in memory.
+
+    size (int): the examples in a batch, 4 or more.
+    seed (int): of the order. Other texts meet in each epoch, since spaCy shuffles the examples.
+    spans_key, and the sizes on the examples: see spacy-sbert.batch_by_objective.v1.
+    RAISES (ValueError): when called, if an example has no label, there are fewer than two labels,
+        or no label has two texts.
+    SOURCE: GroupByLabelBatchSampler of sentence-transformers, which also takes pairs in turn, and
+        leaves out the odd ones and the rest of the most frequent label.
+    """
+    return Batcher(size, spans_key, partial(_by_label, seed=seed), _count_by_objective)
 
 
 def _filled(
@@ -161,6 +191,64 @@ def _count_in_turn(counts: Sequence[int], size: int) -> int:
     """
     whole = [n // size for n in counts]
     return sum(min(n, min(whole) + 1) for n in whole)
+
+
+def _by_label(examples: Iterable[Example], size: int, spans_key: str, *, seed: int) -> _Batches:
+    generator = random.Random(seed)
+    by_kind: dict[str | None, list[Example]] = {}
+    labelled = set()
+    for example in examples:
+        kind = kind_of(example.reference, spans_key)
+        by_kind.setdefault(kind, []).append(example)
+        if attribute(example.reference, "label", spans_key):
+            labelled.add(kind)
+    batches: list[list[Example]] = []
+    for kind, group in by_kind.items():
+        if labelled and kind not in labelled:
+            batches += _filled(group, size, spans_key, kind=kind_of)
+            continue
+        generator.shuffle(group)
+        n_batches = _count_by_objective([len(group)], size)
+        dealt = _deal(labels_of(group, spans_key), n_batches)
+        batches += [[group[place] for place in places] for places in dealt]
+    generator.shuffle(batches)
+    yield from batches
+
+
+def _deal(labels: Sequence[str], n_batches: int) -> list[list[int]]:
+    """Return the places of the examples of each batch, see batch_by_label.
+
+    labels: of the examples, in random order.
+    """
+    by_label: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        by_label.setdefault(label, []).append(place)
+    largest, *others = sorted(by_label.values(), key=len, reverse=True)
+    if not others or len(largest) < 2:
+        raise ValueError(
+            "spacy-sbert.batch_by_label.v1 needs two labels, and two texts of one: it got "
+            f"{len(labels)} texts of {len(by_label)}. Add texts, or take "
+            "spacy-sbert.batch_by_objective.v1."
+        )
+    of_others = _parts(others, 2)
+    if len(of_others) <= n_batches:
+        of_others = _parts(others, 1)
+    # Pairs first, a label in a row: so it comes again only when all batches have had a part
+    parts = sorted(_parts([largest], 2) + of_others, key=len, reverse=True)
+    batches: list[list[int]] = [[] for _ in range(n_batches)]
+    for number, part in enumerate(parts):
+        batches[number % n_batches] += part
+    n_useful = min(sum(len(part) > 1 for part in parts), len(labels) - len(largest))
+    if n_useful < n_batches:
+        warn(Warnings.BATCHES_WITHOUT_TRIPLETS.format(count=n_batches - n_useful, total=n_batches))
+    return batches
+
+
+def _parts(groups: Iterable[list[int]], size: int) -> list[list[int]]:
+    """Return the places of each group in parts of a size; the last one may be smaller."""
+    return [
+        places[start : start + size] for places in groups for start in range(0, len(places), size)
+    ]
 
 
 def _with_sizes(batch: list[Example], spans_key: str) -> _Batches:

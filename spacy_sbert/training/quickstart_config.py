@@ -30,6 +30,8 @@ class _Objective(NamedTuple):
     loss: dict[str, Any]
     measure: str
     batch_size: int
+    batcher: str = "spacy-sbert.batch_by_objective.v1"
+    evaluations: int = 10
 
 
 # By the kind of table
@@ -39,8 +41,9 @@ _OBJECTIVES = {
     "labelled": _Objective(_SOFTMAX, "nli_acc", 16),
     "positives": _Objective(_RANKING, "pair_ap", 32),
     "triplets": _Objective(_RANKING, "triplet_acc", 32),
-    # A large batch, as several texts of a class must meet in it
-    "classes": _Objective(_BATCH_HARD, "knn_acc", 64),
+    # A large batch, as several texts of several classes must meet in it. An evaluation fits the
+    # classes on the vectors of all training examples.
+    "classes": _Objective(_BATCH_HARD, "cats_acc", 64, "spacy-sbert.batch_by_label.v1", 4),
 }
 # With the other settings, the optimizer of configs/sts.cfg
 _RATE = {
@@ -63,7 +66,6 @@ _ADAM = {
 _EPOCHS = 4
 # Examples of which one epoch is enough
 _MANY = 20_000
-_EVALUATIONS = 10
 # Epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
 _PATIENCE = 4
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
@@ -81,10 +83,10 @@ def quickstart_config(
     lang: str = "en",
     epochs: Positive | None = None,
 ) -> Config:
-    """Return a complete config of a pipeline with one `sbert` pipe.
+    """Return a complete config of a pipeline with an `sbert` pipe, and `sbert_textcat` for classes.
 
     The rate rises over the first tenth of the steps to 2e-5, and falls to 0. There are ten
-    evaluations, and training ends after four epochs without a better score.
+    evaluations, for classes four, and training ends after four epochs without a better score.
 
     train, dev (dict): settings of PairCorpus for the training and dev examples, path among them.
     kind (str): the gold of the training table. count (int): of the training examples.
@@ -100,6 +102,8 @@ def quickstart_config(
     objective = _OBJECTIVES[kind]
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", config=_pipe_config(kind, encoder))
+    if kind == "classes":
+        nlp.add_pipe("sbert_textcat")
     config = nlp.config
     config["system"]["seed"] = 1
     config["corpora"] = {}
@@ -115,10 +119,10 @@ def quickstart_config(
         "max_epochs": epochs,
         "max_steps": 0,
         # Steps are counted from 0
-        "eval_frequency": max(1, (epochs * epoch_steps - 1) // _EVALUATIONS),
+        "eval_frequency": max(1, (epochs * epoch_steps - 1) // objective.evaluations),
         "patience": max(min(epochs, _PATIENCE), 2) * epoch_steps,
         "accumulate_gradient": 1,
-        "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": objective.batch_size},
+        "batcher": {"@batchers": objective.batcher, "size": objective.batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
         "optimizer": _ADAM | {"use_averages": False, "learn_rate": dict(_RATE)},
         "score_weights": {**weights, measure: 1.0},

@@ -2,16 +2,21 @@
 hand.
 """
 
+import csv
 import json
 
+import numpy
 import pytest
 import spacy
 from helpers.invoking import said as run
-from helpers.made_tables import cycle, text, write_columns
+from helpers.made_tables import cycle, text, write_classes, write_columns
+from sklearn.linear_model import LogisticRegression
 from spacy.cli.train import train
 from spacy.util import load_config
 
+from spacy_sbert import find_sbert
 from spacy_sbert.readers.infer_schema import find_table
+from spacy_sbert.textcat import find_textcat
 
 GRADES = [0, 1.5, 2.5, 4, 5, 3]
 # header, columns, measure
@@ -98,6 +103,69 @@ def test_config_is_trained_and_scored(tmp_path, name, tiny_bert):
     said = run("evaluate", tmp_path / "training/model-best", paths[1])
     assert "Columns as in its training" in said
     assert "Examples 60" in said.replace("  ", " ")
+
+
+def read_classes(path):
+    with path.open(newline="", encoding="utf8") as file:
+        return zip(*[row.values() for row in csv.DictReader(file)], strict=True)
+
+
+def test_classes_are_fitted_on_the_encoder_that_was_trained_for_them(tmp_path, tiny_bert):
+    """In one command, whichever it is, and in one pipeline."""
+    paths = [write_classes(tmp_path / "train.csv"), write_classes(tmp_path / "dev.csv", n=30)]
+    out = tmp_path / "own.cfg"
+    told = run("init-config", *paths, "--output", out, "--encoder", tiny_bert)
+    assert "4 epochs, 4 steps; cats_acc every 1" in told
+    config = load_config(out, interpolate=True)
+    assert config["nlp"]["pipeline"] == ["sbert", "sbert_textcat"]
+    assert config["training"]["batcher"] == {
+        "@batchers": "spacy-sbert.batch_by_label.v1",
+        "size": 64,
+    }
+    assert weighted(config) == {"cats_acc": 1.0}
+    settings = {
+        "training.logger.progress_bar": False,
+        "training.batcher.size": 16,
+        "training.optimizer.learn_rate.initial_rate": 2e-3,
+        "training.eval_frequency": 5,
+        "training.patience": 0,
+    }
+    options = [word for key, value in settings.items() for word in (f"--{key}", json.dumps(value))]
+    train(out, tmp_path / "spacy", overrides=settings)
+    run("train", out, "--output", tmp_path / "own", *options)
+    texts, labels = read_classes(paths[0])
+    dev_texts, dev_labels = read_classes(paths[1])
+    found = []
+    for name in ("spacy", "own"):
+        nlp = spacy.load(tmp_path / name / "model-best")
+        docs = list(nlp.pipe(dev_texts))
+        found.append([list(doc.cats.values()) for doc in docs])
+        right = [doc._.sbert_label == label for doc, label in zip(docs, dev_labels, strict=True)]
+        performance = nlp.meta["performance"]
+        assert performance["cats_acc"] == pytest.approx(numpy.mean(right))
+        sbert = find_sbert(nlp)
+        model = LogisticRegression(C=find_textcat(nlp).cfg["strength"], max_iter=1000)
+        model.fit(sbert.encode(texts).astype("float64"), labels)
+        expected = model.predict_proba(sbert.encode(dev_texts).astype("float64"))
+        assert list(docs[0].cats) == model.classes_.tolist()
+        numpy.testing.assert_allclose(found[-1], expected, atol=1e-5)
+    assert found[0] == found[1]
+    untrained = spacy.blank("en")
+    untrained.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    assert abs(untrained(dev_texts[0]).vector - docs[0].vector).max() > 0.01
+
+
+def test_labels_of_the_dev_table_that_no_class_has(tmp_path):
+    header = ("text", "label")
+    paths = [write_classes(tmp_path / "train.csv")]
+    paths += [write_columns(tmp_path / "dev.csv", header, text, cycle("class 0", "other"))]
+    told = run("init-config", *paths, "--output", tmp_path / "x.cfg")
+    assert "20 examples" in told
+    assert "'other'. They count as wrong" in told
+    write_columns(paths[1], header, text, cycle("one", "other"))
+    assert "dev.csv has the labels 'one', 'other'" in run(
+        "init-config", *paths, "--output", tmp_path / "y.cfg", code=1
+    )
 
 
 SCORES = {

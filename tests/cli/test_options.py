@@ -111,12 +111,12 @@ def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     config = load_config(tmp_path / "c.cfg")
     assert config["components"]["sbert"]["loss"]["@layers"] == "spacy-sbert.BatchHardTripletLoss.v1"
     assert [name for name, weight in config["training"]["score_weights"].items() if weight] == [
-        "knn_acc"
+        "cats_acc"
     ]
     train(
         tmp_path / "c.cfg", tmp_path / "trained", overrides={"training.logger.progress_bar": False}
     )
-    assert 0 < spacy.load(tmp_path / "trained/model-best").meta["performance"]["knn_acc"] < 1
+    assert 0 < spacy.load(tmp_path / "trained/model-best").meta["performance"]["cats_acc"] < 1
     run("evaluate", pipeline, path, "-o", tmp_path / "c.json")
     scores = json.loads((tmp_path / "c.json").read_text())
     with path.open(newline="") as file:

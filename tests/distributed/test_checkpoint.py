@@ -15,6 +15,7 @@ import spacy
 import torch
 from helpers.invoking import said
 from helpers.killing import command, killed_at, run
+from helpers.made_tables import write_classes
 from helpers.pipelines import HOLDER, ROOT, TRAINED, shipped_config
 from helpers.ranks import start, typed
 from spacy.cli.train import train as spacy_train
@@ -24,7 +25,7 @@ from spacy.util import registry
 from spacy_sbert.distributed.checkpoint import _random_states, _set_random_states
 from spacy_sbert.errors import DivergedError, Warnings
 from spacy_sbert.training.gold import untrained_warning
-from spacy_sbert.training.quickstart_config import check_config
+from spacy_sbert.training.quickstart_config import check_config, quickstart_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 # In step STOP[0], as Ctrl-C does
@@ -210,6 +211,27 @@ def test_resumed_equals_uninterrupted(config_of, tmp_path, kind):
     assert "Resuming from" in train(arguments, tmp_path / "broken", *options, "--resume")
     check_same(tmp_path / "straight", tmp_path / "broken")
     assert logged(tmp_path) == [line for line in whole if line["step"] >= every]
+
+
+def test_classes_resume(tiny_bert, tmp_path):
+    """With the classes, which are fitted at each evaluation and checkpoint."""
+    table = {"members": ["text"], "label": "label"}
+    train_table = {"path": write_classes(tmp_path / "train.csv"), **table}
+    dev_table = {"path": write_classes(tmp_path / "dev.csv", n=30), **table}
+    config = quickstart_config(
+        train_table, dev_table, kind="classes", count=60, encoder=str(tiny_bert)
+    )
+    config["training"]["batcher"]["size"] = 16
+    config["training"] |= {"eval_frequency": 5, "patience": 0}
+    config["training"]["optimizer"]["learn_rate"]["initial_rate"] = 2e-3
+    config["training"]["before_update"] = STOPS["training.before_update"]
+    config.to_disk(tmp_path / "own.cfg")
+    arguments = [tmp_path / "own.cfg"]
+    options = ("--checkpoint-every", 7)
+    train(arguments, tmp_path / "straight", *options)
+    stopped(arguments, tmp_path / "broken", 9, *options)
+    assert "Resuming from" in train(arguments, tmp_path / "broken", *options, "--resume")
+    check_same(tmp_path / "straight", tmp_path / "broken")
 
 
 def test_loop_equals_spacy_train(config_of, tmp_path):

@@ -50,6 +50,16 @@ def write_columns(path, header, *columns, n=40):
     return write_rows(path, header, [[column(i) for column in columns] for i in range(n)])
 
 
+def write_classes(path, n=60):
+    """Write short texts of three classes, in turn, most of whose words are those of one class."""
+    words = (["cat", "dog", "ran"], ["food", "mat", "sat"], ["he", "man", "is"])
+    rows = []
+    for i in range(n):
+        own = [_RANDOM.choice(words[i % 3]) for _ in range(2)]
+        rows.append((" ".join(own + _RANDOM.sample(WORDS, 3)), f"class {i % 3}"))
+    return write_rows(path, ("text", "label"), rows)
+
+
 def write_texts(path, texts):
     """Write texts with the ids 0, 10, 20, ..."""
     return write_rows(path, ("id", "text"), [(10 * i, text) for i, text in enumerate(texts)])

@@ -285,6 +285,40 @@ def test_gold_of_textcat_and_labels_of_single_members_are_examples(make_nlp, wit
     assert nlp.update(gold(nlp), sgd=None).get("sbert_textcat") is None
 
 
+def members(nlp, texts, labels):
+    made = []
+    for text, label in zip(texts, labels, strict=True):
+        doc = example_doc(nlp, [text], label=label)
+        made.append(Example(example_doc(nlp, [text]), doc))
+    return made
+
+
+def test_labels_of_single_members_are_scored_as_those_of_textcat(with_classes):
+    nlp = with_classes()
+    texts, labels = labelled()
+    # One is wrong
+    labels[0] = "cats"
+    found = nlp.evaluate(members(nlp, texts, labels))
+    as_textcat = members(nlp, texts, [None] * len(texts))
+    for example, label in zip(as_textcat, labels, strict=True):
+        example.reference.cats = {label: 1.0}
+    expected = nlp.evaluate(as_textcat)
+    names = [name for name in expected if name.startswith("cats_")]
+    assert {name: found[name] for name in names} == {name: expected[name] for name in names}
+    assert 0 < found["cats_acc"] < 1
+    assert found["cats_macro_f"] > 0
+
+
+def test_a_text_with_two_labels_counts_with_the_first(make_nlp, with_classes):
+    nlp = make_nlp()
+    textcat = nlp.add_pipe("sbert_textcat")
+    texts, labels = labelled()
+    given = members(nlp, [*texts, texts[0], texts[0]], [*labels, "cats", labels[0]])
+    with pytest.warns(UserWarning, match=rf"classes-contradict\] 1 examples .* '{texts[0]}'"):
+        nlp.initialize(lambda: given)
+    assert textcat.examples.by_label == with_classes().get_pipe("sbert_textcat").examples.by_label
+
+
 def test_scores_count_texts_of_none(with_classes):
     nlp = with_classes(threshold="auto", none_examples=NONE)
     scores = nlp.evaluate(gold(nlp, none=NONE))

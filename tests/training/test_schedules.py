@@ -15,7 +15,12 @@ from spacy.util import registry
 from thinc.api import warmup_linear
 
 from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert, example_doc
-from spacy_sbert.training.batchers import batch_by_objective, batch_in_turn, batch_mixed
+from spacy_sbert.training.batchers import (
+    batch_by_label,
+    batch_by_objective,
+    batch_in_turn,
+    batch_mixed,
+)
 from spacy_sbert.training.schedules import epoch_steps, linear_warmup, linear_warmup_of_epochs
 
 NLP = spacy.blank("en")
@@ -86,6 +91,16 @@ def test_steps_equal_those_of_spacys_loop(table, tmp_path, make, size):
         readers(table, tmp_path), readers(table, tmp_path), strict=True
     ):
         assert epoch_steps(counted, make(size)) == loop_steps(read, make(size)), name
+
+
+@pytest.mark.parametrize("n", [33, 36, 38])
+def test_steps_by_label_equal_those_of_spacys_loop(tmp_path, n):
+    path = tmp_path / "classes.jsonl"
+    rows = [{"text": f"T {i}", "label": "abc"[i % 3]} for i in range(n)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    corpus = PairCorpus(path, format="table", members=["text"], label="label")
+    batcher = batch_by_label(8)
+    assert epoch_steps(corpus, batcher) == loop_steps(corpus, batcher)
 
 
 def test_a_teacher_is_not_asked(table):
