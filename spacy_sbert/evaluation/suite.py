@@ -6,8 +6,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from spacy.language import Language
-
 from ..errors import Warnings, warn
 from ..files.atomic import check_input, write_text
 from ..files.checksum import checksummed_json, digest_of_parts, verify_json
@@ -73,8 +71,7 @@ def evaluate_suites(
     def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
         return progress_of(items, desc=name, shown=progress_bar, leave=False)
 
-    if cache is not None and cache.exists() and source.nlp is not None:
-        _warn_of_own_code(source.nlp, cache)
+    _warn_of_own_code(source, cache)
     settings = settings or Settings()
     tasks: list[Task] = []
     for suite in list(suites) or [""]:
@@ -155,8 +152,11 @@ def tasks_of(suite: str) -> list[Task]:
     return tasks
 
 
-def _warn_of_own_code(nlp: Language, cache: Path) -> None:
-    names = unseen_by_digest(nlp)
+def _warn_of_own_code(source: VectorSource, cache: Path | None) -> None:
+    """Warn if what is kept may be used again although code of the pipeline has changed."""
+    if cache is None or not cache.exists() or source.nlp is None:
+        return
+    names = unseen_by_digest(source.nlp)
     if names:
         warn(Warnings.KEPT_OF_OWN_CODE.format(names=", ".join(names), cache=cache))
 
