@@ -239,7 +239,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
             if fitted_on == encoder:
                 return
             if fitted_on is not None:
-                logger.info("Fitting the classes of '%s' again: the encoder changed.", self.name)
+                logger.debug("Fitting the classes of '%s' again: the encoder changed.", self.name)
             self._fit(pipe, encoder)
 
     def _fit(self, pipe: Any, encoder: str) -> None:

@@ -167,27 +167,33 @@ def examples_of_gold(
     labels (Sequence[str]): all labels that the examples may have, in their order; None for those
         that they have.
     RAISES (ValueError): if an example has a label that is not among them, or several that exclude
-        each other.
+        each other, or one of them has no example.
     """
-    found: dict[str, list[str]] = {label: [] for label in labels or ()}
-    first_labels: dict[str, str] = {}
-    contradicting = []
+    pairs: list[tuple[str, str]] = []
     for example in get_examples():
-        for label, text in _labelled(example.reference, spans_key, multi_label=multi_label):
-            if labels is not None and label not in (*found, NONE):
-                raise unknown_label(label, text, labels)
-            if first_labels.setdefault(text, label) == label or multi_label:
-                found.setdefault(label, []).append(text)
-            else:
-                contradicting.append(text)
+        pairs += _labelled(example.reference, spans_key, multi_label=multi_label)
+    examples = ClassExamples(multi_label=multi_label)
+    if not pairs:
+        return examples
+    found: dict[str, list[str]] = {label: [] for label in labels or ()}
+    for label, text in pairs if multi_label else _with_one_label(pairs):
+        if labels is not None and label not in (*labels, NONE):
+            raise unknown_label(label, text, labels)
+        found.setdefault(label, []).append(text)
+    for label, texts in found.items():
+        examples.add(label, texts)
+    return examples
+
+
+def _with_one_label(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return labels and texts without those of texts that had another label before; warn of them."""
+    first_labels: dict[str, str] = {}
+    kept = [(label, text) for label, text in pairs if first_labels.setdefault(text, label) == label]
+    contradicting = [text for label, text in pairs if first_labels[text] != label]
     if contradicting:
         text = contradicting[0][:50]
         warn(Warnings.CLASSES_CONTRADICT.format(count=len(contradicting), text=text))
-    examples = ClassExamples(multi_label=multi_label)
-    for label, texts in found.items():
-        if texts:
-            examples.add(label, texts)
-    return examples
+    return kept
 
 
 def gold_labels(reference: Doc, spans_key: str) -> list[str] | None:

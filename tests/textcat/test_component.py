@@ -409,6 +409,8 @@ def test_gold_that_is_wrong(make_nlp):
         nlp.update([unknown])
     with pytest.raises(ValueError, match="has the label 'dogs', which the classes do not have"):
         textcat.initialize(lambda: gold(nlp), nlp=nlp, labels=["food", "cats"])
+    with pytest.raises(ValueError, match="The label 'birds' has no examples"):
+        textcat.initialize(lambda: gold(nlp), nlp=nlp, labels=[*EXAMPLES, "birds"])
     two = gold(nlp)
     two[0].reference.cats = {"food": 1.0, "cats": 1.0}
     with pytest.raises(ValueError, match="has the labels food, cats: expected one"):
