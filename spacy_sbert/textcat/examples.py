@@ -186,7 +186,7 @@ def examples_of_gold(
 
 
 def _with_one_label(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return labels and texts without those of texts that had another label before; warn of them."""
+    """Return labels and texts without texts that had another label before; warn of these."""
     first_labels: dict[str, str] = {}
     kept = [(label, text) for label, text in pairs if first_labels.setdefault(text, label) == label]
     contradicting = [text for label, text in pairs if first_labels[text] != label]
