@@ -7,7 +7,17 @@ from typing import Any, cast
 import numpy
 from spacy.ml.models.textcat import NEG_VALUE, resize_and_set_ref
 from spacy.tokens import Doc
-from thinc.api import Dropout, LayerNorm, Linear, Logistic, Model, Softmax_v2, chain, resizable
+from thinc.api import (
+    Dropout,
+    LayerNorm,
+    Linear,
+    Logistic,
+    Model,
+    Optimizer,
+    Softmax_v2,
+    chain,
+    resizable,
+)
 from thinc.layers.resizable import resize_linear_weighted
 from thinc.types import Floats2d
 
@@ -25,7 +35,7 @@ from ..models.span_batch import in_places, no_gradient
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..models.transformer import is_transformer_tok2vec
-from ..validation import ConfiguredModel, Name, Width, validated
+from ..validation import ConfiguredModel, Name, NonNegativeFloat, Width, validated
 
 # The states of wordpieces are not copied
 _VECTORS_ALONE = EncodeSettings(token_vectors=False)
@@ -36,6 +46,7 @@ def textcat_sentence_vectors(
     exclusive_classes: bool,
     pooling: str = "mean",
     tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
+    learn_rate_factor: NonNegativeFloat = 1.0,
     spans_key: Name = SPANS_KEY,
     nO: Width | None = None,
 ) -> Model[list[Doc], Floats2d]:
@@ -52,6 +63,7 @@ def textcat_sentence_vectors(
     pooling (str): from the states of wordpieces to x, see spacy-sbert.SentenceEncoder.v1.
     tok2vec (Model): the listener to a transformer, spacy-sbert.SentenceListener.v1; or a
         transformer of its own, spacy-sbert.TransformerTok2Vec.v1, whose own pooling is of tokens.
+    learn_rate_factor (float): how many times faster than the encoder LayerNorm, W and b learn.
     spans_key (str): a Doc with several members in doc.spans[spans_key], such as the pair of a
         training example, is no text to classify.
     nO (int): the number of labels; None for those that the component has.
@@ -68,7 +80,13 @@ def textcat_sentence_vectors(
             "or spacy-sbert.TransformerTok2Vec.v1."
         )
     encoder = shared_sentence_encoder(pooling, normalize=False, tok2vec=tok2vec)
-    return SentenceClassifier(encoder, spans_key, exclusive_classes=exclusive_classes, nO=nO)
+    return SentenceClassifier(
+        encoder,
+        spans_key,
+        exclusive_classes=exclusive_classes,
+        learn_rate_factor=learn_rate_factor,
+        nO=nO,
+    )
 
 
 class SentenceClassifier(
@@ -82,6 +100,7 @@ class SentenceClassifier(
         spans_key: str,
         *,
         exclusive_classes: bool,
+        learn_rate_factor: float = 1.0,
         nO: int | None = None,
     ):
         output: Model = Softmax_v2(nO)
@@ -103,11 +122,19 @@ class SentenceClassifier(
             attrs={"multi_label": not exclusive_classes, "resize_output": _resize},
         )
         self.spans_key = spans_key
+        self.learn_rate_factor = learn_rate_factor
         self._notices = WarnOnce(TruncationCounter)
 
     @property
     def encoder(self) -> SentenceEncoder:
         return cast(SentenceEncoder, self.layers[0])
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Update the encoder, and what follows it at a learning rate of its own."""
+        self.encoder.finish_update(optimizer)
+        scaled = partial(optimizer, lr_scale=self.learn_rate_factor)
+        for layer in self.layers[1:]:
+            layer.finish_update(cast(Optimizer, scaled))
 
     def encode(self, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
         """Return the rows of Docs and their vectors, and the backprop of the vectors."""
@@ -195,7 +222,7 @@ def _forward(
     backprop_scores: Callable[[Any], Any] = no_gradient
     if places:
         _check_width(model, vectors)
-        classify = chain(*model.layers[1:])
+        classify: Model[Floats2d, Floats2d] = chain(*model.layers[1:])
         scores[numbers], backprop_scores = classify(vectors, is_train)
 
     def backprop(d_scores: Floats2d) -> object:
@@ -220,8 +247,8 @@ def _check_width(model: SentenceClassifier, vectors: Floats2d) -> None:
 
 def _check_members(model: SentenceClassifier, docs: list[Doc], d_scores: Floats2d) -> None:
     """Check that nothing would be learned of Docs of several members, which have no vector."""
-    for doc, d_doc in zip(docs, cast(Array, d_scores), strict=True):
-        if model.has_several_members(doc) and d_doc.any():
+    for number, doc in enumerate(docs):
+        if model.has_several_members(doc) and cast(Array, d_scores)[number].any():
             raise ValueError(
                 f"The training example '{doc.text[:50]}' has doc.cats and several members, so that "
                 "there is no vector of the whole. Remove its cats, or its members in "

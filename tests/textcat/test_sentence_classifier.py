@@ -1,28 +1,38 @@
 """spaCy's own `textcat` over sentence vectors: scores, gradients, and a shared transformer."""
 
+import subprocess
+import sys
+
 import numpy
 import pytest
 import spacy
 import torch
 from helpers.pipelines import (
     CNN,
-    MAX_LENGTH,
     LISTENER,
+    MAX_LENGTH,
+    ROOT,
     SHARING,
+    STOCK_LISTENER,
     TOK2VEC_LISTENER,
     add_curated,
-    add_tagger,
     autograd,
     error_of_gradients,
     finish_update,
     make_example,
+    parameters_of,
     reloaded,
     shim_of,
+    shipped_config,
     stock_nlp,
     warnings_with,
     weights,
 )
+from helpers.workflows import TWO_STEPS
+from spacy.cli.train import train
+from spacy.tokens import DocBin
 from spacy.training import Example
+from spacy.training.initialize import init_nlp
 from thinc.api import SGD, Adam
 from thinc.util import to_numpy
 
@@ -35,6 +45,14 @@ TEXTS = {
 }
 LABELS = ("animals", "food")
 KINDS = {"textcat": True, "textcat_multilabel": False}
+NER = {
+    "@architectures": "spacy.TransitionBasedParser.v2",
+    "state_type": "ner",
+    "extra_state_tokens": False,
+    "hidden_width": 8,
+    "maxout_pieces": 2,
+    "use_upper": False,
+}
 # The transformer upstream, or an encoder of its own
 ENCODERS = [*SHARING, "own"]
 
@@ -193,21 +211,22 @@ def counted(monkeypatch):
 
 @pytest.mark.parametrize("factory", KINDS)
 @pytest.mark.parametrize("encoder", SHARING)
-def test_one_pass_beside_sbert_and_a_tagger(make, counted, factory, encoder):
-    """In use and in training; each component alone then has the same gradient as in autograd."""
+def test_one_pass_beside_sbert_and_ner(make, counted, factory, encoder):
+    """In use and in training, where all learn: from texts with classes, pairs, and entities."""
     nlp = make(factory, encoder, sbert=True, init=False)
-    add_tagger(nlp)
+    listener = LISTENER if encoder == "shared" else STOCK_LISTENER
+    nlp.add_pipe("ner", config={"model": {**NER, "tok2vec": listener}}).add_label("ANIMAL")
     nlp.initialize(lambda: labelled_texts(nlp))
     counted.clear()
     docs = list(nlp.pipe(TEXTS, batch_size=8))
     assert len(counted) == 1
-    assert all(doc.vector.any() and doc.cats and doc[0].tag_ for doc in docs)
+    assert all(doc.vector.any() and doc.cats and doc.has_annotation("ENT_IOB") for doc in docs)
     counted.clear()
     pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)
-    tags = Example.from_dict(nlp.make_doc("dog"), {"tags": ["X"]})
-    losses = nlp.update([*labelled_texts(nlp), pair, tags], sgd=False)
+    entities = Example.from_dict(nlp.make_doc("the dog"), {"entities": [(4, 7, "ANIMAL")]})
+    losses = nlp.update([*labelled_texts(nlp), pair, entities], sgd=False)
     assert len(counted) == 1
-    assert min(losses["sbert"], losses[factory], losses["transformer"]) >= 0
+    assert min(losses[name] for name in ("sbert", factory, "ner", "transformer")) > 0
     before = weights(nlp, "transformer")
     finish_update(nlp, SGD(0.1))
     after = weights(nlp, "transformer")
@@ -249,7 +268,7 @@ def test_pairs_are_no_texts(make, factory):
     after = [to_numpy(textcat.model.get_ref("output_layer").get_param(n)) for n in "Wb"]
     assert all(map(numpy.array_equal, before, after))
     pair.reference.cats = {"food": 1.0}
-    with pytest.raises(ValueError, match="has doc.cats and several members"):
+    with pytest.raises(ValueError, match=r"has doc\.cats and several members"):
         nlp.update([pair], sgd=SGD(0.1), exclude=["sbert"])
 
 
@@ -269,7 +288,7 @@ def test_row_of_the_whole_doc(make, unit):
     assert one == pytest.approx(expected, abs=1e-5)
     two = "A man is eating. The cat sat."
     if unit == "sent":
-        with pytest.raises(ValueError, match="did not read the Doc 'A man is .* 2 parts"):
+        with pytest.raises(ValueError, match=r"did not read the Doc 'A man is .* 2 parts"):
             nlp(two)
     else:
         assert nlp(two).cats == pytest.approx(make()(two).cats, abs=1e-5)
@@ -352,9 +371,9 @@ def test_frozen_transformer(make, encoder):
     for _ in range(20):
         examples = labelled_texts(nlp)
         losses.append(
-            nlp.update(
-                examples, sgd=optimizer, exclude=["transformer"], annotates=["transformer"]
-            )["textcat"]
+            nlp.update(examples, sgd=optimizer, exclude=["transformer"], annotates=["transformer"])[
+                "textcat"
+            ]
         )
     assert losses[-1] < 0.2 * losses[0]
     after = weights(nlp, "transformer")
@@ -372,6 +391,26 @@ def test_learns_with_the_encoder(make, factory, encoder):
     best = [LABELS[row.argmax()] for row in cats_of(nlp.pipe(TEXTS))]
     assert best == list(TEXTS.values())
     assert nlp.evaluate(labelled_texts(nlp))["cats_score"] == 1.0
+
+
+@pytest.mark.parametrize("factor", [0.0, 3.0])
+def test_learn_rate_factor(make, factor):
+    """The step of what follows the encoder is so many times that of 1, and the encoder's is the
+    same.
+    """
+
+    def steps(factor):
+        nlp = make(learn_rate_factor=factor)
+        before = parameters_of(nlp)
+        nlp.update(labelled_texts(nlp), sgd=False)
+        finish_update(nlp, SGD(0.01))
+        after = parameters_of(nlp)
+        return {key: after[key] - value for key, value in before.items()}
+
+    usual, given = steps(1.0), steps(factor)
+    for key, step in usual.items():
+        expected = step * (factor if key[0] == "textcat" else 1)
+        assert given[key] == pytest.approx(expected, abs=1e-5), key
 
 
 def test_dropout_of_training(make):
@@ -430,3 +469,35 @@ def test_stock_model_of_spacy_transformers(tiny_bert, factory):
     docs = list(nlp.pipe(TEXTS))
     vectors = torch.tensor(numpy.array([doc.vector for doc in docs])).double()
     assert cats_of(docs) == pytest.approx(expected_scores(nlp, factory, vectors), abs=1e-5)
+
+
+def test_frozen_in_training(make, tmp_path):
+    """A sourced transformer, which is not initialized again, and classes that are new."""
+    nlp = make()
+    nlp.to_disk(tmp_path / "source")
+    config = nlp.config.copy()
+    config["components"]["transformer"] = {"source": str(tmp_path / "source")}
+    config["training"]["frozen_components"] = ["transformer"]
+    docs = [example.reference for example in labelled_texts(nlp)]
+    DocBin(docs=docs).to_disk(tmp_path / "train.spacy")
+    config["paths"]["train"] = config["paths"]["dev"] = str(tmp_path / "train.spacy")
+    found = init_nlp(config)
+    assert found.get_pipe("textcat").labels == LABELS
+    # A softmax begins with zeros
+    assert cats_of(found.pipe(TEXTS)) == pytest.approx(numpy.full((4, 2), 0.5))
+
+
+@pytest.mark.parametrize("encoder", SHARING)
+def test_shipped_config_trains(tiny_bert, tmp_path, monkeypatch, encoder):
+    monkeypatch.chdir(ROOT)
+    config = shipped_config("textcat", tiny_bert)
+    config.to_disk(tmp_path / "textcat.cfg", interpolate=False)
+    script = [sys.executable, "scripts/choose_transformer.py", *[tmp_path / "textcat.cfg"] * 2]
+    subprocess.run([*map(str, script), "--transformer", SHARING[encoder][0]], check=True)
+    settings = {**TWO_STEPS, "corpora.train.limit": 96, "corpora.dev.limit": 40}
+    train(tmp_path / "textcat.cfg", tmp_path / "out", overrides=settings)
+    nlp = spacy.load(tmp_path / "out" / "model-last")
+    assert nlp.get_pipe_meta("transformer").factory == SHARING[encoder][0]
+    assert len(nlp.get_pipe("textcat").labels) == 10
+    assert 0 < nlp.meta["performance"]["cats_score"] < 1
+    assert sum(nlp("A man is eating.").cats.values()) == pytest.approx(1.0, abs=1e-5)
