@@ -13,7 +13,6 @@ from thinc.api import (
     Linear,
     Logistic,
     Model,
-    Optimizer,
     Softmax_v2,
     chain,
     resizable,
@@ -35,7 +34,7 @@ from ..models.span_batch import in_places, no_gradient
 from ..models.spans import SPANS_KEY, members
 from ..models.surroundings import undisturbed
 from ..models.transformer import is_transformer_tok2vec
-from ..validation import ConfiguredModel, Name, NonNegativeFloat, Width, validated
+from ..validation import ConfiguredModel, Name, validated
 
 # The states of wordpieces are not copied
 _VECTORS_ALONE = EncodeSettings(token_vectors=False)
@@ -46,9 +45,7 @@ def textcat_sentence_vectors(
     exclusive_classes: bool,
     pooling: str = "mean",
     tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
-    learn_rate_factor: NonNegativeFloat = 1.0,
     spans_key: Name = SPANS_KEY,
-    nO: Width | None = None,
 ) -> Model[list[Doc], Floats2d]:
     """Return a classifier of sentence vectors, for spaCy's `textcat` or `textcat_multilabel`.
 
@@ -63,10 +60,8 @@ def textcat_sentence_vectors(
     pooling (str): from the states of wordpieces to x, see spacy-sbert.SentenceEncoder.v1.
     tok2vec (Model): the listener to a transformer, spacy-sbert.SentenceListener.v1; or a
         transformer of its own, spacy-sbert.TransformerTok2Vec.v1, whose own pooling is of tokens.
-    learn_rate_factor (float): how many times faster than the encoder LayerNorm, W and b learn.
     spans_key (str): a Doc with several members in doc.spans[spans_key], such as the pair of a
         training example, is no text to classify.
-    nO (int): the number of labels; None for those that the component has.
     RETURNS (Model): from Docs to the probabilities y, float32 (n, labels), of the vector x of each
         whole Doc; of a Doc without text, or with several members, zeros, and no gradient.
     RAISES (ValueError): if tok2vec is another model; in use, if the transformer does not read a
@@ -80,13 +75,7 @@ def textcat_sentence_vectors(
             "or spacy-sbert.TransformerTok2Vec.v1."
         )
     encoder = shared_sentence_encoder(pooling, normalize=False, tok2vec=tok2vec)
-    return SentenceClassifier(
-        encoder,
-        spans_key,
-        exclusive_classes=exclusive_classes,
-        learn_rate_factor=learn_rate_factor,
-        nO=nO,
-    )
+    return SentenceClassifier(encoder, spans_key, exclusive_classes=exclusive_classes)
 
 
 class SentenceClassifier(
@@ -94,21 +83,13 @@ class SentenceClassifier(
 ):
     """Classify Docs by the sentence vectors of an encoder, see textcat_sentence_vectors."""
 
-    def __init__(
-        self,
-        encoder: SentenceEncoder,
-        spans_key: str,
-        *,
-        exclusive_classes: bool,
-        learn_rate_factor: float = 1.0,
-        nO: int | None = None,
-    ):
-        output: Model = Softmax_v2(nO)
+    def __init__(self, encoder: SentenceEncoder, spans_key: str, *, exclusive_classes: bool):
+        output: Model = Softmax_v2()
         activations: list[Model] = []
         # Of labels that are added to trained ones, as spaCy's own architectures fill them in
         added = {"W": 0, "b": NEG_VALUE}
         if not exclusive_classes:
-            output = Linear(nO)
+            output = Linear()
             activations = [Logistic()]
             added = {"W": 0, "b": 0}
         resizing: Model = resizable(output, partial(resize_linear_weighted, fill_defaults=added))
@@ -116,25 +97,17 @@ class SentenceClassifier(
             "sentence_classifier",
             _forward,
             init=_init,
-            dims={"nO": nO},
+            dims={"nO": None},
             layers=[encoder, LayerNorm(), Dropout(), resizing, *activations],
             refs={"output_layer": output},
             attrs={"multi_label": not exclusive_classes, "resize_output": _resize},
         )
         self.spans_key = spans_key
-        self.learn_rate_factor = learn_rate_factor
         self._notices = WarnOnce(TruncationCounter)
 
     @property
     def encoder(self) -> SentenceEncoder:
         return cast(SentenceEncoder, self.layers[0])
-
-    def finish_update(self, optimizer: Optimizer) -> None:
-        """Update the encoder, and what follows it at a learning rate of its own."""
-        self.encoder.finish_update(optimizer)
-        scaled = partial(optimizer, lr_scale=self.learn_rate_factor)
-        for layer in self.layers[1:]:
-            layer.finish_update(cast(Optimizer, scaled))
 
     def encode(self, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
         """Return the rows of Docs and their vectors, and the backprop of the vectors."""
@@ -203,52 +176,45 @@ def _resize(model: SentenceClassifier, nO: int) -> SentenceClassifier:
 @undisturbed()
 def _forward(
     model: SentenceClassifier, docs: list[Doc], is_train: bool
-) -> tuple[Floats2d, Callable[[Floats2d], object]]:
+) -> tuple[Floats2d, Callable[[Array], object]]:
     encoded, backprop_docs = model.encode(docs, is_train)
     xp = model.ops.xp
     borders = borders_of(len(of_doc.vectors) for of_doc in encoded)
-    with_vector = []
-    places = []
+    # The zeros behind all rows stand for what has no vector
+    zeros = model.ops.alloc2f(1, model.layers[1].get_dim("nI"))
+    rows = [of_doc.vectors for of_doc in encoded]
+    _check_width(model, rows)
+    places = numpy.full(len(docs), borders[-1])
     for number, (doc, of_doc) in enumerate(zip(docs, encoded, strict=True)):
         row = model.row_of(doc, of_doc)
         if row is not None:
-            with_vector.append(number)
-            places.append(borders[number] + row)
-    vectors, backprop_vectors = in_places(
-        xp.concatenate([of_doc.vectors for of_doc in encoded]), numpy.array(places, dtype="int64")
-    )
-    numbers = xp.asarray(numpy.array(with_vector, dtype="int64"))
-    scores: Array = model.ops.alloc2f(len(docs), model.get_dim("nO"))
-    backprop_scores: Callable[[Any], Any] = no_gradient
-    if places:
-        _check_width(model, vectors)
-        classify: Model[Floats2d, Floats2d] = chain(*model.layers[1:])
-        scores[numbers], backprop_scores = classify(vectors, is_train)
+            places[number] = borders[number] + row
+    has_vector = xp.asarray(places < borders[-1])[:, None]
+    vectors, backprop_vectors = in_places(xp.concatenate([*rows, zeros]), places)
+    classify: Model[Floats2d, Floats2d] = chain(*model.layers[1:])
+    scores, backprop_scores = classify(vectors, is_train)
 
-    def backprop(d_scores: Floats2d) -> object:
+    def backprop(d_scores: Array) -> object:
         _check_members(model, docs, d_scores)
-        d_vectors = vectors
-        if places:
-            d_vectors = backprop_scores(cast(Array, d_scores)[numbers])
-        # What listens waits for a gradient, though it be zero
-        return backprop_docs(xp.split(backprop_vectors(d_vectors), borders[1:-1]))
+        d_rows = backprop_vectors(backprop_scores(d_scores * has_vector))
+        return backprop_docs(xp.split(d_rows[:-1], borders[1:-1]))
 
-    return scores, backprop
+    return scores * has_vector, backprop
 
 
-def _check_width(model: SentenceClassifier, vectors: Floats2d) -> None:
+def _check_width(model: SentenceClassifier, rows: list[Floats2d]) -> None:
     expected = model.layers[1].get_dim("nI")
-    if vectors.shape[1] != expected:
+    if rows[0].shape[1] != expected:
         raise ValueError(
             f"The text classifier was initialized for vectors of {expected} numbers, and its "
-            f"encoder makes {vectors.shape[1]}. Restore the encoder, or initialize again."
+            f"encoder makes {rows[0].shape[1]}. Restore the encoder, or initialize again."
         )
 
 
-def _check_members(model: SentenceClassifier, docs: list[Doc], d_scores: Floats2d) -> None:
+def _check_members(model: SentenceClassifier, docs: list[Doc], d_scores: Array) -> None:
     """Check that nothing would be learned of Docs of several members, which have no vector."""
     for number, doc in enumerate(docs):
-        if model.has_several_members(doc) and cast(Array, d_scores)[number].any():
+        if model.has_several_members(doc) and d_scores[number].any():
             raise ValueError(
                 f"The training example '{doc.text[:50]}' has doc.cats and several members, so that "
                 "there is no vector of the whole. Remove its cats, or its members in "

@@ -20,7 +20,6 @@ from helpers.pipelines import (
     error_of_gradients,
     finish_update,
     make_example,
-    parameters_of,
     reloaded,
     shim_of,
     shipped_config,
@@ -391,26 +390,6 @@ def test_learns_with_the_encoder(make, factory, encoder):
     best = [LABELS[row.argmax()] for row in cats_of(nlp.pipe(TEXTS))]
     assert best == list(TEXTS.values())
     assert nlp.evaluate(labelled_texts(nlp))["cats_score"] == 1.0
-
-
-@pytest.mark.parametrize("factor", [0.0, 3.0])
-def test_learn_rate_factor(make, factor):
-    """The step of what follows the encoder is so many times that of 1, and the encoder's is the
-    same.
-    """
-
-    def steps(factor):
-        nlp = make(learn_rate_factor=factor)
-        before = parameters_of(nlp)
-        nlp.update(labelled_texts(nlp), sgd=False)
-        finish_update(nlp, SGD(0.01))
-        after = parameters_of(nlp)
-        return {key: after[key] - value for key, value in before.items()}
-
-    usual, given = steps(1.0), steps(factor)
-    for key, step in usual.items():
-        expected = step * (factor if key[0] == "textcat" else 1)
-        assert given[key] == pytest.approx(expected, abs=1e-5), key
 
 
 def test_dropout_of_training(make):
