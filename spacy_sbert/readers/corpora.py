@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, count, islice
 from pathlib import Path
 from random import Random
@@ -52,6 +52,8 @@ class PairCorpus:
         ...
     missing (list[str]): for tables, the values of score or label that mark rows without gold, such
         as "-1", "-" and "" for a blank cell. These rows are skipped, and their number is logged.
+    cats (bool): whether the label of a row is in `doc.cats` of the reference too, with 1.0 beside
+        0.0 for all other labels of the files, as spaCy's `textcat` reads it.
     shuffle_buffer (int): shuffle through a buffer of so many examples, 0 for the order of the
         files. Each call of the reader (spaCy makes one an epoch where max_epochs = -1) has another
         order, and each run the same orders.
@@ -76,6 +78,7 @@ class PairCorpus:
         missing: Sequence[str] | None = None,
         shuffle_buffer: NonNegative = 0,
         seed: int = 0,
+        cats: bool = False,
     ):
         paths = [path] if isinstance(path, (str, Path)) else path
         if not paths:
@@ -89,6 +92,13 @@ class PairCorpus:
             tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ())
         )
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
+        for file, kind in self.files:
+            if cats and kind == SPACY:
+                raise ValueError(
+                    f"The Docs of {file} have cats of their own: leave out cats = true, which is "
+                    "for files of text."
+                )
+        self.cats = cats
         self.shuffle_buffer = shuffle_buffer
         # Each call of the reader takes the next one
         self._seeds = count(seed)
@@ -159,7 +169,20 @@ class PairCorpus:
                 gold["score"] = item.score
             if item.label is not None:
                 gold["label"] = item.label
+            if self.cats:
+                reference.cats = {label: float(label == item.label) for label in self._labels}
             yield Example(predicted, reference)
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        """The labels of all rows; reads the files. RAISES (ValueError): if there are none."""
+        labels = sorted({row.label for row in self.rows() if row.label is not None})
+        if not labels:
+            raise ValueError(
+                f"cats = true needs labels, and {self.files[0][0]} has none. Name their column in "
+                "label, or leave out cats."
+            )
+        return labels
 
     def _stream(self, nlp: Language) -> Iterator[tuple[Path, Row | Doc]]:
         for path, format in self.files:

@@ -10,9 +10,10 @@ from spacy.training.converters import iob_to_docs
 TOKENS = ("infersent", "paraphrase_average", "word_average")
 FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
 RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
-# tests/reranker, and the two tests of those without a transformer
+# tests/reranker, tests/textcat, and the two tests of those without a transformer
 OTHERS = (
     *RERANKERS,
+    "textcat",
     *TOKENS,
     *FROM_TEACHERS,
 )

@@ -351,3 +351,27 @@ def test_from_a_config(texts, tmp_path):
     config = Config().from_str(text, overrides={"paths.train": files})
     corpus = registry.resolve(config)["corpora"]["train"]
     assert Counter(objectives(corpus(NLP))) == {"one": SIZE, "two": 4}
+
+
+def test_labels_as_cats(tmp_path):
+    """Of the reference alone, beside the label; all labels of the files, of those that are read."""
+    path = tmp_path / "topics.csv"
+    path.write_text("text,label\nA cat.,b\nA dog.,a\nA man.,c\n", encoding="utf8")
+    settings = {"members": ["text"], "label": "label"}
+    examples = list(PairCorpus(path, **settings, cats=True, limit=2)(NLP))
+    assert [example.reference.cats for example in examples] == [
+        {"a": 0.0, "b": 1.0},
+        {"a": 1.0, "b": 0.0},
+    ]
+    assert not any(example.predicted.cats for example in examples)
+    assert [example.reference.spans["sbert"].attrs["label"] for example in examples] == ["b", "a"]
+    (first, *_) = PairCorpus(path, **settings)(NLP)
+    assert first.reference.cats == {}
+
+
+def test_cats_need_labels_of_a_file_of_text(tmp_path):
+    (tmp_path / "texts.csv").write_text("text\nA cat.\n", encoding="utf8")
+    with pytest.raises(ValueError, match=r"cats = true needs labels, and .*texts\.csv has none"):
+        list(PairCorpus(tmp_path / "texts.csv", members=["text"], cats=True)(NLP))
+    with pytest.raises(ValueError, match=r"The Docs of .*a\.spacy have cats of their own"):
+        PairCorpus(tmp_path / "a.spacy", cats=True)

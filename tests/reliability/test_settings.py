@@ -158,6 +158,7 @@ GIVEN = {
     "teacher": "en_teacher",
     "path": "pairs.csv",
     "name": "my-package.MyLoss.v1",
+    "exclusive_classes": True,
     "pooling": reduce_mean(),
     "tok2vec": sentence_listener(),
     "get_spans": sentence_spans(),
