@@ -1,7 +1,7 @@
 """The pipeline that a component is in, and the components of a class in a pipeline."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from spacy.language import Language
 
@@ -41,4 +41,28 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
         f"The pipeline has no '{factory}' pipe{named}: those it has are "
         f"{', '.join(enabled) or 'none'}. Name one of them, or add one with "
         f'nlp.add_pipe("{factory}").'
+    )
+
+
+def find_encoding_pipe(nlp: Language | None, component: Any, upstream: str = "*") -> Any:
+    """Return the pipe before a component whose vectors it reads, and which encodes texts.
+
+    nlp (Language): the pipeline that the component is in, None if it is in none.
+    upstream (str): the name of the pipe; "*" for the nearest.
+    RAISES (ValueError): if there is none.
+    """
+    before: dict[str, Any] = {}
+    for name, pipe in nlp.components if nlp is not None else ():
+        if pipe is component:
+            break
+        if hasattr(pipe, "fingerprint") and hasattr(pipe, "encode"):
+            before[name] = pipe
+    if upstream in before:
+        return before[upstream]
+    if upstream == "*" and before:
+        return list(before.values())[-1]
+    expected = "'sbert' or 'sbert_meta'" if upstream == "*" else f"'{upstream}'"
+    raise ValueError(
+        f"The pipe '{component.name}' reads the vectors of a pipe before it, and there is no "
+        f"{expected} there. Add one before it, or correct upstream."
     )
