@@ -21,12 +21,12 @@ is never loaded here. If you trust it, write its coefficients with these lines a
 or import the encoder alone, with --encoder-only.
 
 import hashlib, json, joblib, numpy
-head = joblib.load("{pickle}")
+head = joblib.load({pickle!r})
 numbers = {{"weights": head.coef_, "bias": head.intercept_, "classes": head.classes_}}
 numbers["probabilities"] = head.predict_proba(numpy.eye(head.coef_.shape[1]))
 numbers = {{name: array.tolist() for name, array in numbers.items()}}
-numbers["sha256"] = hashlib.sha256(open("{pickle}", "rb").read()).hexdigest()
-json.dump(numbers, open("{file}", "w"))
+numbers["sha256"] = hashlib.sha256(open({pickle!r}, "rb").read()).hexdigest()
+json.dump(numbers, open({file!r}, "w"))
 """
 _ROWS = "a list of lists of numbers"
 
@@ -70,7 +70,7 @@ def read_setfit(folder: Path) -> SetFitHead | None:
         return None
     settings = read_keys(config, SETFIT_KEYS)
     if not file.exists():
-        raise ValueError(_REFUSED.format(folder=folder, pickle=pickle, file=file))
+        raise ValueError(_REFUSED.format(folder=folder, pickle=str(pickle), file=str(file)))
     head = read_file(file, _Coefficients)
     try:
         if pickle.exists() and file_digest(pickle) != head.sha256:
