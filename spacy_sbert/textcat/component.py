@@ -102,6 +102,8 @@ class SentenceTextCategorizer(ChecksummedPipe):
             self.examples.add(label, texts)
         for label in labels:
             self.examples.add_label(label)
+        if none_examples:
+            self.examples.add(NONE, none_examples)
         if threshold == "auto":
             # Until it is fitted
             threshold = None
@@ -413,15 +415,17 @@ class SentenceTextCategorizer(ChecksummedPipe):
 
         RAISES (ValueError): if the pipe gave it none, or another encoder did.
         """
-        pipe = self._pipe() if self._in_pipeline.nlp is not None else None
-        name = None if pipe is None else pipe.name
-        encoders = doc_vectors.encoders_of_vector(unit, name)
+        name = None
+        if self._in_pipeline.nlp is not None:
+            name = self._pipe().name
         expected = self.cfg["encoder"]
-        if encoders and expected and set(encoders) != {expected}:
+        encoders = dict(doc_vectors.encoders_of_vector(unit, name))
+        encoders.pop(expected, None)
+        if encoders:
+            given = ", ".join(f"{label} {fingerprint}" for fingerprint, label in encoders.items())
             raise ValueError(
                 f"The classes of '{self.name}' were fitted on vectors of the encoder {expected}, "
-                f"and a Doc has those of {', '.join(encoders)}. Process its text with this "
-                "pipeline."
+                f"and a Doc has {given.strip()}. Process its text with this pipeline."
             )
         return doc_vectors.vector(unit, name)
 

@@ -276,7 +276,7 @@ def _best_threshold(
     best = int(numpy.argmax(known_accuracy + none_accuracy))
     ranks = rankdata(numpy.concatenate([known, none]))[: len(known)]
     area = (ranks.sum() - len(known) * (len(known) + 1) / 2) / (len(known) * len(none))
-    return float(candidates[best]), {
+    return _rounded(candidates[best]), {
         "known_accuracy": float(known_accuracy[best]),
         "none_accuracy": float(none_accuracy[best]),
         "none_auc": float(area),
@@ -303,4 +303,10 @@ def _threshold_of_several(
     n_right = numpy.cumsum(right[order])
     f1 = 2 * n_right / (numpy.arange(1, len(order) + 1) + right.sum())
     best = int(numpy.argmax(f1))
-    return float(values[order[best]]), {"f1": float(f1[best])}
+    descending = numpy.append(values[order], 0.0)
+    return _rounded(descending[best : best + 2].mean()), {"f1": float(f1[best])}
+
+
+def _rounded(threshold: float) -> float:
+    """Return a threshold with as many digits as spaCy writes to JSON."""
+    return round(float(threshold), 9)

@@ -1,0 +1,410 @@
+"""Classes of texts are scikit-learn's on the same vectors, however they were given or stored."""
+
+import numpy
+import pytest
+import spacy
+from helpers.pipelines import scored_pairs, slow
+from sklearn.linear_model import LogisticRegression
+from spacy.cli.find_threshold import find_threshold
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+
+from spacy_sbert import find_sbert
+from spacy_sbert.readers import example_doc
+from spacy_sbert.textcat import find_textcat
+
+EXAMPLES = {
+    "food": ["a man is eating", "someone is having a meal", "a man is having food"],
+    "cats": ["the cat sat", "the cat sat on the mat", "the cat is on the mat"],
+    "dogs": ["the dog ran fast", "a dog ran", "the dog can ran fast"],
+}
+NONE = ["he cannot go", "he can go", "he cannot"]
+TEXTS = ["a man is eating food", "the cat on the mat", "a dog ran fast", "he cannot go", "  "]
+
+
+@pytest.fixture
+def with_classes(make_nlp):
+    def make(encoder="own", unit="doc", upstream="doc", **config):
+        nlp = make_nlp(encoder, unit=upstream)
+        nlp.add_pipe("sbert_textcat", config={"examples": EXAMPLES, "unit": unit, **config})
+        return nlp
+
+    return make
+
+
+def cats_of(nlp, texts=TEXTS):
+    return [doc.cats for doc in nlp.pipe(texts)]
+
+
+def check_same(first, second, atol=1e-6):
+    for one, other in zip(first, second, strict=True):
+        assert list(one) == list(other)
+        numpy.testing.assert_allclose(list(one.values()), list(other.values()), atol=atol)
+
+
+def labelled(examples=EXAMPLES):
+    texts = [text for given in examples.values() for text in given]
+    return texts, [label for label, given in examples.items() for _ in given]
+
+
+@pytest.mark.parametrize("encoder", ["own", "shared", "tokens", *slow("static", "listening")])
+def test_probabilities_are_those_of_scikit_learn(with_classes, encoder):
+    nlp = with_classes(encoder)
+    if encoder in ("tokens", "listening"):
+        nlp.initialize()
+    textcat = find_textcat(nlp)
+    texts, labels = labelled()
+    sbert = find_sbert(nlp)
+    found = cats_of(nlp, TEXTS[:4])
+    model = LogisticRegression(C=textcat.cfg["strength"], max_iter=1000)
+    model.fit(sbert.encode(texts).astype("float64"), labels)
+    expected = model.predict_proba(sbert.encode(TEXTS[:4]).astype("float64"))
+    for cats, probabilities in zip(found, expected, strict=True):
+        given = [cats[label] for label in model.classes_]
+        numpy.testing.assert_allclose(given, probabilities, atol=1e-5)
+    assert textcat.labels == ("food", "cats", "dogs")
+
+
+def test_a_text_without_wordpieces_has_no_label(with_classes):
+    doc = with_classes()("   ")
+    assert set(doc.cats.values()) == {0.0}
+    assert doc._.sbert_label == ""
+
+
+def test_config_fit_and_add_give_the_same(with_classes, make_nlp, tmp_path):
+    expected = cats_of(with_classes())
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat")
+    find_textcat(nlp).fit(*labelled())
+    check_same(cats_of(nlp), expected)
+    first = {label: texts[:2] for label, texts in EXAMPLES.items()}
+    nlp = with_classes(examples=first)
+    before = cats_of(nlp)
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    assert cats_of(loaded) == before
+    for label, texts in EXAMPLES.items():
+        find_textcat(loaded).add(label, texts[2:])
+    check_same(cats_of(loaded), expected)
+    assert cats_of(loaded) != before
+
+
+def test_saved_classes_need_no_scikit_learn(with_classes, tmp_path, monkeypatch):
+    nlp = with_classes(threshold="auto", none_examples=NONE)
+    expected = cats_of(nlp)
+    threshold = find_textcat(nlp).threshold
+    nlp.to_disk(tmp_path)
+    state = nlp.to_bytes()
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.linear_model", None)
+    loaded = spacy.load(tmp_path)
+    assert cats_of(loaded) == expected
+    assert find_textcat(loaded).threshold == threshold
+    restored = with_classes(threshold="auto").from_bytes(state)
+    assert cats_of(restored) == expected
+    find_textcat(loaded).add("food", ["a meal"])
+    with pytest.raises(ImportError, match="Fitting classes needs scikit-learn"):
+        loaded("a meal")
+
+
+def test_processes_and_docs_that_travel(with_classes):
+    nlp = with_classes()
+    expected = cats_of(nlp)
+    assert [doc.cats for doc in nlp.pipe(TEXTS, n_process=2)] == expected
+    docs = list(nlp.pipe(TEXTS))
+    stored = DocBin(docs=docs, store_user_data=True).to_bytes()
+    loaded = list(DocBin().from_bytes(stored).get_docs(nlp.vocab))
+    assert [doc.cats for doc in loaded] == expected
+    assert [doc._.sbert_label for doc in loaded] == [doc._.sbert_label for doc in docs]
+
+
+def train(nlp, steps=2):
+    examples = scored_pairs(nlp)
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.01
+    for _ in range(steps):
+        nlp.update(examples, sgd=optimizer)
+
+
+def test_a_trained_encoder_has_the_classes_fitted_again(with_classes, tmp_path):
+    nlp = with_classes()
+    before = cats_of(nlp)
+    train(nlp)
+    after = cats_of(nlp)
+    assert before != after
+    nlp.to_disk(tmp_path)
+    again = spacy.load(tmp_path)
+    assert cats_of(again) == after
+    find_textcat(again).fit(*labelled())
+    check_same(cats_of(again), after)
+
+
+def test_saved_right_after_training(with_classes, tmp_path):
+    nlp = with_classes()
+    cats_of(nlp)
+    train(nlp)
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    fitted_on = find_textcat(loaded).cfg["encoder"]
+    assert fitted_on == find_sbert(loaded).fingerprint()
+    check_same(cats_of(loaded), cats_of(nlp))
+
+
+def test_vectors_of_another_encoder_are_refused(with_classes):
+    nlp = with_classes()
+    nlp("a man")
+    other = with_classes()
+    train(other)
+    doc = other("a man is eating")
+    with pytest.raises(ValueError, match="fitted on vectors of the encoder"):
+        find_textcat(nlp)(doc)
+
+
+# None of these
+
+
+def test_a_text_of_none_has_no_label(with_classes):
+    nlp = with_classes(threshold="auto", none_examples=NONE)
+    textcat = find_textcat(nlp)
+    assert 0 < textcat.threshold < 1
+    for doc in nlp.pipe(TEXTS[:4]):
+        best = max(doc.cats, key=doc.cats.__getitem__)
+        expected = best if doc.cats[best] >= textcat.threshold else ""
+        assert doc._.sbert_label == expected
+    assert nlp(NONE[0])._.sbert_label == ""
+    scores = textcat.cross_validation
+    assert 0.5 < scores["none_auc"] <= 1.0
+    assert scores["known_accuracy"] + scores["none_accuracy"] > 1.0
+
+
+def test_examples_of_none_do_not_move_exclusive_labels(with_classes):
+    assert cats_of(with_classes()) == cats_of(with_classes(none_examples=NONE))
+
+
+def test_several_labels(with_classes):
+    both = "a man is eating on the mat"
+    examples = {**EXAMPLES, "food": [*EXAMPLES["food"], both], "cats": [*EXAMPLES["cats"], both]}
+    nlp = with_classes(examples=examples, multi_label=True, none_examples=NONE)
+    textcat = find_textcat(nlp)
+    texts, targets = textcat.examples.texts_and_targets()
+    assert targets[texts.index(both)].tolist() == [True, True, False]
+    assert targets[[texts.index(text) for text in NONE]].any() == numpy.False_
+    cats = cats_of(nlp, TEXTS[:4])
+    sbert = find_sbert(nlp)
+    for label, has_label in zip(textcat.labels, targets.T, strict=True):
+        model = LogisticRegression(C=textcat.cfg["strength"], max_iter=1000)
+        model.fit(sbert.encode(texts).astype("float64"), has_label)
+        expected = model.predict_proba(sbert.encode(TEXTS[:4]).astype("float64"))[:, 1]
+        numpy.testing.assert_allclose([each[label] for each in cats], expected, atol=1e-5)
+    assert find_textcat(nlp).threshold == 0.5
+
+
+def test_labels_without_examples_stand_for_themselves(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat", config={"labels": ["food", "cat"]})
+    assert nlp("food")._.sbert_label == "food"
+    assert nlp("cat")._.sbert_label == "cat"
+    expected = make_nlp()
+    expected.add_pipe("sbert_textcat", config={"examples": {"food": ["food"], "cat": ["cat"]}})
+    assert cats_of(nlp) == cats_of(expected)
+    find_textcat(nlp).add("cat", ["the cat sat"])
+    assert find_textcat(nlp).examples.by_label == {"food": [], "cat": ["the cat sat"]}
+
+
+# Units
+
+
+@pytest.mark.parametrize("unit", ["sent", "ents", "noun_chunks", "mine"])
+def test_spans(with_classes, unit):
+    nlp = with_classes(unit=unit, upstream="doc+sent", spans_key="classes")
+
+    @spacy.Language.component(f"set_spans_{unit}")
+    def set_spans(doc):
+        spans = [Span(doc, 0, 4, label="X"), Span(doc, 5, 8, label="X")]
+        doc.ents = spans
+        doc.spans["mine"] = spans
+        return doc
+
+    nlp.add_pipe(f"set_spans_{unit}", first=True)
+    text = "a man is eating . the cat sat ."
+    if unit == "noun_chunks":
+        with pytest.raises(NotImplementedError, match="E894"):
+            nlp(text)
+        return
+    doc = nlp(text)
+    expected = list(doc.sents) if unit == "sent" else list(doc.ents)
+    found = list(doc.spans["classes"])
+    assert [(span.start, span.end) for span in found] == [(s.start, s.end) for s in expected]
+    for span in found:
+        assert span.label_ == max(span._.sbert_cats, key=span._.sbert_cats.__getitem__)
+        assert sum(span._.sbert_cats.values()) == pytest.approx(1.0, abs=1e-6)
+    if unit == "sent":
+        alone = with_classes()
+        given = alone("a man is eating .").cats
+        check_same([found[0]._.sbert_cats], [given], atol=1e-4)
+    assert doc.cats == {}
+
+
+def test_spans_of_none_are_left_out(with_classes):
+    nlp = with_classes(unit="sent", upstream="doc+sent", threshold=1.0)
+    assert list(nlp("a man is eating . the cat sat .").spans["sbert_textcat"]) == []
+
+
+# Gold and scores
+
+
+def gold(nlp, examples=EXAMPLES, none=()):
+    made = []
+    for label, texts in examples.items():
+        for text in texts:
+            doc = nlp.make_doc(text)
+            doc.cats = {other: float(other == label) for other in EXAMPLES}
+            made.append(Example(nlp.make_doc(text), doc))
+    for text in none:
+        doc = nlp.make_doc(text)
+        doc.cats = dict.fromkeys(EXAMPLES, 0.0)
+        made.append(Example(nlp.make_doc(text), doc))
+    return made
+
+
+def test_gold_of_textcat_and_labels_of_single_members_are_examples(make_nlp, with_classes):
+    expected = cats_of(with_classes())
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat")
+    nlp.initialize(lambda: gold(nlp))
+    check_same(cats_of(nlp), expected)
+
+    def members():
+        for label, texts in EXAMPLES.items():
+            for text in texts:
+                doc = example_doc(nlp, [text], label=label)
+                yield Example(doc.copy(), doc)
+
+    nlp.initialize(members)
+    check_same(cats_of(nlp), expected)
+    assert nlp.get_pipe("sbert_textcat").label_data == list(EXAMPLES)
+    assert nlp.update(gold(nlp), sgd=None).get("sbert_textcat") is None
+
+
+def test_scores_count_texts_of_none(with_classes):
+    nlp = with_classes(threshold="auto", none_examples=NONE)
+    scores = nlp.evaluate(gold(nlp, none=NONE))
+    docs = list(nlp.pipe([*labelled()[0], *NONE]))
+    expected = [*labelled()[1], *[""] * len(NONE)]
+    right = [doc._.sbert_label == label for doc, label in zip(docs, expected, strict=True)]
+    assert scores["cats_acc"] == pytest.approx(numpy.mean(right))
+    # spaCy's own, of the texts with a label
+    best = [max(doc.cats, key=doc.cats.__getitem__) for doc in docs[: -len(NONE)]]
+    micro = numpy.mean([a == b for a, b in zip(best, expected, strict=False)])
+    assert scores["cats_micro_f"] == pytest.approx(micro)
+
+
+def test_find_threshold(with_classes, tmp_path):
+    nlp = with_classes(threshold="auto", none_examples=NONE)
+    nlp.to_disk(tmp_path / "nlp")
+    docs = [example.reference for example in gold(nlp, none=NONE)]
+    DocBin(docs=docs).to_disk(tmp_path / "dev.spacy")
+    threshold, score, every = find_threshold(
+        str(tmp_path / "nlp"), tmp_path / "dev.spacy", "sbert_textcat", "threshold", "cats_acc"
+    )
+    assert score == max(every.values())
+    assert every[1.0] == pytest.approx(len(NONE) / len(docs))
+    assert every[0.0] <= score
+    assert 0 < threshold <= 1
+
+
+# What is refused
+
+
+def text_of(label, *texts):
+    return {**EXAMPLES, label: list(texts)}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"examples": text_of("food")}, "The label 'food' has no examples"),
+        ({"examples": text_of("food", " ")}, "An example of 'food' is empty"),
+        ({"examples": text_of("food", "the cat sat")}, "has the labels 'food' and 'cats'"),
+        ({"labels": ["food"]}, "The label 'food' is given twice"),
+        ({"labels": ["a", "a"]}, "The label 'a' is given twice"),
+        ({"threshold": 1.5}, "threshold = 1.5"),
+        ({"threshold": -0.1}, "threshold = -0.1"),
+        ({"threshold": "best"}, "threshold = 'best'"),
+        ({"examples": text_of("a = b", "one")}, "The label 'a = b' cannot stand in a config"),
+        ({"examples": text_of("food", "for $5")}, "cannot stand in a config, where spaCy doubles"),
+    ],
+)
+def test_settings_that_are_wrong(with_classes, config, message):
+    with pytest.raises(ValueError, match=message):
+        with_classes(**config)
+
+
+def test_too_few_labels_or_vectors(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat", config={"examples": {"food": ["a meal"]}})
+    with pytest.raises(
+        ValueError, match="has the label 'food' alone: expected examples of several"
+    ):
+        nlp("a man")
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat")
+    with pytest.raises(ValueError, match="has no label: expected examples"):
+        nlp("a man")
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat", config={"examples": EXAMPLES}, before="sbert")
+    with pytest.raises(ValueError, match="there is no 'sbert' or 'sbert_meta' there"):
+        nlp("a man")
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat", config={"examples": EXAMPLES, "upstream": "other"})
+    with pytest.raises(ValueError, match="there is no 'other' there"):
+        nlp("a man")
+    everything = {"food": ["a meal"], "cats": ["a meal"]}
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_textcat", config={"examples": everything, "multi_label": True})
+    with pytest.raises(ValueError, match="All examples have the label 'food'"):
+        nlp("a man")
+
+
+def test_gold_that_is_wrong(make_nlp):
+    nlp = make_nlp()
+    textcat = nlp.add_pipe("sbert_textcat")
+    nlp.initialize(lambda: gold(nlp))
+    unknown = gold(nlp, {"birds": ["a meal"]})[0]
+    unknown.reference.cats = {"birds": 1.0}
+    with pytest.raises(ValueError, match="has the label 'birds', which the classes do not have"):
+        nlp.update([unknown])
+    with pytest.raises(ValueError, match="has the label 'dogs', which the classes do not have"):
+        textcat.initialize(lambda: gold(nlp), nlp=nlp, labels=["food", "cats"])
+    two = gold(nlp)
+    two[0].reference.cats = {"food": 1.0, "cats": 1.0}
+    with pytest.raises(ValueError, match="has the labels food, cats: expected one"):
+        textcat.initialize(lambda: two, nlp=nlp)
+
+
+@pytest.mark.parametrize(
+    ("label", "texts", "error", "message"),
+    [
+        ("food", "a meal", TypeError, "are one text: expected a list"),
+        ("food", [3], TypeError, "is a int: expected text"),
+        ("food", ["\ud800"], ValueError, "half"),
+        (3, ["a meal"], TypeError, "The label 3 is a int"),
+        ("cats", ["a man is eating"], ValueError, "has the labels 'food' and 'cats'"),
+    ],
+)
+def test_examples_that_are_wrong(with_classes, label, texts, error, message):
+    textcat = find_textcat(with_classes())
+    with pytest.raises(error, match=message):
+        textcat.add(label, texts)
+    assert textcat.examples.by_label == EXAMPLES
+
+
+def test_a_saved_pipe_keeps_its_kind(with_classes, tmp_path):
+    with_classes().to_disk(tmp_path)
+    with pytest.raises(ValueError, match="saved with multi_label = False"):
+        spacy.load(tmp_path, config={"components": {"sbert_textcat": {"multi_label": True}}})
+
+
+def test_a_doc_without_vectors_of_the_pipe(with_classes):
+    nlp = with_classes()
+    with pytest.raises(ValueError, match="a Doc has spaCy's own vectors"):
+        find_textcat(nlp)(Doc(nlp.vocab, words=["a", "man"]))

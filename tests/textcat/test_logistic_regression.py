@@ -1,0 +1,159 @@
+"""Weights are scikit-learn's; strength and threshold are the best on what was left out."""
+
+import numpy
+import pytest
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
+
+from spacy_sbert.textcat import logistic_regression
+from spacy_sbert.textcat.logistic_regression import STRENGTHS, fit
+
+WIDTH = 6
+
+
+def drawn(n_labels, n_each, seed=0, spread=0.7):
+    """Return vectors around a center for each label, and the number of the label of each."""
+    rng = numpy.random.default_rng(seed)
+    centers = rng.normal(size=(n_labels, WIDTH))
+    labels = numpy.repeat(numpy.arange(n_labels), n_each)
+    vectors = centers[labels] + spread * rng.normal(size=(len(labels), WIDTH))
+    return vectors.astype("float32"), labels
+
+
+def one_hot(labels):
+    return labels[:, None] == numpy.unique(labels)
+
+
+def fit_labels(vectors, targets, **settings):
+    return fit(vectors, targets, **{"multi_label": False, "with_threshold": False, **settings})
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 5])
+def test_exclusive_labels_have_the_probabilities_of_scikit_learn(n_labels):
+    vectors, labels = drawn(n_labels, 7)
+    fitted = fit_labels(vectors, one_hot(labels))
+    expected = LogisticRegression(C=fitted.strength, max_iter=1000).fit(
+        vectors.astype("float64"), labels
+    )
+    found = softmax(vectors @ fitted.weights.T + fitted.bias, axis=1)
+    numpy.testing.assert_allclose(found, expected.predict_proba(vectors), atol=1e-6)
+
+
+def test_several_labels_have_the_weights_of_scikit_learn_each():
+    vectors, labels = drawn(4, 8)
+    targets = one_hot(labels)
+    targets[:, 0] |= labels == 1
+    fitted = fit_labels(vectors, targets, multi_label=True)
+    for label, has_label in enumerate(targets.T):
+        expected = LogisticRegression(C=fitted.strength, max_iter=1000).fit(
+            vectors.astype("float64"), has_label
+        )
+        numpy.testing.assert_allclose(fitted.weights[label], expected.coef_[0], atol=1e-6)
+        assert fitted.bias[label] == pytest.approx(expected.intercept_[0], abs=1e-6)
+
+
+@pytest.mark.parametrize(("spread", "expected"), [(0.3, STRENGTHS[1:]), (3.0, STRENGTHS[:1])])
+def test_the_strength_has_the_least_log_loss_of_what_was_left_out(spread, expected):
+    vectors, labels = drawn(3, 20, spread=spread)
+    targets = one_hot(labels)
+    fitted = fit_labels(vectors, targets)
+    folds = logistic_regression._folds(targets, 0)
+    losses = {}
+    for strength in STRENGTHS:
+        found = numpy.zeros(targets.shape)
+        for fold in range(5):
+            learned = folds != fold
+            model = LogisticRegression(C=strength, max_iter=1000)
+            model.fit(vectors[learned].astype("float64"), labels[learned])
+            found[~learned] = model.predict_proba(vectors[~learned])
+        losses[strength] = log_loss(labels, found)
+    assert fitted.strength == min(losses, key=losses.__getitem__)
+    assert fitted.strength in expected
+    assert fitted.scores["log_loss"] == pytest.approx(losses[fitted.strength], abs=1e-6)
+
+
+def test_each_label_is_in_every_fold():
+    targets = one_hot(numpy.repeat([0, 1, 2], [5, 9, 12]))
+    folds = logistic_regression._folds(targets, 3)
+    for has_label in targets.T:
+        assert set(folds[has_label]) == set(range(5))
+
+
+def test_without_two_examples_of_each_label_nothing_is_left_out():
+    vectors, labels = drawn(3, 1)
+    fitted = fit_labels(vectors, one_hot(labels))
+    assert fitted.strength == STRENGTHS[0]
+    assert fitted.scores == {}
+    with pytest.raises(ValueError, match="two examples of each label"):
+        fit_labels(vectors, one_hot(labels), with_threshold=True)
+
+
+def test_the_threshold_divides_texts_with_a_label_from_those_without_best():
+    rng = numpy.random.default_rng(0)
+    known = rng.uniform(0.3, 1.0, 50)
+    is_right = rng.uniform(size=50) < 0.8
+    none = rng.uniform(0.1, 0.7, 30)
+    threshold, scores = logistic_regression._best_threshold(known, is_right, none)
+
+    def value(at):
+        return (is_right & (known >= at)).mean() + (none < at).mean()
+
+    candidates = numpy.linspace(0, 1, 5001)
+    assert value(threshold) == pytest.approx(max(map(value, candidates)))
+    assert scores["known_accuracy"] == pytest.approx((is_right & (known >= threshold)).mean())
+    assert scores["none_accuracy"] == pytest.approx((none < threshold).mean())
+    is_known = numpy.repeat([1, 0], [50, 30])
+    expected = roc_auc_score(is_known, numpy.concatenate([known, none]))
+    assert scores["none_auc"] == pytest.approx(expected)
+
+
+def test_texts_of_left_out_labels_and_those_of_none_stand_for_none():
+    vectors, labels = drawn(6, 10, spread=0.3)
+    rng = numpy.random.default_rng(5)
+    others = rng.normal(size=(40, WIDTH)).astype("float32") * 0.2
+    fitted = fit_labels(vectors, one_hot(labels), with_threshold=True)
+    assert fitted.scores["none_auc"] > 0.6
+    assert fitted.scores["known_accuracy"] + fitted.scores["none_accuracy"] > 1.2
+    # Of two labels none is left out
+    two = labels < 2
+    targets = one_hot(labels[two])
+    with pytest.raises(ValueError, match="needs examples of none"):
+        fit_labels(vectors[two], targets, with_threshold=True)
+    both = numpy.concatenate([vectors[two], others])
+    padded = numpy.concatenate([targets, numpy.zeros((40, 2), dtype=bool)])
+    fitted = fit_labels(both, padded, with_threshold=True)
+    assert fitted.scores["none_auc"] > 0.9
+    alone = fit_labels(vectors[two], targets)
+    assert numpy.array_equal(fitted.weights, alone.weights)
+
+
+def test_the_threshold_of_several_labels_has_the_highest_f1():
+    vectors, labels = drawn(4, 12, spread=1.5)
+    targets = one_hot(labels)
+    targets[:6] = False
+    fitted = fit_labels(vectors, targets, multi_label=True, with_threshold=True)
+    folds = logistic_regression._folds(targets, 0)
+    found = numpy.zeros(targets.shape)
+    for fold in range(folds.max() + 1):
+        learned = folds != fold
+        for label in range(4):
+            model = LogisticRegression(C=fitted.strength, max_iter=1000)
+            model.fit(vectors[learned].astype("float64"), targets[learned, label])
+            found[~learned, label] = model.predict_proba(vectors[~learned])[:, 1]
+    scores = [f1_score(targets.ravel(), found.ravel() >= at) for at in numpy.unique(found)]
+    assert fitted.scores["f1"] == pytest.approx(max(scores), abs=1e-9)
+    again = f1_score(targets.ravel(), found.ravel() >= fitted.threshold - 1e-12)
+    assert again == pytest.approx(max(scores), abs=1e-9)
+
+
+def test_strength_is_chosen_on_a_part_of_many_examples(monkeypatch):
+    vectors, labels = drawn(3, 40)
+    monkeypatch.setattr(logistic_regression, "_MOST_VALIDATED", 60)
+    rows = logistic_regression._validated_rows(one_hot(labels), 0)
+    assert len(rows) == len(set(rows)) == 60
+    fitted = fit_labels(vectors, one_hot(labels))
+    expected = LogisticRegression(C=fitted.strength, max_iter=1000).fit(
+        vectors.astype("float64"), labels
+    )
+    numpy.testing.assert_allclose(fitted.weights, expected.coef_, atol=1e-6)
