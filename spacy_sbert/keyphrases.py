@@ -97,7 +97,9 @@ class KeyphraseExtractor(Pipe):
         candidates = [self._candidates(doc) for doc in docs]
         texts = list(dict.fromkeys(span.text for spans in candidates for span in spans))
         vectors = dict(zip(texts, encoder.encode(texts), strict=True))
+        own = {encoder.fingerprint(): f"the pipe '{encoder.name}'"}
         for doc, spans in zip(docs, candidates, strict=True):
+            doc_vectors.check_one_encoder(doc_vectors.encoders_of_vector(doc, encoder.name), own)
             chosen, scores = maximal_marginal_relevance(
                 doc_vectors.vector(doc, encoder.name),
                 numpy.array([vectors[span.text] for span in spans]),
@@ -110,12 +112,18 @@ class KeyphraseExtractor(Pipe):
             )
 
     def _encoder(self, doc: Doc) -> Any:
-        """Return the pipe whose vector a Doc has, and which encodes candidates."""
-        # Without its pipeline, in another process, by the pipe that encoded the Doc there
-        name = self.upstream if self.upstream != "*" else next(reversed(names(doc)), "*")
-        return doc_vectors.pipe_of(doc, name) or find_encoding_pipe(
-            self._in_pipeline.nlp, self, self.upstream
-        )
+        """Return the pipe whose vector a Doc has, and which encodes candidates.
+
+        RAISES (ValueError): if there is none.
+        """
+        nlp = self._in_pipeline.nlp
+        if nlp is None:
+            # In another process pipes are without their pipeline: those that encoded the Doc there
+            given = [name for name in names(doc) if self.upstream in ("*", name)]
+            pipes = [doc_vectors.pipe_of(doc, name) for name in given]
+            if pipes and pipes[-1] is not None:
+                return pipes[-1]
+        return find_encoding_pipe(nlp, self, self.upstream)
 
     def _candidates(self, doc: Doc) -> list[Span]:
         """Return the phrases that may be chosen, each text once."""

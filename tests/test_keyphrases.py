@@ -6,6 +6,7 @@ import pickle
 import numpy
 import pytest
 import spacy
+from helpers.pipelines import TOKENS
 from spacy.tokens import Doc
 
 from spacy_sbert import find_sbert
@@ -184,6 +185,25 @@ def test_upstream_is_the_pipe_whose_vectors_count(make_nlp):
         vectors = find_sbert(nlp, name).encode([TEXT, *found(doc, key)])
         expected = cosines(vectors[1:], vectors[:1])[:, 0]
         assert numpy.allclose(doc.spans[key].attrs["scores"], expected, atol=1e-6)
+
+
+def test_a_doc_of_another_encoder_is_named(nlp, make_nlp):
+    doc = make_nlp("own", lang="en", model={"pooling": "cls"})(TEXT)
+    with pytest.warns(UserWarning, match="sbert-other-encoder"):
+        nlp.get_pipe("sbert_keyphrases")(doc)
+
+
+@pytest.mark.filterwarnings("error:.*other-encoder")
+@pytest.mark.parametrize("encoder", ["own", "shared", "static", *TOKENS, "spacy-transformers"])
+def test_every_encoder(make_nlp, encoder):
+    nlp = make_nlp(encoder, lang="en")
+    nlp.add_pipe("sbert_keyphrases", config={"top_n": 2})
+    if encoder in TOKENS:
+        nlp.initialize()
+    doc = nlp(TEXT)
+    expected = cosines(find_sbert(nlp).encode(found(doc)), doc.vector[None])[:, 0]
+    assert numpy.allclose(doc.spans["keyphrases"].attrs["scores"], expected, atol=1e-5)
+    assert len(expected) == 2
 
 
 def test_without_vectors_it_is_named(make_nlp):
