@@ -149,6 +149,10 @@ class Errors:
         "Cannot train '{name}': frozen names all weights that training would change. Name fewer, "
         "or put the component into frozen_components."
     )
+    TWO_TEXTS = (
+        "An example has the gold values of another text: predicted is '{predicted}', reference is "
+        "'{gold}'. Make both of one text: Example(doc.copy(), doc)."
+    )
     OTHER_LAYERS = (
         "Cannot load the pipe '{name}': its config makes other layers than were saved, such as "
         "another dense layer or loss. Leave the settings as in the saved config.cfg, or make a "
@@ -247,6 +251,11 @@ class Warnings:
         "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of "
         "({names}): a text with one of them is refused."
     )
+    OTHER_TOKENIZER = (
+        "'{name}' got Docs of another pipeline than it was made in, whose tokenizer `encode` "
+        "uses: texts may have other vectors than their Docs. If it was sourced, get it by "
+        "find_sbert(nlp) of the pipeline that it is in now, or save and load that."
+    )
     PADDING = (
         "Padding changes the states of '{name}' ({cause}), so that sentence-transformers gives a "
         "text other vectors beside other texts. Here each text is encoded as by itself{remedy}."
@@ -302,6 +311,15 @@ class Warnings:
     SCORES_UNCHANGED = (
         "All evaluations gave the score of step 0. Either no weight was trained (frozen parts, "
         "grad_factor = 0, a learning rate near 0), or the dev examples do not tell encoders apart."
+    )
+    TEXT_CHANGED = (
+        "The tokenizer of the pipeline changes texts ({text!r} becomes {changed!r}), and '{name}' "
+        "encodes them as they are: nlp(text).vector may be another than that of encode(text). Use "
+        "nlp.pipe(texts), or give encode the text of make_doc(text)."
+    )
+    TOKENS_CHANGED = (
+        "'{name}' encodes a text by its tokens alone, and {pipes} before it may change them: "
+        "nlp(text).vector may be another. Use nlp.pipe(texts), or put '{name}' before {pipes}."
     )
     UNREAD_TEXTS = (
         "{path} has other columns of texts, which are not read: {names}. Only '{column}' is; name "

@@ -97,6 +97,9 @@ def read_dense(folder: Path) -> Dense:
         )
     if has_bias != ("linear.bias" in arrays):
         raise _refused(folder, f"its config says bias = {has_bias}, its weights are {shapes}")
+    others = sorted(arrays.keys() - set(_WEIGHTS.values()))
+    if others:
+        raise _refused(folder, f"its weights have {others[0]}, which a dense layer has not")
     layer = {
         "@layers": "spacy-sbert.Dense.v1",
         "nO": n_out,

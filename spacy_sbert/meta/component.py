@@ -300,20 +300,23 @@ class SentenceMeta(Pipe):
         pipes = self._member_pipes()
         if len(pipes) < len(self._pipes):
             return ""
-        return self._combined_fingerprint([pipe.fingerprint(load=load) for pipe in pipes.values()])
+        encoders = [pipe.fingerprint(load=load) for pipe in pipes.values()]
+        return self._combined_fingerprint(encoders, self.vocab)
 
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
         records = [member.records(doc) for member in self._pipes]
-        return self._combined_fingerprint(
-            ["+".join(sorted(of_pipe.encoders)) for of_pipe in records]
-        )
+        encoders = ["+".join(sorted(of_pipe.encoders)) for of_pipe in records]
+        return self._combined_fingerprint(encoders, doc.vocab)
 
-    def _combined_fingerprint(self, encoders: Sequence[str]) -> str:
-        """Return the fingerprint with members of these fingerprints; "" if one is not known."""
+    def _combined_fingerprint(self, encoders: Sequence[str], vocab: Vocab) -> str:
+        """Return the fingerprint with members of these fingerprints; "" if one is not known.
+
+        vocab (Vocab): whose static vectors functions read.
+        """
         if not all(encoders):
             return ""
-        own = self._own_digest.of(self.estimator, self._functions, self.vocab)
+        own = self._own_digest.of(self.estimator, self._functions, vocab)
         return digest_of_stream([own, *encoders])[:LENGTH]
 
     def _look_at_static_vectors(self, docs: Sequence[Doc] = ()) -> None:

@@ -39,6 +39,8 @@ class OwnDigest:
         """Return the digest of an estimator, of functions, and of the vectors that these read."""
         # The widths are other objects after each fit
         objects: list[object] = [estimator, estimator.widths_]
+        if functions:
+            objects.append(vocab.vectors)
         numbers: list[object] = []
         for member in functions:
             held, glance = member.learned()

@@ -21,6 +21,8 @@ class InPipeline:
 def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
     """Return the component of a class: the one of this name, or the last.
 
+    It works in this pipeline from now on: one that was sourced is in two.
+
     RAISES (ValueError): if there is none.
     """
     pipes = {pipe_name: pipe for pipe_name, pipe in nlp.components if isinstance(pipe, kind)}
@@ -30,7 +32,11 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
         # The last, of those that are enabled if there is one
         chosen = next(reversed(enabled or list(pipes)), None)
     if chosen in enabled:
-        return pipes[chosen]
+        pipe = pipes[chosen]
+        in_pipeline = getattr(pipe, "_in_pipeline", None)
+        if isinstance(in_pipeline, InPipeline):
+            in_pipeline.nlp = nlp
+        return pipe
     if chosen in pipes:
         raise ValueError(
             f"The '{factory}' pipe '{chosen}' of the pipeline is disabled: enable it with "

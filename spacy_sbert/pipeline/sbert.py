@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy
@@ -200,6 +201,23 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
         self.model.check_surroundings(self.name)
         # The pipe may have been renamed
         self._extensions.install(self.name)
+        nlp = self._in_pipeline.nlp
+        is_sourced = nlp is not None and any(doc.vocab is not nlp.vocab for doc in docs)
+        if is_sourced and self.model.source.reads_tokens:
+            self._notices.once(Warnings.OTHER_TOKENIZER.format(name=self.name))
+        # Static vectors, which an encoder may read, are those of a vocab
+        for _, group in groupby(zip(docs, scores, strict=True), key=_vocab_of):
+            self._store(list(group))
+        self._warn_of_boundaries(docs)
+        if self.labels:
+            from .scorer import label_pairs  # noqa: PLC0415 (if there are labels)
+
+            label_pairs(self.model.heads, docs, scores, self.spans_key, self.name)
+
+    def _store(self, encoded_docs: Sequence[tuple[Doc, EncodedDoc]]) -> None:
+        """Store the vectors of Docs of one vocab on them."""
+        docs = [doc for doc, _ in encoded_docs]
+        scores = [encoded for _, encoded in encoded_docs]
         records = make_records(
             docs,
             scores,
@@ -210,11 +228,6 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
         for doc, encoded, record in zip(docs, scores, records, strict=True):
             self._warn_of_rows(doc, encoded)
             doc_vectors.store(doc, self.name, record, self)
-        self._warn_of_boundaries(docs)
-        if self.labels:
-            from .scorer import label_pairs  # noqa: PLC0415 (if there are labels)
-
-            label_pairs(self.model.heads, docs, scores, self.spans_key, self.name)
 
     def _fingerprint_of_vectors(self, docs: Sequence[Doc], scores: Sequence[EncodedDoc]) -> str:
         """Return the fingerprint of the encoder that made vectors; "" if there are none."""
@@ -303,6 +316,11 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
     def _row(self, text: Doc | Span) -> Floats2d:
         """Return the vector of a text on the model's device, float32 (1, width)."""
         return self.model.ops.asarray2f(cast(Any, self.vector(text)[None]))
+
+
+def _vocab_of(encoded_doc: tuple[Doc, EncodedDoc]) -> int:
+    """Return what tells the vocab of a Doc from others."""
+    return id(encoded_doc[0].vocab)
 
 
 def _through(dense: Model[Floats2d, Floats2d], pooled: numpy.ndarray) -> numpy.ndarray:

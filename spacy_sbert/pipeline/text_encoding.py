@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 import numpy
 import torch
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import logger
 from spacy.vocab import Vocab
@@ -137,7 +138,21 @@ class TextEncoding:
 
         For the options see PredictOptions.
         """
-        return self.model.text_encoder(self._in_pipeline.nlp, self.name, self._settings(**options))
+        nlp = self._in_pipeline.nlp
+        if nlp is not None and self._notices.is_new("changes"):
+            self._warn_of_changes(nlp)
+        return self.model.text_encoder(nlp, self.name, self._settings(**options))
+
+    def _warn_of_changes(self, nlp: Language) -> None:
+        """Warn if the pipeline changes a text, or its tokens, before it encodes the Doc."""
+        from .token_changes import text_changes_warning, token_changes_warning  # noqa: PLC0415 (not needed for Docs)
+
+        for message in (
+            text_changes_warning(nlp, self.name),
+            token_changes_warning(self.model, nlp, self.name),
+        ):
+            if message is not None:
+                self._notices.once(message)
 
     @validated
     def _settings(

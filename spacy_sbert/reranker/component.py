@@ -25,7 +25,13 @@ from ..models.surroundings import undisturbed
 from ..pipeline import doc_vectors
 from ..pipeline.components import InPipeline, find_in
 from ..training.batch_loss import LOSS_NOT_FINITE, SINGLE_CLASS, Scores, score_examples
-from ..training.examples import attribute, labels_of, lost_members_warning, scores_of
+from ..training.examples import (
+    attribute,
+    check_one_text,
+    labels_of,
+    lost_members_warning,
+    scores_of,
+)
 from ..training.step import members_on_reference, whole_update
 from ..validation import (
     SCORE_RANGE,
@@ -268,6 +274,7 @@ class SentenceReranker(PairScoring, ChecksummedPipe):
         validate_examples(examples, "SentenceReranker.update")
         self.examples_seen += len(examples)
         learning = self._pairs_among(examples)
+        check_one_text(learning, self.spans_key)
         if not learning:
             found = members_on_reference(examples, self.spans_key)
             message = Warnings.RERANKER_NOTHING_TO_LEARN

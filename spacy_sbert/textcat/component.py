@@ -209,7 +209,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
             examples.add_label(label)
         pipe = self._pipe()
         w = checked(weights, "weights", "float64")
-        b = numpy.array(bias, "float64")
+        b = checked(numpy.array([bias], "float64"), "bias", "float64")[0]
         expected = (len(labels), pipe.encode([""]).shape[1])
         if w.shape != expected or b.shape != expected[:1]:
             raise ValueError(
@@ -357,7 +357,9 @@ class SentenceTextCategorizer(ChecksummedPipe):
             return []
         self._refresh()
         units = [self._units(doc) for doc in docs]
-        rows = [self._vector(unit) for of_doc in units for unit in of_doc]
+        # The pipe that it was made for may be gone, in a copy: then doc.vector answers
+        name = None if self._in_pipeline.nlp is None else self._pipe().name
+        rows = [self._vector(unit, name) for of_doc in units for unit in of_doc]
         width = self.model.layers[0].get_dim("nI")
         vectors = numpy.array(rows, dtype="float32").reshape(-1, width)
         ops = self.model.ops
@@ -410,14 +412,11 @@ class SentenceTextCategorizer(ChecksummedPipe):
             )
         return list(doc.spans[self.unit])
 
-    def _vector(self, unit: Doc | Span) -> numpy.ndarray:
-        """Return the vector of a Doc or Span, float32 (width,).
+    def _vector(self, unit: Doc | Span, name: str | None) -> numpy.ndarray:
+        """Return the vector that a pipe gave a Doc or Span, float32 (width,).
 
-        RAISES (ValueError): if the pipe gave it none, or another encoder did.
+        RAISES (ValueError): if it gave none, or another encoder did.
         """
-        name = None
-        if self._in_pipeline.nlp is not None:
-            name = self._pipe().name
         expected = self.cfg["encoder"]
         encoders = dict(doc_vectors.encoders_of_vector(unit, name))
         encoders.pop(expected, None)

@@ -19,6 +19,7 @@ from ..validation import Name
 from .examples import (
     OBJECTIVE,
     attribute,
+    check_one_text,
     check_rows,
     labels_of,
     lost_members_warning,
@@ -374,6 +375,7 @@ def score_examples(
     """
     if pipe.scorer is None:
         return {}
+    check_one_text(examples, pipe.spans_key)
     message = lost_members_warning(examples, pipe.spans_key)
     if message:
         warn(message)

@@ -127,6 +127,22 @@ def count_objectives(corpus: Reader, spans_key: str, nlp: Language | None = None
     )
 
 
+def check_one_text(examples: Sequence[Example], spans_key: str) -> None:
+    """Check that the two Docs of each example with members have one text.
+
+    White space and case may differ, as in the examples of spaCy's own components.
+
+    RAISES (ValueError): if the gold values are those of another text.
+    """
+    for example in examples:
+        texts = (example.predicted.text, example.reference.text)
+        if texts[0] == texts[1] or not members(example.predicted, spans_key):
+            continue
+        predicted, reference = ("".join(text.split()).lower() for text in texts)
+        if predicted != reference:
+            raise ValueError(Errors.TWO_TEXTS.format(predicted=texts[0][:50], gold=texts[1][:50]))
+
+
 def lost_members_warning(examples: Sequence[Example], spans_key: str) -> str | None:
     """Return the warning of examples with members on the reference alone; None without any."""
     lost = [

@@ -177,7 +177,7 @@ class TrainingStep:
             # A shared transformer hands out nothing either
             return losses
         learning = list(filter(self.learns_from, examples))
-        self._warn_of_no_members(examples, learning)
+        self._check_members(examples, learning)
         # A shared component has encoded the others, too, and waits for their gradient
         encodes = examples if self.model.is_shared else learning
         if not encodes:
@@ -204,8 +204,14 @@ class TrainingStep:
         if all(parameter.grad is None for parameter in parameters):
             raise ValueError(Errors.ALL_FROZEN.format(name=self.name))
 
-    def _warn_of_no_members(self, examples: list[Example], learning: list[Example]) -> None:
-        """Warn if no example had members so far, in `initialize` or in training."""
+    def _check_members(self, examples: list[Example], learning: list[Example]) -> None:
+        """Warn if no example had members so far, in `initialize` or in training.
+
+        RAISES (ValueError): if the gold values of one are those of another text.
+        """
+        from .examples import check_one_text, lost_members_warning  # noqa: PLC0415 (training)
+
+        check_one_text(learning, self.spans_key)
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs and self.model.loss is not None:
             where = members_on_reference(examples, self.spans_key)
@@ -213,8 +219,6 @@ class TrainingStep:
                 Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where)
             )
             return
-        from .examples import lost_members_warning  # noqa: PLC0415 (training)
-
         message = lost_members_warning(examples, self.spans_key)
         if message and self.model.loss is not None and self._notices.is_new(Warnings.MEMBERS_LOST):
             warn(message)

@@ -136,6 +136,19 @@ def test_members_on_the_reference_alone_are_told_of(make_nlp, examples):
         nlp.evaluate(pairs)
 
 
+def test_gold_of_another_text_is_refused(make_nlp, examples):
+    nlp = make_pipeline(make_nlp)
+    first, second, *_ = examples(nlp)
+    optimizer = nlp.initialize(lambda: [first, second])
+    crossed = Example(first.predicted, second.reference)
+    with pytest.raises(ValueError, match="has the gold values of another text"):
+        nlp.update([first, crossed], sgd=optimizer)
+    with pytest.raises(ValueError, match="has the gold values of another text"):
+        nlp.get_pipe("sbert").score([first, crossed])
+    with no_warnings():
+        nlp.update([first, second], sgd=optimizer)
+
+
 def test_an_encoder_without_gradients_is_told_of(make_nlp, examples):
     nlp = make_pipeline(make_nlp)
     pairs = examples(nlp)
@@ -161,10 +174,10 @@ def test_a_pipe_without_a_loss(make_nlp, examples):
 @pytest.mark.parametrize("word", [" ", "\x00"])
 def test_empty_members(make_nlp, word):
     nlp = make_pipeline(make_nlp)
-    example = make_example(nlp, "A man is eating.", "The cat sat.")
     doc = Doc(nlp.vocab, words=["a", word])
     doc.spans["sbert"] = [doc[:1], doc[1:]]
-    example.predicted = doc
+    example = Example(doc, doc.copy())
+    example.reference.spans["sbert"].attrs["score"] = 1.0
     with pytest.raises(ValueError, match=r"has an empty member \(number 2\)"):
         nlp.get_pipe("sbert").update([example])
 

@@ -10,6 +10,7 @@ import spacy
 import torch
 from helpers.invoking import said
 from helpers.pipelines import MINILM, ROOT, change_json, make_example, one_pipe, write_modules
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import (
     Dense,
@@ -501,6 +502,14 @@ def test_pickled_code_in_dense_weights_is_not_run(made, tmp_path):
     with pytest.raises(ValueError, match="damaged or not whole"):
         import_folder(str(tmp_path / "in"))
     assert not (tmp_path / "ran").exists()
+
+
+def test_dense_weights_that_are_not_read_are_refused(made, tmp_path):
+    folder = shutil.copytree(made["Dense"], tmp_path / "in") / "2_Dense"
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, "norm.weight": torch.ones(8)}, folder / "model.safetensors")
+    with pytest.raises(ValueError, match=r"its weights have norm\.weight, which a dense layer has"):
+        import_folder(str(tmp_path / "in"))
 
 
 def test_wrong_exports(make_nlp, tmp_path):

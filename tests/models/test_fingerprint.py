@@ -445,3 +445,32 @@ def test_weights_are_read_apart_from_gradients(make_nlp):
     network = shim.network
     assert any(parameter.requires_grad for parameter in network.parameters())
     assert not any(tensor.requires_grad for _, tensor in fingerprint._tensors(network))
+
+
+def words_of(seed):
+    nlp = spacy.blank("xx")
+    rng = numpy.random.default_rng(seed)
+    for word in ("the", "dog", "ran"):
+        nlp.vocab.set_vector(word, rng.normal(size=6).astype("float32"))
+    return nlp
+
+
+@pytest.mark.parametrize("kind", ["words", "meta"])
+def test_docs_of_two_vocabs_in_a_batch_have_fingerprints_of_their_own(kind, tiny_bert):
+    nlp = words_of(0)
+    other = words_of(1)
+    if kind == "words":
+        tok2vec = {"@architectures": "spacy-sbert.WordVectors.v1"}
+        model = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}
+        nlp.add_pipe("sbert", config={"model": model})
+        nlp.initialize()
+    else:
+        nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+        function = {"@misc": "spacy-sbert.MeanStaticVectors.v1"}
+        nlp.add_pipe("sbert_meta", config={"pipes": ["sbert"], "functions": {"words": function}})
+    texts = ["the dog", "dog ran"]
+    ours = [of(nlp(nlp.make_doc(text))) for text in texts]
+    theirs = [of(nlp(other.make_doc(text))) for text in texts]
+    assert ours[0] == ours[1] != theirs[0] == theirs[1]
+    mixed = [nlp.make_doc(texts[0]), *map(other.make_doc, texts), nlp.make_doc(texts[1])]
+    assert [of(doc) for doc in nlp.pipe(mixed)] == [ours[0], *theirs, ours[1]]

@@ -1,5 +1,6 @@
 """The pipes of a pipeline by their class, under the names at the top level."""
 
+import numpy
 import pytest
 
 from spacy_sbert import (
@@ -50,3 +51,19 @@ def test_each_finds_its_own(nlp, find, kind, factory, last):
         match=rf"no '{factory}' pipe: .*add_pipe\(\"{factory}\"\)",
     ):
         find(nlp)
+
+
+def test_a_sourced_pipe_works_in_the_pipeline_that_it_is_found_in(make_nlp, tiny_bert, other_bert):
+    def with_two(folder):
+        nlp = make_nlp(name=folder)
+        nlp.add_pipe("sbert", name="second", config={"model": {"name": str(folder)}})
+        return nlp
+
+    source = with_two(tiny_bert)
+    source.add_pipe("sbert_meta")
+    target = with_two(other_bert)
+    target.add_pipe("sbert_meta", source=source)
+    text = "a man is eating"
+    for nlp in (target, source, target):
+        assert numpy.array_equal(find_meta(nlp).encode(text), nlp(text).vector)
+    assert not numpy.array_equal(source(text).vector, target(text).vector)

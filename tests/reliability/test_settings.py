@@ -93,6 +93,11 @@ ALLOWED = {
     "members": {"list"},
     # No label stands for none
     "missing": {"list"},
+    # No examples yet
+    "none_examples": {"list"},
+    "labels": {"list"},
+    # Without a threshold each text has a label
+    "threshold": {"zero"},
 }
 # All that is right, whatever annotation and default say
 ALONE = {
@@ -111,9 +116,16 @@ ALONE = {
     "spacy-sbert.MultiTaskLoss.v1 weights": {"none", "dict"},
     # The default
     **{f"{pipe} model": {"dict"} for pipe in ("sbert", "sbert_transformer", "sbert_reranker")},
+    # None yet
+    "sbert_textcat examples": {"dict"},
+    # A key of doc.spans, which each Doc has or has not
+    "sbert_textcat unit": LATER,
     # No training; the default
     "sbert loss": {"none", "dict"},
-    **{f"{pipe} scorer": {"none", "dict"} for pipe in ("sbert", "sbert_meta", "sbert_reranker")},
+    **{
+        f"{pipe} scorer": {"none", "dict"}
+        for pipe in ("sbert", "sbert_meta", "sbert_reranker", "sbert_textcat")
+    },
     # That of the span getter: see test_spans_keys
     "sbert spans_key": set(),
     # All that there are

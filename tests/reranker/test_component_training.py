@@ -227,6 +227,13 @@ def test_members_on_the_reference_alone_are_told_of(make_reranker):
         nlp.update([*pairs, lost], sgd=False)
 
 
+def test_gold_of_another_text_is_refused(make_reranker):
+    nlp = make_reranker()
+    first, second, *_ = scored_pairs(nlp)
+    with pytest.raises(ValueError, match="has the gold values of another text"):
+        nlp.update([first, Example(first.predicted, second.reference)], sgd=False)
+
+
 def test_frozen_parts_stay(make_reranker, tiny_bert):
     nlp = make_reranker(tiny_bert, model={"frozen": ["bert"]})
     optimizer = nlp.initialize(lambda: scored_pairs(nlp))

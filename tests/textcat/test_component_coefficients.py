@@ -132,6 +132,8 @@ def test_numbers_that_are_not_finite(make):
     weights[1, 2] = numpy.nan
     with pytest.raises(ValueError, match="Row 1 of the weights is not finite"):
         make(weights)
+    with pytest.raises(ValueError, match="Row 0 of the bias is not finite"):
+        find_textcat(make()).set_coefficients(["a"], numpy.ones((1, 16)), [numpy.inf])
 
 
 def test_a_threshold_needs_examples(make):
