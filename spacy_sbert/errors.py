@@ -251,6 +251,10 @@ class Warnings:
         "The tokenizer in {folder} has {count} wordpieces that its encoder has no embedding of "
         "({names}): a text with one of them is refused."
     )
+    IN_TWO_PIPELINES = (
+        "'{name}' is in two pipelines, as it was sourced: it takes tokenizer, members and upstream "
+        "components of the one in which it was found last. Save and load one of them to part them."
+    )
     OTHER_TOKENIZER = (
         "'{name}' got Docs of another pipeline than it was made in, whose tokenizer `encode` "
         "uses: texts may have other vectors than their Docs. If it was sourced, get it by "

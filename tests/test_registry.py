@@ -117,6 +117,7 @@ WARNINGS = [
     "half-precision",
     "import-static-prompts",
     "import-static-uncut",
+    "in-two-pipelines",
     "int8-clipped",
     "kept-of-own-code",
     "labels-alike",

@@ -1,5 +1,6 @@
 """`python -m spacy sbert search` and `index`: similar texts of a file, an index or vectors."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -102,6 +103,8 @@ def _read_queries(path: Path) -> list[str]:
     """Return the lines of a file, or of standard input, that have text."""
     with exit_on_error(f"Cannot read the --queries in {path}"):
         if path == Path("-"):
+            if sys.stdin is None:
+                fail("Cannot read --queries from standard input: it is closed. Give a file.")
             lines = get_text_stream("stdin", encoding="utf-8-sig").read().split("\n")
         else:
             lines = [line for _, line in read_lines(path)]

@@ -80,6 +80,8 @@ class SentenceMeta(Pipe):
     SOURCE: Poerner et al. 2020.
     """
 
+    # Its members are other pipes
+    depends_on_pipeline = True
     similarity = staticmethod(cos_sim)
     similarity_pairwise = staticmethod(pairwise_cos_sim)
 

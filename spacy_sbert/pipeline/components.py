@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 from spacy.language import Language
 
+from ..errors import Warnings, warn
+
 PipeT = TypeVar("PipeT")
 
 
@@ -33,9 +35,7 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
         chosen = next(reversed(enabled or list(pipes)), None)
     if chosen in enabled:
         pipe = pipes[chosen]
-        in_pipeline = getattr(pipe, "_in_pipeline", None)
-        if isinstance(in_pipeline, InPipeline):
-            in_pipeline.nlp = nlp
+        _bind(pipe, nlp, chosen)
         return pipe
     if chosen in pipes:
         raise ValueError(
@@ -48,6 +48,18 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
         f"{', '.join(enabled) or 'none'}. Name one of them, or add one with "
         f'nlp.add_pipe("{factory}").'
     )
+
+
+def _bind(pipe: Any, nlp: Language, name: str) -> None:
+    """Let a component work in this pipeline; warn if it works in another one that it is in, too."""
+    in_pipeline = getattr(pipe, "_in_pipeline", None)
+    if not isinstance(in_pipeline, InPipeline) or in_pipeline.nlp is nlp:
+        return
+    before = in_pipeline.nlp
+    in_pipeline.nlp = nlp
+    is_in_both = before is not None and any(other is pipe for _, other in before.components)
+    if is_in_both and getattr(pipe, "depends_on_pipeline", False):
+        warn(Warnings.IN_TWO_PIPELINES.format(name=name))
 
 
 def find_encoding_pipe(nlp: Language | None, component: Any, upstream: str = "*") -> Any:

@@ -130,6 +130,11 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
         for encoder in self.model.encoder_names:
             warn_of_language(nlp, name, encoder)
 
+    @property
+    def depends_on_pipeline(self) -> bool:
+        """Whether vectors of texts depend on the pipeline: its tokenizer, or a shared encoder."""
+        return self.model.source.reads_tokens or self.model.is_shared
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}': {self.model.describe()})"
 

@@ -99,4 +99,5 @@ def test_a_sourced_encoder_of_tokens_has_the_tokenizer_of_its_source(make_nlp, e
     nlp.to_disk(tmp_path)
     with no_warnings():
         spacy.load(tmp_path)("a man")
+    with pytest.warns(UserWarning, match="sbert-in-two-pipelines"):
         assert numpy.array_equal(find_sbert(nlp).encode(["a man"])[0], nlp("a man").vector)
