@@ -203,8 +203,8 @@ def import_folder(
     source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
     lang (str): the language whose tokenizer makes the Docs. name (str): of the pipe.
     precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where
-        vectors are pooled states of unit length: rounding is far below 1e-6 there; else
-        "reference". A static encoder has none.
+        vectors are pooled states of unit length, without a classifier: rounding is far below 1e-6
+        there; else "reference". A static encoder has none.
     encoder_only (bool): whether the classifier of a SetFit folder is left out. The vectors are then
         those of sentence-transformers, without SetFit's normalize_embeddings.
     RETURNS (Language): with the weights loaded.
@@ -236,7 +236,8 @@ def import_folder(
     }
     table = None
     if static is None:
-        config |= _transformer_block(settings, precision, has_dense=bool(dense))
+        has_layers = bool(dense) or head is not None
+        config |= _transformer_block(settings, precision, has_layers=has_layers)
     else:
         table = _read_table(static, settings, precision)
         _, vectors = table
@@ -256,12 +257,15 @@ def import_folder(
 
 
 def _transformer_block(
-    settings: SentenceTransformersConfig, precision: str | None, *, has_dense: bool
+    settings: SentenceTransformersConfig, precision: str | None, *, has_layers: bool
 ) -> dict[str, object]:
-    """Return the settings of an encoder for the modules Transformer and Pooling."""
+    """Return the settings of an encoder for the modules Transformer and Pooling.
+
+    has_layers: whether layers behind the pooling, dense or of SetFit, enlarge rounding.
+    """
     if precision is None:
         precision = REFERENCE
-        if settings.normalize and not has_dense:
+        if settings.normalize and not has_layers:
             precision = "float32"
     return {
         "pooling": settings.pooling or "mean",

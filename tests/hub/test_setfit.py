@@ -115,6 +115,7 @@ def test_probabilities_are_those_of_scikit_learn(make, targets, given, labels, n
     folder, expected = make(head, targets, labels=given, normalize_embeddings=normalize)
     exec(lines_of(folder), {})
     nlp = import_folder(str(folder))
+    assert nlp.config["components"]["sbert"]["model"]["precision"] == "reference"
     assert numpy.abs(probabilities_of(nlp, labels) - expected).max() < 1e-6
     lengths = numpy.linalg.norm(find_sbert(nlp).encode(TEXTS), axis=1)
     assert numpy.allclose(lengths, 1.0, atol=1e-6) is normalize
