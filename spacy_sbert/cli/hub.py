@@ -92,17 +92,26 @@ def _import_cli(
     lang: Lang = "en",
     pipe: Annotated[str, Option("--pipe", help="The name of the pipe.")] = "sbert",
     precision: PrecisionOption = None,
+    encoder_only: Annotated[
+        bool, Option("--encoder-only", help="Leave out the classifier of a SetFit folder.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make a pipeline of a sentence-transformers model.
+    """Make a pipeline of a sentence-transformers or SetFit model.
 
-    It has the same vectors. Code that comes with the model is not run.
+    It has the same vectors and classes. Code that comes with the model is not run.
     """
     from ..hub import REFERENCE, import_folder
 
     with exit_on_error(f"Cannot import {source}"):
         with ticking("Loading", shown=not quiet):
-            nlp = import_folder(source, lang=lang, name=pipe, precision=cast(Any, precision))
+            nlp = import_folder(
+                source,
+                lang=lang,
+                name=pipe,
+                precision=cast(Any, precision),
+                encoder_only=encoder_only,
+            )
         with ticking("Writing", shown=not quiet), atomic_folder(output) as folder:
             nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

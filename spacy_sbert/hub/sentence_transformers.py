@@ -1,5 +1,6 @@
 """Folders of sentence-transformers, read and written without that library."""
 
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -29,9 +30,11 @@ from ..models.static_embedding import (
 from ..models.transformer import SpanTransformer, load
 from ..pipeline.sbert import find_sbert
 from ..pipeline.sentence_model import SentenceModel, find_static_embedding, find_transformer
+from ..textcat import find_textcat
 from ..validation import Name, validated
 from .cards import sentence_transformers_card
 from .dense import dense_block, dense_layers, load_dense, read_dense, write_dense, write_json
+from .setfit import read_setfit
 
 # Modules of a folder: the kind of each, and its path
 _Modules = list[tuple[str, str]]
@@ -183,19 +186,27 @@ def _write_table(folder: Path, table: StaticEmbedding, *, pooling: str, name: st
 
 @validated
 def import_folder(
-    source: str, *, lang: Name = "en", name: Name = "sbert", precision: Precision | None = None
+    source: str,
+    *,
+    lang: Name = "en",
+    name: Name = "sbert",
+    precision: Precision | None = None,
+    encoder_only: bool = False,
 ) -> Language:
     """Make a pipeline that gives the vectors of a sentence encoder.
 
     No code of the folder is run. Its transformer or table, pooling, dense layers, normalisation,
     limit, lower-casing, prompts and truncation become the settings of an `sbert` pipe; a folder
-    without modules is a transformer with mean pooling, as in sentence-transformers.
+    without modules is a transformer with mean pooling, as in sentence-transformers. The classifier
+    of a SetFit folder becomes an `sbert_textcat` pipe, see read_setfit.
 
     source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
     lang (str): the language whose tokenizer makes the Docs. name (str): of the pipe.
     precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where
-        vectors are pooled states of unit length: rounding is far below 1e-6 there; else
-        "reference". A static encoder has none.
+        vectors are pooled states of unit length, without a classifier: rounding is far below 1e-6
+        there; else "reference". A static encoder has none.
+    encoder_only (bool): whether the classifier of a SetFit folder is left out. The vectors are then
+        those of sentence-transformers, without SetFit's normalize_embeddings.
     RETURNS (Language): with the weights loaded.
     RAISES (OSError): if it is not found; (ValueError): if a module is unknown, or a file damaged.
 
@@ -207,6 +218,15 @@ def import_folder(
     folder = resolve(source)
     modules = _read_modules(folder)
     settings = sbert_config.read_settings(folder, source)
+    head = None if encoder_only else read_setfit(folder)
+    if head is not None and head.normalize:
+        if settings.truncate_dim:
+            raise ValueError(
+                f"SetFit normalizes the vectors of {source} (normalize_embeddings) after they are "
+                f"truncated (truncate_dim = {settings.truncate_dim}), which is not supported. "
+                "Import the encoder alone, with --encoder-only."
+            )
+        settings = replace(settings, normalize=True)
     static = folder_modules.static_module(folder)
     dense = [read_dense(module.folder) for module in modules if module.kind == "Dense"]
     config: dict[str, object] = {
@@ -216,7 +236,8 @@ def import_folder(
     }
     table = None
     if static is None:
-        config |= _transformer_block(settings, precision, has_dense=bool(dense))
+        has_layers = bool(dense) or head is not None
+        config |= _transformer_block(settings, precision, has_layers=has_layers)
     else:
         table = _read_table(static, settings, precision)
         _, vectors = table
@@ -229,16 +250,22 @@ def import_folder(
     model = find_sbert(nlp, name).model
     width = _load_encoder(name, model, table)
     load_dense(model, dense, model.pooling.pooled_width(width))
+    if head is not None:
+        nlp.add_pipe("sbert_textcat", config={"multi_label": head.multi_label})
+        find_textcat(nlp).set_coefficients(head.labels, head.weights, head.bias)
     return nlp
 
 
 def _transformer_block(
-    settings: SentenceTransformersConfig, precision: str | None, *, has_dense: bool
+    settings: SentenceTransformersConfig, precision: str | None, *, has_layers: bool
 ) -> dict[str, object]:
-    """Return the settings of an encoder for the modules Transformer and Pooling."""
+    """Return the settings of an encoder for the modules Transformer and Pooling.
+
+    has_layers: whether layers behind the pooling, dense or of SetFit, enlarge rounding.
+    """
     if precision is None:
         precision = REFERENCE
-        if settings.normalize and not has_dense:
+        if settings.normalize and not has_layers:
             precision = "float32"
     return {
         "pooling": settings.pooling or "mean",

@@ -11,6 +11,7 @@ from ..errors import Errors, Warnings, warn
 from .folder_keys import (
     MODEL_KEYS,
     MODULE_KEYS,
+    SETFIT_KEYS,
     TRANSFORMER_KEYS,
     Keys,
     refused_keys,
@@ -32,7 +33,8 @@ _ADAPTER_FILES = (
 def _followed_keys() -> Any:
     """Return a pydantic model of the keys of all tables that are followed; None for one without."""
     fields: dict[str, Any] = {}
-    for table in (*MODEL_KEYS.values(), *TRANSFORMER_KEYS.values(), *MODULE_KEYS.values()):
+    tables = (*MODEL_KEYS.values(), *TRANSFORMER_KEYS.values(), *MODULE_KEYS.values(), SETFIT_KEYS)
+    for table in tables:
         for name, key in table.items():
             if key.kind is not None:
                 fields[name] = (Annotated[key.kind | None, Field(description=key.expected)], None)

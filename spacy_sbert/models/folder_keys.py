@@ -228,6 +228,15 @@ MODULE_KEYS: Mapping[str, Keys] = {
     "Dropout": {"dropout": Key("it does nothing in use")},
 }
 
+_ASPECTS = _refused("texts with an aspect before them")
+# The keys of config_setfit.json
+SETFIT_KEYS: Keys = {
+    "labels": Key("the labels of the classes", list[str], "a list of strings"),
+    "normalize_embeddings": Key("`normalize`", bool, FLAG),
+    "spacy_model": _ASPECTS,
+    "span_context": _ASPECTS,
+}
+
 
 def unknown_keys(content: Mapping[str, object], keys: Keys, place: str = "") -> Iterator[str]:
     """Yield the keys that a table does not list; inner ones with the key that holds them."""

@@ -60,3 +60,27 @@ def _bind(pipe: Any, nlp: Language, name: str) -> None:
     is_in_both = before is not None and any(other is pipe for _, other in before.components)
     if is_in_both and getattr(pipe, "depends_on_pipeline", False):
         warn(Warnings.IN_TWO_PIPELINES.format(name=name))
+
+
+def find_encoding_pipe(nlp: Language | None, component: Any, upstream: str = "*") -> Any:
+    """Return the pipe before a component whose vectors it reads, and which encodes texts.
+
+    nlp (Language): the pipeline that the component is in, None if it is in none.
+    upstream (str): the name of the pipe; "*" for the nearest.
+    RAISES (ValueError): if there is none.
+    """
+    before: dict[str, Any] = {}
+    for name, pipe in nlp.components if nlp is not None else ():
+        if pipe is component:
+            break
+        if hasattr(pipe, "fingerprint") and hasattr(pipe, "encode"):
+            before[name] = pipe
+    if upstream in before:
+        return before[upstream]
+    if upstream == "*" and before:
+        return list(before.values())[-1]
+    expected = "'sbert' or 'sbert_meta'" if upstream == "*" else f"'{upstream}'"
+    raise ValueError(
+        f"The pipe '{component.name}' reads the vectors of a pipe before it, and there is no "
+        f"{expected} there. Add one before it, or correct upstream."
+    )

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
 import numpy
+from numpy.typing import ArrayLike
 from pydantic import Field
 from spacy.language import Language
 from spacy.scorer import Scorer
@@ -15,13 +16,14 @@ from spacy.util import logger
 from spacy.vocab import Vocab
 from thinc.api import Model, Sigmoid, Softmax_v2
 
+from ..arrays import checked
 from ..files.serialization import ChecksummedModel, ChecksummedPipe
 from ..models.spans import SPANS_KEY
 from ..pipeline import doc_vectors
-from ..pipeline.components import InPipeline, find_in
+from ..pipeline.components import InPipeline, find_encoding_pipe, find_in
 from ..validation import Name, SpansKey, check_docs, validated
 from .examples import NONE, ClassExamples, examples_of_gold, gold_labels, unknown_label
-from .logistic_regression import LogisticRegression, fit
+from .logistic_regression import fit
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Threshold = Probability | Literal["auto"] | None
@@ -107,7 +109,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
             threshold = None
         elif threshold is None:
             threshold = 0.5 if multi_label else 0.0
-        self.cfg: dict[str, Any] = {"threshold": threshold}
+        self.cfg: dict[str, Any] = {"threshold": threshold, "without_examples": False}
         self._install_extensions()
 
     def __repr__(self) -> str:
@@ -178,8 +180,54 @@ class SentenceTextCategorizer(ChecksummedPipe):
 
         """
         with self._lock:
+            if self.cfg["without_examples"]:
+                raise self._no_examples("so new ones cannot be added to them")
             self.examples.add(label, texts)
             self._forget_fit()
+
+    @validated
+    def set_coefficients(self, labels: Sequence[Name], weights: ArrayLike, bias: ArrayLike) -> None:
+        """Take weights without examples, fitted elsewhere on vectors of the encoder as it is now.
+
+        P(label | x) = softmax(W x + b), or with multi_label sigmoid(W x + b) of each label. Without
+        examples nothing can be fitted again: add, and an encoder that has changed, are refused,
+        until fit replaces the weights.
+
+        labels (list[str]): of the rows, in the order of `doc.cats`.
+        weights (float (labels, width)): W. bias (float (labels,)): b.
+        RAISES (ValueError): if a label is given twice, a shape is another, a number is not finite,
+            or threshold = "auto", which needs examples.
+
+        Example:
+            nlp.get_pipe("sbert_textcat").set_coefficients(labels, head.coef_, head.intercept_)
+
+        """
+        if self._fits_threshold:
+            raise self._no_examples('which threshold = "auto" needs')
+        examples = ClassExamples(multi_label=self.multi_label)
+        for label in labels:
+            examples.add_label(label)
+        pipe = self._pipe()
+        w = checked(weights, "weights", "float64")
+        b = checked(numpy.array([bias], "float64"), "bias", "float64")[0]
+        expected = (len(labels), pipe.encode([""]).shape[1])
+        if w.shape != expected or b.shape != expected[:1]:
+            raise ValueError(
+                f"The weights are {w.shape} and the bias is {b.shape}: expected {expected} by the "
+                f"labels and the vectors of '{pipe.name}', and {expected[:1]}."
+            )
+        with self._lock:
+            self._set_examples(examples)
+            self._set_weights(w, b)
+            self.cfg["without_examples"] = True
+            self.cfg["cross_validation"] = {}
+            self.cfg["encoder"] = pipe.fingerprint()
+
+    def _no_examples(self, consequence: str) -> ValueError:
+        return ValueError(
+            f"The classes of '{self.name}' have weights without examples, {consequence}. Give all "
+            "examples with fit(texts, labels), which replaces the weights."
+        )
 
     @validated
     def initialize(
@@ -223,6 +271,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
     def _set_examples(self, examples: ClassExamples) -> None:
         with self._lock:
             self.examples = examples
+            self.cfg["without_examples"] = False
             self._forget_fit()
 
     def _forget_fit(self) -> None:
@@ -238,6 +287,11 @@ class SentenceTextCategorizer(ChecksummedPipe):
             encoder = pipe.fingerprint()
             if fitted_on == encoder:
                 return
+            if self.cfg["without_examples"]:
+                raise self._no_examples(
+                    f"fitted on the encoder {fitted_on}; it is {encoder} now, and nothing can be "
+                    "fitted again"
+                )
             if fitted_on is not None:
                 logger.debug("Fitting the classes of '%s' again: the encoder changed.", self.name)
             self._fit(pipe, encoder)
@@ -259,7 +313,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
             multi_label=self.multi_label,
             with_threshold=self._fits_threshold,
         )
-        self._set_weights(fitted)
+        self._set_weights(fitted.weights, fitted.bias)
         if fitted.threshold is not None:
             self.cfg["threshold"] = fitted.threshold
         self.cfg["strength"] = fitted.strength
@@ -275,15 +329,15 @@ class SentenceTextCategorizer(ChecksummedPipe):
                     "examples without it, as those of '' if they have no label."
                 )
 
-    def _set_weights(self, fitted: LogisticRegression) -> None:
+    def _set_weights(self, weights: numpy.ndarray, bias: numpy.ndarray) -> None:
         # Thinc does not change the sizes of a layer
         model = _class_model(multi_label=self.multi_label)
         layer = model.layers[0]
-        n_labels, width = fitted.weights.shape
+        n_labels, width = weights.shape
         layer.set_dim("nO", n_labels)
         layer.set_dim("nI", width)
-        layer.set_param("W", layer.ops.asarray2f(cast(Any, fitted.weights.astype("float32"))))
-        layer.set_param("b", layer.ops.asarray1f(cast(Any, fitted.bias.astype("float32"))))
+        layer.set_param("W", layer.ops.asarray2f(cast(Any, weights.astype("float32"))))
+        layer.set_param("b", layer.ops.asarray1f(cast(Any, bias.astype("float32"))))
         self.model = model
 
     def _pipe(self) -> Any:
@@ -291,22 +345,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
 
         RAISES (ValueError): if there is none.
         """
-        nlp = self._in_pipeline.nlp
-        before: dict[str, Any] = {}
-        for name, pipe in nlp.components if nlp is not None else ():
-            if pipe is self:
-                break
-            if hasattr(pipe, "fingerprint") and hasattr(pipe, "encode"):
-                before[name] = pipe
-        if self.upstream in before:
-            return before[self.upstream]
-        if self.upstream == "*" and before:
-            return list(before.values())[-1]
-        expected = "'sbert' or 'sbert_meta'" if self.upstream == "*" else f"'{self.upstream}'"
-        raise ValueError(
-            f"The pipe '{self.name}' classifies the vectors of a pipe before it, and there is no "
-            f"{expected} there. Add one before it, or correct upstream."
-        )
+        return find_encoding_pipe(self._in_pipeline.nlp, self, self.upstream)
 
     # Docs
 

@@ -115,9 +115,7 @@ class _Model:
         one = self._fit_one(x[has_label], targets[has_label].argmax(axis=1), strength)
         if len(one.classes_) > 2:
             return one.coef_, one.intercept_
-        # softmax((-z/2, z/2)) = (1 - sigmoid(z), sigmoid(z))
-        halves = numpy.array([[-0.5], [0.5]])
-        return halves * one.coef_, halves[:, 0] * one.intercept_
+        return halves(one.coef_, one.intercept_)
 
     def _fit_one(self, x: numpy.ndarray, y: numpy.ndarray, strength: float) -> Any:
         return self._estimator(C=strength, max_iter=_MAX_ITERATIONS).fit(x, y)
@@ -141,6 +139,17 @@ class _Model:
         if self.multi_label:
             return ((probabilities >= 0.5) == targets).all(axis=1)
         return probabilities.argmax(axis=1) == targets.argmax(axis=1)
+
+
+def halves(weights: numpy.ndarray, bias: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return weights (2, width) and bias (2,) of two exclusive labels, from those of the second.
+
+    softmax((-z/2, z/2)) = (1 - sigmoid(z), sigmoid(z))
+
+    weights (float (1, width)), bias (float (1,)): of scikit-learn, z = W x + b.
+    """
+    signs = numpy.array([[-0.5], [0.5]])
+    return signs * weights, signs[:, 0] * bias
 
 
 def _validated_rows(targets: numpy.ndarray, seed: int) -> numpy.ndarray:
