@@ -82,14 +82,6 @@ _TEXTCAT_CONFIG: dict[str, object] = {
     "upstream": "*",
     "scorer": {"@scorers": "spacy-sbert.class_scorer.v1"},
 }
-_KEYPHRASES_CONFIG: dict[str, object] = {
-    "top_n": 5,
-    "diversity": 0.5,
-    "candidates": "auto",
-    "ngram_sizes": [1, 2, 3],
-    "spans_key": "keyphrases",
-    "upstream": "*",
-}
 _ASSIGNS = [
     "doc.vector",
     "doc._.sbert_vector",
@@ -290,38 +282,5 @@ def make_sbert_textcat(
         spans_key=spans_key,
         upstream=upstream,
         scorer=scorer,
-        nlp=nlp,
-    )
-
-
-@Language.factory(
-    "sbert_keyphrases",
-    assigns=["doc.spans"],
-    requires=["doc.vector"],
-    default_config=_KEYPHRASES_CONFIG,
-)
-def make_sbert_keyphrases(
-    nlp: Language,
-    name: str,
-    top_n: int,
-    diversity: float,
-    candidates: str,
-    ngram_sizes: list[int],
-    spans_key: SpansKey,
-    upstream: str,
-) -> Pipe:
-    """Build the `sbert_keyphrases` pipe, see KeyphraseExtractor."""
-    from .keyphrases import KeyphraseExtractor  # noqa: PLC0415 (thin)
-
-    return KeyphraseExtractor(
-        nlp.vocab,
-        name,
-        top_n=top_n,
-        diversity=diversity,
-        # Checked there
-        candidates=cast(Any, candidates),
-        ngram_sizes=ngram_sizes,
-        spans_key=spans_key,
-        upstream=upstream,
         nlp=nlp,
     )

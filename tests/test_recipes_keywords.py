@@ -18,14 +18,7 @@ def test_embedders_give_the_vectors_of_the_pipe(make_nlp, monkeypatch, encoder):
     nlp = make_nlp(encoder)
     namespace = {}
     monkeypatch.setattr("spacy.blank", lambda lang: nlp)
-    add_pipe = nlp.add_pipe
-    monkeypatch.setattr(
-        nlp,
-        "add_pipe",
-        lambda name, **settings: (
-            nlp.get_pipe(name) if name == "sbert" else add_pipe(name, **settings)
-        ),
-    )
+    monkeypatch.setattr(nlp, "add_pipe", lambda name: nlp.get_pipe(name))
     for block in blocks(PAGE.read_text(encoding="utf8")):
         exec(compile(block, PAGE.name, "exec"), namespace)
     expected = numpy.stack([nlp(text).vector for text in TEXTS])

@@ -190,8 +190,8 @@ def _cluster_names(nlp: Language, rows: Sequence[_Clustered]) -> dict[int, str]:
 
     An empty one for texts in no cluster.
     """
-    from ..keyphrases import class_terms, words_of
     from ..search.corpus_search import NO_CLUSTER
+    from ..visual.scatter import class_terms, words_of
 
     clusters = sorted({cluster for cluster, *_ in rows})
     places = {cluster: place for place, cluster in enumerate(clusters)}

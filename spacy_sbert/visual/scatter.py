@@ -5,14 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
-from math import cos, lcm, pi, sin
+from math import cos, lcm, log, pi, sin
 from numbers import Integral
 from typing import Literal
 
 import numpy
 from markupsafe import Markup
 
-from ..keyphrases import class_terms, words_of
 from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import Axis, box, clean, number, shape
 from ..validation import Seed, validated
@@ -83,7 +82,7 @@ def scatter(
         else PCA.
     seed (int): of t-SNE. title (str): above the picture.
     terms (bool): whether labels are named by the words that tell their texts from others, see
-        keyphrases.class_terms; by default if they are the numbers of clusters.
+        class_terms; by default if they are the numbers of clusters.
     RETURNS (Picture): an SVG with a legend.
     RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for
         each text, an unknown projection, or vectors that are missing, of unequal widths, not
@@ -363,6 +362,48 @@ def _compact_groups(
         near = far <= numpy.median(far[own])
         if 2 * (near & own).sum() > near.sum():
             yield place, float(middle[0]), float(middle[1])
+
+
+def words_of(text: DocOrSpan) -> list[str]:
+    """Return the words of a text that can name it, in lower case.
+
+    They have two or more letters, and are no stop words.
+    """
+    return [
+        token.lower_ for token in text if token.is_alpha and not token.is_stop and len(token) > 1
+    ]
+
+
+def class_terms(
+    words: Iterable[Sequence[str]], group: Sequence[int], groups: int, *, count: int = 3
+) -> list[list[str]]:
+    """Return the terms of each group with the highest class-based tf-idf, the highest first.
+
+    W(t, c) = tf(t, c) / |c| log(1 + A / tf(t))
+
+    tf(t, c) is how often the term t occurs in group c, |c| how many words the group has, tf(t) how
+    often the term occurs in all groups, and A the mean number of words of a group that has any. Of
+    equal terms the first in the alphabet comes first.
+
+    words (Iterable of lists of str): the words of each text. group (Sequence[int]): the group of
+        each text, from 0.
+    groups (int): the number of groups. count (int): the number of terms for each group.
+    RETURNS (list of lists of str): fewer for a group with fewer different words.
+    SOURCE: Grootendorst 2022, BERTopic: Neural topic modeling with a class-based TF-IDF procedure,
+        section 3.3; tf divided by |c| as in its software.
+    """
+    counts: list[Counter[str]] = [Counter() for _ in range(groups)]
+    for tokens, place in zip(words, group, strict=True):
+        counts[place].update(tokens)
+    total = sum(counts, Counter())
+    n_filled = len(list(filter(None, counts)))
+    mean = total.total() / max(1, n_filled)
+    terms: list[list[str]] = []
+    for own in counts:
+        # |c| is the same for all terms of a group, which is all that are compared
+        weights = {term: tf * log(1 + mean / total[term]) for term, tf in own.items()}
+        terms.append(sorted(weights, key=lambda term: (-weights[term], term))[:count])
+    return terms
 
 
 # Labels that are missing, of Python, NumPy and pandas

@@ -13,7 +13,7 @@ from helpers.made_tables import write_rows
 from helpers.pipelines import ROOT
 
 from spacy_sbert import SentenceBert
-from spacy_sbert.keyphrases import class_terms, words_of
+from spacy_sbert.visual.scatter import class_terms, words_of
 
 TEXTS = [
     "the cat sat on the mat",

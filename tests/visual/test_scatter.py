@@ -1,16 +1,18 @@
 """The map: where its points stand, how they look, what it says, and how its clusters are named."""
 
+import math
 import re
 import sys
 
 import numpy
 import pytest
+import spacy
 from helpers.made_pages import data_of, made, read
 
 from spacy_sbert import visual
 from spacy_sbert.visual import scatter
 from spacy_sbert.visual.projection import pca
-from spacy_sbert.visual.scatter import MOST_LABELS, _kind, _outline
+from spacy_sbert.visual.scatter import MOST_LABELS, _kind, _outline, class_terms, words_of
 
 RNG = numpy.random.default_rng(0)
 VECTORS = RNG.normal(size=(12, 5)).astype("float32")
@@ -150,6 +152,22 @@ GARDEN = [
     made(text, vector)
     for text, vector in zip(TITLES, [[1, 0], [1, 0.1], [0, 1], [0.1, 1]], strict=True)
 ]
+
+
+def test_terms_by_hand():
+    words = [["a", "a", "b"], ["b", "c", "c", "d"], ["d"]]
+    # groups 0 and 1 have 3 and 5 words, A = 4; tf: a 2, b 2, c 2, d 2; all have the idf log(1 + 4 /
+    # 2)
+    assert class_terms(words, [0, 1, 1], 2) == [["a", "b"], ["c", "d", "b"]]
+    assert class_terms(words, [0, 1, 1], 2, count=1) == [["a"], ["c"]]
+    # a frequent term gives way to a rare one: 3 log(1 + 5 / 7) < 2 log(1 + 5 / 2)
+    words = [["all"] * 3 + ["own"] * 2, ["all"] * 4 + ["other"]]
+    assert 3 * math.log(1 + 5 / 7) < 2 * math.log(1 + 5 / 2)
+    assert class_terms(words, [0, 1], 2)[0] == ["own", "all"]
+    assert words_of(spacy.blank("en")("The 2 Coins, a-b and x were NOT on Märkte!")) == [
+        "coins",
+        "märkte",
+    ]
 
 
 @pytest.mark.parametrize(
