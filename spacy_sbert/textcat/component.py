@@ -1,6 +1,5 @@
 """The `sbert_textcat` component: classes of texts, by logistic regression on sentence vectors."""
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
@@ -96,7 +95,6 @@ class SentenceTextCategorizer(ChecksummedPipe):
         self.scorer = scorer
         self._fits_threshold = threshold == "auto"
         self._in_pipeline = InPipeline(nlp)
-        self._lock = threading.RLock()
         self.examples = ClassExamples(multi_label=multi_label)
         for label, texts in examples.items():
             self.examples.add(label, texts)
@@ -114,12 +112,6 @@ class SentenceTextCategorizer(ChecksummedPipe):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}': {len(self.labels)} labels)"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -179,11 +171,10 @@ class SentenceTextCategorizer(ChecksummedPipe):
             nlp.get_pipe("sbert_textcat").add("cards", ["My card is blocked."])
 
         """
-        with self._lock:
-            if self.cfg["without_examples"]:
-                raise self._no_examples("so new ones cannot be added to them")
-            self.examples.add(label, texts)
-            self._forget_fit()
+        if self.cfg["without_examples"]:
+            raise self._no_examples("so new ones cannot be added to them")
+        self.examples.add(label, texts)
+        self._forget_fit()
 
     @validated
     def set_coefficients(self, labels: Sequence[Name], weights: ArrayLike, bias: ArrayLike) -> None:
@@ -216,12 +207,11 @@ class SentenceTextCategorizer(ChecksummedPipe):
                 f"The weights are {w.shape} and the bias is {b.shape}: expected {expected} by the "
                 f"labels and the vectors of '{pipe.name}', and {expected[:1]}."
             )
-        with self._lock:
-            self._set_examples(examples)
-            self._set_weights(w, b)
-            self.cfg["without_examples"] = True
-            self.cfg["cross_validation"] = {}
-            self.cfg["encoder"] = pipe.fingerprint()
+        self._set_examples(examples)
+        self._set_weights(w, b)
+        self.cfg["without_examples"] = True
+        self.cfg["cross_validation"] = {}
+        self.cfg["encoder"] = pipe.fingerprint()
 
     def _no_examples(self, consequence: str) -> ValueError:
         return ValueError(
@@ -269,32 +259,30 @@ class SentenceTextCategorizer(ChecksummedPipe):
         return {} if losses is None else losses
 
     def _set_examples(self, examples: ClassExamples) -> None:
-        with self._lock:
-            self.examples = examples
-            self.cfg["without_examples"] = False
-            self._forget_fit()
+        self.examples = examples
+        self.cfg["without_examples"] = False
+        self._forget_fit()
 
     def _forget_fit(self) -> None:
         self.cfg.pop("encoder", None)
 
     def _refresh(self) -> None:
         """Fit the classes if the examples or the encoder have changed since they were fitted."""
-        with self._lock:
-            fitted_on = self.cfg.get("encoder")
-            if fitted_on is not None and self._in_pipeline.nlp is None:
-                return
-            pipe = self._pipe()
-            encoder = pipe.fingerprint()
-            if fitted_on == encoder:
-                return
-            if self.cfg["without_examples"]:
-                raise self._no_examples(
-                    f"fitted on the encoder {fitted_on}; it is {encoder} now, and nothing can be "
-                    "fitted again"
-                )
-            if fitted_on is not None:
-                logger.debug("Fitting the classes of '%s' again: the encoder changed.", self.name)
-            self._fit(pipe, encoder)
+        fitted_on = self.cfg.get("encoder")
+        if fitted_on is not None and self._in_pipeline.nlp is None:
+            return
+        pipe = self._pipe()
+        encoder = pipe.fingerprint()
+        if fitted_on == encoder:
+            return
+        if self.cfg["without_examples"]:
+            raise self._no_examples(
+                f"fitted on the encoder {fitted_on}; it is {encoder} now, and nothing can be "
+                "fitted again"
+            )
+        if fitted_on is not None:
+            logger.debug("Fitting the classes of '%s' again: the encoder changed.", self.name)
+        self._fit(pipe, encoder)
 
     def _fit(self, pipe: Any, encoder: str) -> None:
         labels = self.labels
@@ -347,6 +335,12 @@ class SentenceTextCategorizer(ChecksummedPipe):
         """
         return find_encoding_pipe(self._in_pipeline.nlp, self, self.upstream)
 
+    def _name_of_pipe(self) -> str:
+        """Return the name of this pipe; a copy, which is in no pipeline, has it from fitting."""
+        if self._in_pipeline.nlp is not None:
+            self.cfg["pipe"] = self._pipe().name
+        return self.cfg["pipe"]
+
     # Docs
 
     def predict(self, docs: Iterable[Doc]) -> list[tuple[list[Any], numpy.ndarray]]:
@@ -357,8 +351,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
             return []
         self._refresh()
         units = [self._units(doc) for doc in docs]
-        # The pipe that it was made for may be gone, in a copy: then doc.vector answers
-        name = None if self._in_pipeline.nlp is None else self._pipe().name
+        name = self._name_of_pipe()
         rows = [self._vector(unit, name) for of_doc in units for unit in of_doc]
         width = self.model.layers[0].get_dim("nI")
         vectors = numpy.array(rows, dtype="float32").reshape(-1, width)
@@ -412,7 +405,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
             )
         return list(doc.spans[self.unit])
 
-    def _vector(self, unit: Doc | Span, name: str | None) -> numpy.ndarray:
+    def _vector(self, unit: Doc | Span, name: str) -> numpy.ndarray:
         """Return the vector that a pipe gave a Doc or Span, float32 (width,).
 
         RAISES (ValueError): if it gave none, or another encoder did.
@@ -466,11 +459,13 @@ class SentenceTextCategorizer(ChecksummedPipe):
         self, bytes_data: bytes, *, exclude: Iterable[str] = ()
     ) -> "SentenceTextCategorizer":
         """Load what to_bytes returned."""
+        self.model = _class_model(multi_label=self.multi_label)
         super().from_bytes(bytes_data, exclude=exclude)
         return self._after_loading()
 
     def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> "SentenceTextCategorizer":
         """Load what to_disk wrote."""
+        self.model = _class_model(multi_label=self.multi_label)
         super().from_disk(path, exclude=exclude)
         return self._after_loading()
 

@@ -1,5 +1,7 @@
 """Classes of texts are scikit-learn's on the same vectors, however they were given or stored."""
 
+import pickle
+
 import numpy
 import pytest
 import spacy
@@ -24,9 +26,10 @@ TEXTS = ["a man is eating food", "the cat on the mat", "a dog ran fast", "he can
 
 @pytest.fixture
 def with_classes(make_nlp):
-    def make(encoder="own", unit="doc", upstream="doc", **config):
+    def make(encoder="own", unit="doc", upstream="doc", upstream_pipe="*", **config):
         nlp = make_nlp(encoder, unit=upstream)
-        nlp.add_pipe("sbert_textcat", config={"examples": EXAMPLES, "unit": unit, **config})
+        config = {"examples": EXAMPLES, "unit": unit, "upstream": upstream_pipe, **config}
+        nlp.add_pipe("sbert_textcat", config=config)
         return nlp
 
     return make
@@ -104,6 +107,27 @@ def test_saved_classes_need_no_scikit_learn(with_classes, tmp_path, monkeypatch)
     find_textcat(loaded).add("food", ["a meal"])
     with pytest.raises(ImportError, match="Fitting classes needs scikit-learn"):
         loaded("a meal")
+
+
+def test_loading_over_fitted_classes(with_classes):
+    nlp = with_classes()
+    expected = cats_of(nlp)
+    fewer = with_classes(examples={label: EXAMPLES[label] for label in ("food", "cats")})
+    fewer("a man")
+    fewer.from_bytes(nlp.to_bytes())
+    assert cats_of(fewer) == expected
+
+
+def test_a_pickled_pipe_classifies_the_vectors_of_its_own_pipe(with_classes, other_bert):
+    nlp = with_classes(upstream_pipe="sbert")
+    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(other_bert)}})
+    expected = cats_of(nlp)
+    copied = pickle.loads(pickle.dumps(find_textcat(nlp)))
+    docs = list(nlp.pipe(TEXTS))
+    for doc in docs:
+        doc.cats = {}
+        copied(doc)
+    assert [doc.cats for doc in docs] == expected
 
 
 def test_processes_and_docs_that_travel(with_classes):
