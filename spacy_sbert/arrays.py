@@ -1,5 +1,7 @@
 """Arrays of real numbers, read from all that holds them, and the state that NumPy computes in."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Real

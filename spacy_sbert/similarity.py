@@ -1,5 +1,7 @@
 """Similarity, correlation and principal components: one definition for all of the package."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 

@@ -1,5 +1,7 @@
 """Serialize models, pipes and arrays, with a checksum; the versions that results depend on."""
 
+from __future__ import annotations
+
 import math
 import platform
 import re
@@ -74,7 +76,7 @@ class ChecksummedModel(Model[_InT, _OutT]):
         with atomic_write(Path(path)) as file:
             file.write(state)
 
-    def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[_InT, _OutT]":
+    def from_bytes(self, bytes_data: bytes) -> ChecksummedModel[_InT, _OutT]:
         """Load the model from what to_bytes returned.
 
         RAISES (ValueError): if the bytes are damaged.

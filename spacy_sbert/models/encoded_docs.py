@@ -1,5 +1,7 @@
 """Encoded spans of a Doc, settings of a call, and the warning about truncated texts."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

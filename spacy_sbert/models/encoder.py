@@ -1,5 +1,7 @@
 """The interface of encoders, which give the states that a sentence encoder pools."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, cast

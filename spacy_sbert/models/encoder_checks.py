@@ -1,5 +1,7 @@
 """Checks of a loaded encoder: whether tokenizer and weights fit, and how long a row may be."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache

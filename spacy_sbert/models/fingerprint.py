@@ -5,6 +5,8 @@ reads samples of the weights. Digests, for resumed runs and caches, are of all t
 on except texts and arithmetic.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence

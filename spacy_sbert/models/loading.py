@@ -1,5 +1,7 @@
 """Where an encoder is loaded from, and how its config is read and checked."""
 
+from __future__ import annotations
+
 import difflib
 import inspect
 import os
@@ -89,7 +91,7 @@ class Source:
     is_saved: bool = False
 
     @classmethod
-    def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> "Source":
+    def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> Source:
         """Return the source of an encoder with the settings of a config.
 
         is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights

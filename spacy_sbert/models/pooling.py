@@ -3,6 +3,8 @@
 pool windows >> average the windows of a row >> dense >> unit length >> truncation
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, cast
 

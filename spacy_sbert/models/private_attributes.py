@@ -1,5 +1,7 @@
 """Private attributes of other libraries, each with its reason, and optional packages."""
 
+from __future__ import annotations
+
 import os
 import platform
 import sys

@@ -1,5 +1,7 @@
 """The prompts of an encoder: texts that are put before others."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

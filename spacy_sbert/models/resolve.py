@@ -1,5 +1,7 @@
 """Find an encoder by name: a folder, an installed package or the cache of the Hugging Face hub."""
 
+from __future__ import annotations
+
 import importlib.util
 import os
 from collections.abc import Iterable
@@ -204,7 +206,7 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
         warn(Warnings.ENCODER_MISSING.format(pipe=pipe, name=name, reason=reason, near=near))
 
 
-def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: "Prompts") -> None:
+def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: Prompts) -> None:
     """Check that the default prompt of a new pipe is one of its own or of its folder.
 
     RAISES (ValueError): if it is not. Without the folder, that is found out when the encoder is

@@ -1,5 +1,7 @@
 """From Docs to vectors, in use and in training: rows, wordpieces, states, pooling."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, cast

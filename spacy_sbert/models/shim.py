@@ -1,5 +1,7 @@
 """The Hugging Face model and tokenizer inside a Thinc model: forward, backward, updates."""
 
+from __future__ import annotations
+
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -194,7 +196,7 @@ class TransformerShim(PyTorchShim):
             self.backends.calibrate(self.weights, wordpieces)
 
     @property
-    def calibration(self) -> "Calibration | None":
+    def calibration(self) -> Calibration | None:
         """These ranges, None until they are found; the encoder is loaded."""
         return self.backends.calibration(self.weights)
 
@@ -399,7 +401,7 @@ class TransformerShim(PyTorchShim):
             super().to_device(device_type, device_id)
             self.backends.drop(found)
 
-    def copy(self) -> "TransformerShim":
+    def copy(self) -> TransformerShim:
         """Return a copy with weights and an id of its own, by which optimizers know parameters."""
         self._make_updates()
         with self.use.encoding():
@@ -431,7 +433,7 @@ class TransformerShim(PyTorchShim):
         with self.use.encoding():
             save_encoder(folder, self.network, self.tokenizer, self._vocab_file)
 
-    def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
+    def from_bytes(self, bytes_data: bytes) -> TransformerShim:
         """Load an encoder that to_bytes wrote.
 
         RAISES (ValueError): if the bytes are not those of such an encoder.

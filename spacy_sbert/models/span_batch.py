@@ -1,5 +1,7 @@
 """A batch of spans: their token ids, and their token embeddings after the encoder."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -65,7 +67,7 @@ class SpanBatch:
     is_merged: numpy.ndarray | None = None
 
     @classmethod
-    def empty(cls) -> "SpanBatch":
+    def empty(cls) -> SpanBatch:
         """Return the rows of a Doc without text."""
         zeros = numpy.zeros(0, dtype="int64")
         pairs = zeros.reshape(0, 2)
@@ -74,7 +76,7 @@ class SpanBatch:
     @classmethod
     def of_texts(
         cls, wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
-    ) -> "SpanBatch":
+    ) -> SpanBatch:
         """Return texts as rows, without places in a Doc."""
         n_cut = numpy.bincount(wordpieces.text_of, weights=wordpieces.n_cut).astype("int64")
         spans = numpy.zeros((len(n_cut), 2), "int64")
@@ -93,7 +95,7 @@ class SpanBatch:
         """True if a row was merged of windows, so that it is none of a sentence encoder."""
         return self.is_merged is not None and bool(self.is_merged.any())
 
-    def part(self, rows: slice, windows: slice) -> "SpanBatch":
+    def part(self, rows: slice, windows: slice) -> SpanBatch:
         """Return some of the rows, with their windows."""
         return SpanBatch(
             spans=self.spans[rows],
@@ -155,7 +157,7 @@ class EncodedSpans:
     kept: numpy.ndarray | None = None
 
     @classmethod
-    def empty(cls, n_docs: int, backprop: Backprop = no_gradient) -> "EncodedSpans":
+    def empty(cls, n_docs: int, backprop: Backprop = no_gradient) -> EncodedSpans:
         """Return the batch of Docs without text."""
         borders = [0] * (n_docs + 1)
         return cls(SpanBatch.empty(), borders, numpy.zeros(0, dtype="int64"), backprop=backprop)

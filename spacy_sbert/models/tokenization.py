@@ -1,5 +1,7 @@
 """Tokenization of texts and spans. What is read of long texts: overflow.py."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,5 +1,7 @@
 """Keys of a tokenizer's files and of the setting tokenizer_config: what becomes of each."""
 
+from __future__ import annotations
+
 # Read by Transformers when it makes the tokenizer, of which wordpieces are copied: as in
 # sentence-transformers.
 FOLLOWED = frozenset(

@@ -1,5 +1,7 @@
 """The two kinds of tokenizers behind one interface: from texts to their windows."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """A transformer over rows of Docs."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -106,7 +108,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         return self.shim.name
 
     @property
-    def span_transformer(self) -> "SpanTransformer":
+    def span_transformer(self) -> SpanTransformer:
         return self
 
     def after_loading(self) -> None:
@@ -224,7 +226,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         with self.states(wordpieces, is_train) as (batch.states, batch.backprop):
             yield batch
 
-    def from_bytes(self, bytes_data: bytes) -> "SpanTransformer":
+    def from_bytes(self, bytes_data: bytes) -> SpanTransformer:
         """Load what to_bytes returned.
 
         RAISES (ValueError): if the encoder has another name, or see `prompt`.

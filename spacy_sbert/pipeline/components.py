@@ -1,5 +1,7 @@
 """The pipeline that a component is in, and the components of a class in a pipeline."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, TypeVar
 

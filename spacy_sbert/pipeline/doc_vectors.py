@@ -9,6 +9,8 @@ hooks, a warning tells it (`lost_hooks.py`), `restore.py` sets them again, and `
 works without them (`extensions.py`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import cache
 from typing import Any, cast

@@ -3,6 +3,8 @@
 Light, as `import spacy_sbert` imports them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module

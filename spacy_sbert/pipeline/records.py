@@ -5,6 +5,8 @@ text, if that is there as a whole. A Doc that `Span.as_doc` has cut out of a lon
 the Span that it was.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -249,7 +251,7 @@ class Records(list[PlacedRecord]):
         inside = [record for record in self if record.end > 0 and record.start < length]
         return inside or list(self)
 
-    def parts(self) -> tuple["Records", bool]:
+    def parts(self) -> tuple[Records, bool]:
         """Return the records that the Doc consists of, in order, and whether it was cut out.
 
         `Span.as_doc` cuts a Doc out of another.

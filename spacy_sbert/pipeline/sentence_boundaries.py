@@ -1,5 +1,7 @@
 """The warning about boundaries of sentences that an encoder of sentences does not see."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from spacy.language import Language

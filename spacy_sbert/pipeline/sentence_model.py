@@ -1,5 +1,7 @@
 """The model tree of an `sbert` pipe: its encoder, and its loss with the heads."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -66,7 +68,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         self.source.before_saving()
         return super().to_bytes()
 
-    def from_bytes(self, bytes_data: bytes) -> "SentenceModel":
+    def from_bytes(self, bytes_data: bytes) -> SentenceModel:
         """Load what to_bytes returned.
 
         RAISES (ValueError): if the encoder has no prompt of the default name.
@@ -138,7 +140,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         return [*self.own_encoders, *self.shared_encoders]
 
     @property
-    def sentence_listeners(self) -> "list[SentenceListener]":
+    def sentence_listeners(self) -> list[SentenceListener]:
         """The listeners to a transformer.
 
         None if the encoder is its own, or reads the vectors of tokens.
@@ -218,9 +220,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
         if is_autocast():
             raise RuntimeError(Errors.AUTOCAST.format(name=name))
 
-    def _connect(
-        self, nlp: Language, listener: "SentenceListener", upstream: TrainablePipe
-    ) -> None:
+    def _connect(self, nlp: Language, listener: SentenceListener, upstream: TrainablePipe) -> None:
         """Connect a listener to a transformer.
 
         If that is of another package, note whether its folder normalizes: ours says so with its
@@ -253,7 +253,7 @@ class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
 
     def text_encoder(
         self, nlp: Language | None, name: str, settings: EncodeSettings
-    ) -> "TextEncoder":
+    ) -> TextEncoder:
         """Return the encoder of texts without Docs, see SentenceBert.text_encoder."""
         pipe = None
         if nlp is not None:
@@ -336,7 +336,7 @@ def _cache_transformers(model: Model, loss: object) -> None:
 # The encoder in the tree
 
 
-def find_static_embedding(model: SentenceModel) -> "StaticEmbedding | None":
+def find_static_embedding(model: SentenceModel) -> StaticEmbedding | None:
     """Return the table of wordpieces of a pipe; None if its encoder is of another kind."""
     from ..models.static_embedding import StaticEmbedding  # noqa: PLC0415 (seldom needed)
 

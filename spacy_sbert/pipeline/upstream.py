@@ -1,5 +1,7 @@
 """The component that a layer listens to: the nearest one before its pipe that fits."""
 
+from __future__ import annotations
+
 from typing import cast
 
 from spacy.language import Language

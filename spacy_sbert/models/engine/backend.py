@@ -1,5 +1,7 @@
 """Backends: what turns wordpieces into states on a device, and the table of their names."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 # What `backend` in a config may name, and the subclass of BackendCache that makes it, or the module
 # of it, which is imported once a config names the backend. This is the one place of registration.
-BACKENDS: "dict[str, str | type[BackendCache]]" = {
+BACKENDS: dict[str, str | type[BackendCache]] = {
     "torch": "spacy_sbert.models.engine.torch_backend:TorchBackendCache",
     "onnx": "spacy_sbert.models.engine.onnx_backend:ONNXBackendCache",
 }
@@ -150,7 +152,7 @@ class BackendCache:
     def __reduce__(self) -> tuple[Callable, tuple[Any]]:
         return partial(type(self), pads=self.pads, settings=self.settings), (self._found[1],)
 
-    def anew(self) -> "BackendCache":
+    def anew(self) -> BackendCache:
         """Return one with the same settings that has made and found nothing."""
         return type(self)(settings=self.settings)
 
@@ -210,7 +212,7 @@ class BackendCache:
         """Return whether it rounds by ranges that have not been found yet."""
         return False
 
-    def calibration(self, weights: Network) -> "Calibration | None":
+    def calibration(self, weights: Network) -> Calibration | None:
         """Return the ranges that were found with the weights as they are; None without."""
         return None
 

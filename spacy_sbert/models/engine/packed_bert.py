@@ -1,5 +1,7 @@
 """The forward pass of BERT-like encoders on packed rows, and how it is computed in use."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

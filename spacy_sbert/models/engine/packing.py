@@ -1,5 +1,7 @@
 """Batches of windows: packed into few rows with little padding, or padded; their arrays."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

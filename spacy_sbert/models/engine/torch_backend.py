@@ -1,5 +1,7 @@
 """PyTorch's backends: packed rows in float32, half precision or int8, and Hugging Face's models."""
 
+from __future__ import annotations
+
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,7 +92,7 @@ class TorchBackendCache(BackendCache):
         _, calibration = self._found
         return precision, id(calibration)
 
-    def drop(self, found: "Calibration | None" = None) -> None:
+    def drop(self, found: Calibration | None = None) -> None:
         super().drop(found)
         self._packs = None
 
@@ -131,7 +133,7 @@ class TorchBackendCache(BackendCache):
     def needs_calibration(self, weights: Network, precision: str) -> bool:
         return precision == INT8 and self.calibration(weights) is None and is_packable(weights)
 
-    def calibration(self, weights: Network) -> "Calibration | None":
+    def calibration(self, weights: Network) -> Calibration | None:
         return self.found(weights)
 
     def calibrate(self, weights: Network, wordpieces: TokenizedBatch) -> None:
