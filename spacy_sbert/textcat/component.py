@@ -50,7 +50,8 @@ class SentenceTextCategorizer(ChecksummedPipe):
     labels (list[str]): labels without examples, whose names are their examples (zero-shot).
     multi_label (bool): whether a text may have several labels, or none.
     threshold (float or "auto"): the probability below which a label is not meant; "auto" for the
-        one that cross-validation fits, None for 0.5 with multi_label and 0 without.
+        one that cross-validation fits; None for 0.5 with multi_label, else "auto" if there are
+        none_examples, and 0 if there are none.
     unit (str): what is classified: "doc", "sent", "ents", "noun_chunks", or a key of doc.spans.
     spans_key (str): where labelled spans are stored.
     upstream (str): the pipe whose vectors are classified; "*" for the nearest before this one.
@@ -93,7 +94,11 @@ class SentenceTextCategorizer(ChecksummedPipe):
         self.spans_key = spans_key
         self.upstream = upstream
         self.scorer = scorer
-        self._fits_threshold = threshold == "auto"
+        if threshold == "auto" and multi_label:
+            raise ValueError(
+                'threshold = "auto" is for classes of which a text has one. With multi_label set a '
+                "number, such as one that spacy find-threshold finds."
+            )
         self._in_pipeline = InPipeline(nlp)
         self.examples = ClassExamples(multi_label=multi_label)
         for label, texts in examples.items():
@@ -102,12 +107,9 @@ class SentenceTextCategorizer(ChecksummedPipe):
             self.examples.add_label(label)
         if none_examples:
             self.examples.add(NONE, none_examples)
-        if threshold == "auto":
-            # Until it is fitted
-            threshold = None
-        elif threshold is None:
-            threshold = 0.5 if multi_label else 0.0
+        self._threshold_setting = threshold
         self.cfg: dict[str, Any] = {"threshold": threshold, "without_examples": False}
+        self._set_threshold()
         self._install_extensions()
 
     def __repr__(self) -> str:
@@ -152,12 +154,17 @@ class SentenceTextCategorizer(ChecksummedPipe):
             nlp.get_pipe("sbert_textcat").fit(texts, labels)
 
         """
-        examples = ClassExamples(multi_label=self.multi_label)
+        texts = list(texts)
+        labels = list(labels)
+        if len(texts) != len(labels):
+            raise ValueError(f"Got {len(texts)} texts and {len(labels)} labels: give one of each.")
         by_label: dict[str, list[str]] = {}
         for text, label in zip(texts, labels, strict=True):
             by_label.setdefault(label, []).append(text)
+        examples = ClassExamples(multi_label=self.multi_label)
         for label, given in by_label.items():
             examples.add(label, given)
+        self._check_labels(examples)
         self._set_examples(examples)
         self._refresh()
         return self
@@ -193,7 +200,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
             nlp.get_pipe("sbert_textcat").set_coefficients(labels, head.coef_, head.intercept_)
 
         """
-        if self._fits_threshold:
+        if self._threshold_setting == "auto":
             raise self._no_examples('which threshold = "auto" needs')
         examples = ClassExamples(multi_label=self.multi_label)
         for label in labels:
@@ -284,14 +291,33 @@ class SentenceTextCategorizer(ChecksummedPipe):
             logger.debug("Fitting the classes of '%s' again: the encoder changed.", self.name)
         self._fit(pipe, encoder)
 
-    def _fit(self, pipe: Any, encoder: str) -> None:
-        labels = self.labels
+    @property
+    def _fits_threshold(self) -> bool:
+        has_none = bool(self.examples.by_label.get(NONE))
+        is_default = self._threshold_setting is None and not self.multi_label
+        return self._threshold_setting == "auto" or (is_default and has_none)
+
+    def _set_threshold(self) -> None:
+        """Take the threshold of the config; one that is to be fitted is not known yet."""
+        threshold = self._threshold_setting
+        if self._fits_threshold:
+            threshold = None
+        elif threshold is None:
+            threshold = 0.5 if self.multi_label else 0.0
+        self.cfg["threshold"] = threshold
+
+    def _check_labels(self, examples: ClassExamples) -> None:
+        """Check that examples have as many labels as it takes to tell them apart."""
+        labels = examples.labels
         if len(labels) < (1 if self.multi_label else 2):
             given = f"the label '{labels[0]}' alone" if labels else "no label"
             raise ValueError(
                 f"The pipe '{self.name}' has {given}: expected examples of several labels. Give it "
                 "examples in its config, or with fit(texts, labels) or add(label, texts)."
             )
+
+    def _fit(self, pipe: Any, encoder: str) -> None:
+        self._check_labels(self.examples)
         texts, targets = self.examples.texts_and_targets()
         if self.multi_label:
             self._check_both(targets)
@@ -302,9 +328,11 @@ class SentenceTextCategorizer(ChecksummedPipe):
             with_threshold=self._fits_threshold,
         )
         self._set_weights(fitted.weights, fitted.bias)
+        self._set_threshold()
         if fitted.threshold is not None:
             self.cfg["threshold"] = fitted.threshold
         self.cfg["strength"] = fitted.strength
+        self.cfg["scale"] = fitted.scale
         self.cfg["cross_validation"] = fitted.scores
         self.cfg["encoder"] = encoder
 
@@ -473,6 +501,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
         if len(self.examples):
             self._refresh()
         self.cfg["classes"] = self.examples.to_json()
+        self.cfg["fits_threshold"] = self._fits_threshold
 
     def _after_loading(self) -> "SentenceTextCategorizer":
         saved = self.cfg.pop("classes")
@@ -482,6 +511,11 @@ class SentenceTextCategorizer(ChecksummedPipe):
                 f"config says {self.multi_label}. Leave the setting as it is, or make a new pipe."
             )
         self.examples = ClassExamples.from_json(saved)
+        if not self._fits_threshold:
+            # The config may have another one now
+            self._set_threshold()
+        elif not self.cfg["fits_threshold"]:
+            self._forget_fit()
         return self
 
 

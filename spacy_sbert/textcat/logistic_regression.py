@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
-from scipy.special import expit, softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, softmax
 from scipy.stats import rankdata
 
 from ..errors import import_extra
@@ -17,6 +18,8 @@ _FOLDS = 5
 # Examples on which strength and threshold are chosen; the weights are fitted on all
 _MOST_VALIDATED = 10_000
 _MAX_ITERATIONS = 1000
+# From 1/10 to 100
+_LOG_SCALES = (-2.3, 4.6)
 # As numpy.log of 0 is none
 _SMALLEST = 1e-15
 
@@ -26,7 +29,7 @@ class LogisticRegression:
     """Fitted weights of classes, and what cross-validation found out.
 
     weights: float64 (labels, width). bias: float64 (labels,).
-    strength: C of scikit-learn.
+    strength: C of scikit-learn. scale: by which its weights were multiplied.
     threshold: below which no class is meant, None if it was not fitted.
     scores: means over the folds, by name, see fit.
     """
@@ -34,6 +37,7 @@ class LogisticRegression:
     weights: numpy.ndarray
     bias: numpy.ndarray
     strength: float
+    scale: float
     threshold: float | None
     scores: dict[str, float]
 
@@ -49,55 +53,64 @@ def fit(
     """Fit weights W and b of P(label | x) = softmax(W x + b), or sigmoid(W x + b) of each label.
 
     The strongest regularisation is taken whose accuracy in five-fold cross-validation is not below
-    the best by more than two standard errors of the difference. With exclusive labels, each fold
-    also leaves out a fifth of the labels, whose texts stand for those of none, and the threshold t
-    has the highest
+    the best by more than two standard errors of the difference. W and b are then multiplied by the
+    scale with the least log loss on the texts that were left out, which changes no label: strongly
+    regularised weights give probabilities that are too even. With several labels, it is the
+    strength with the least log loss, and the scale is 1.
+
+    For the threshold, each fold also leaves out a fifth of the labels, whose texts stand for those
+    of none. The threshold t has the highest
 
         1/2 P(the label is right and its probability is t or more | the text has a label)
         + 1/2 P(all probabilities are below t | the text has none).
-
-    Without exclusive labels it has the highest F1 of all decisions.
 
     vectors (float32 (n, width)): of the examples.
     targets (bool (n, labels)): whether an example has a label. Examples of none of exclusive labels
         count for the threshold alone.
     multi_label (bool): whether a text may have several labels, or none.
-    with_threshold (bool): whether a threshold is fitted.
+    with_threshold (bool): whether a threshold is fitted, of exclusive labels.
     seed (int): of the order in which examples come into the folds.
     RETURNS: the weights of all examples; as scores "accuracy" (of texts whose labels are all
-        right), "log_loss", and with a threshold "f1" of several labels, or "known_accuracy",
-        "none_accuracy" and "none_auc", the area under the curve of texts with a label against
-        those without.
+        right), "log_loss", and with a threshold "known_accuracy", "none_accuracy" and "none_auc",
+        the area under the curve of texts with a label against those without.
     RAISES (ValueError): if a threshold cannot be fitted; (ImportError): without scikit-learn.
     SOURCE: after Breiman et al. 1984, Classification and Regression Trees, section 3.4.3, the rule
-        of one standard error.
+        of one standard error; Guo et al. 2017, On Calibration of Modern Neural Networks, section
+        4.2, temperature scaling; Platt 1999, Probabilistic Outputs for Support Vector Machines,
+        section 2.2, for targets that are not quite 0 and 1.
     """
     x = vectors.astype("float64")
     rows = _validated_rows(targets, seed)
     folds = _folds(targets[rows], seed)
     model = _Model(multi_label)
     strength = STRENGTHS[0]
+    scale = 1.0
     scores: dict[str, float] = {}
     threshold = None
     if folds is not None:
-        strength, scores = _best_strength(model, x[rows], targets[rows], folds)
+        strength, scale, scores = _best_strength(model, x[rows], targets[rows], folds)
     if with_threshold:
         if folds is None:
             raise ValueError(
                 "A threshold needs two examples of each label for cross-validation. Add examples, "
                 "or set threshold to a number."
             )
+        model.scale = scale
         threshold, found = _fit_threshold(model, x[rows], targets[rows], folds, strength, seed)
         scores |= found
     weights, bias = model.fit(x, targets, strength)
-    return LogisticRegression(weights, bias, strength, threshold, scores)
+    return LogisticRegression(weights * scale, bias * scale, strength, scale, threshold, scores)
 
 
 class _Model:
-    """Logistic regression of exclusive labels, or of each label by itself."""
+    """Logistic regression of exclusive labels, or of each label by itself.
+
+    scale (float): factor on the logits of its probabilities.
+    """
 
     def __init__(self, multi_label: bool):
         self.multi_label = multi_label
+        self.scale = 1.0
         module = import_extra(
             "sklearn.linear_model", "Fitting classes needs scikit-learn", "evaluation"
         )
@@ -124,7 +137,7 @@ class _Model:
         self, x: numpy.ndarray, weights: numpy.ndarray, bias: numpy.ndarray
     ) -> numpy.ndarray:
         """Return the probability of each label, (n, labels)."""
-        logits = x @ weights.T + bias
+        logits = self.scale * (x @ weights.T + bias)
         return expit(logits) if self.multi_label else softmax(logits, axis=1)
 
     def log_loss(self, probabilities: numpy.ndarray, targets: numpy.ndarray) -> float:
@@ -193,28 +206,52 @@ def _splits(
 
 def _best_strength(
     model: _Model, x: numpy.ndarray, targets: numpy.ndarray, folds: numpy.ndarray
-) -> tuple[float, dict[str, float]]:
-    """Return the strength, see `fit`, and its scores."""
+) -> tuple[float, float, dict[str, float]]:
+    """Return the strength and the scale, see `fit`, and the scores with both."""
     scores: dict[float, dict[str, float]] = {}
     is_right: dict[float, numpy.ndarray] = {}
+    tested: dict[float, numpy.ndarray] = {}
+    right = targets[:0]
     for strength in STRENGTHS:
-        tested = []
+        parts = []
         for learned, rest in _splits(targets, folds):
             weights, bias = model.fit(x[learned], targets[learned], strength)
             known = rest if model.multi_label else rest & targets.any(axis=1)
-            tested.append((model.probabilities(x[known], weights, bias), targets[known]))
-        if not tested:
-            return STRENGTHS[0], {}
-        probabilities = numpy.concatenate([each for each, _ in tested])
-        right = numpy.concatenate([each for _, each in tested])
-        is_right[strength] = model.is_right(probabilities, right)
+            parts.append((model.probabilities(x[known], weights, bias), targets[known]))
+        if not parts:
+            return STRENGTHS[0], 1.0, {}
+        tested[strength] = numpy.concatenate([each for each, _ in parts])
+        right = numpy.concatenate([each for _, each in parts])
+        is_right[strength] = model.is_right(tested[strength], right)
         scores[strength] = {
             "accuracy": float(is_right[strength].mean()),
-            "log_loss": model.log_loss(probabilities, right),
+            "log_loss": model.log_loss(tested[strength], right),
         }
+    if model.multi_label:
+        chosen = min(STRENGTHS, key=lambda strength: scores[strength]["log_loss"])
+        return chosen, 1.0, scores[chosen]
     best = max(is_right.values(), key=numpy.mean)
     chosen = next(each for each in STRENGTHS if not _is_better(best, is_right[each]))
-    return chosen, scores[chosen]
+    logits = numpy.log(numpy.maximum(tested[chosen], _SMALLEST))
+    scale = _best_scale(logits, right)
+    scaled = softmax(scale * logits, axis=1)
+    return chosen, scale, {**scores[chosen], "log_loss": model.log_loss(scaled, right)}
+
+
+def _best_scale(logits: numpy.ndarray, targets: numpy.ndarray) -> float:
+    """Return the s with the least cross entropy of softmax(s logits), see `fit`.
+
+    The label that is right has the target (n + 1) / (n + 2) for n texts, the others have the rest.
+    """
+    n_texts, n_labels = targets.shape
+    rest = 1 / (n_texts + 2)
+    smooth = numpy.where(targets, 1 - rest, rest / (n_labels - 1))
+
+    def cross_entropy(log_scale: float) -> float:
+        log_probabilities = log_softmax(numpy.exp(log_scale) * logits, axis=1)
+        return -float((smooth * log_probabilities).sum(axis=1).mean())
+
+    return float(numpy.exp(minimize_scalar(cross_entropy, bounds=_LOG_SCALES, method="bounded").x))
 
 
 def _is_better(first: numpy.ndarray, second: numpy.ndarray) -> bool:
@@ -235,8 +272,6 @@ def _fit_threshold(
     seed: int,
 ) -> tuple[float, dict[str, float]]:
     """Return the threshold, see `fit`, and its scores."""
-    if model.multi_label:
-        return _threshold_of_several(model, x, targets, folds, strength)
     known: list[numpy.ndarray] = []
     is_right: list[numpy.ndarray] = []
     none: list[numpy.ndarray] = []
@@ -290,30 +325,6 @@ def _best_threshold(
         "none_accuracy": float(none_accuracy[best]),
         "none_auc": float(area),
     }
-
-
-def _threshold_of_several(
-    model: _Model,
-    x: numpy.ndarray,
-    targets: numpy.ndarray,
-    folds: numpy.ndarray,
-    strength: float,
-) -> tuple[float, dict[str, float]]:
-    """Return the threshold with the highest F1 over all texts and labels, and this F1."""
-    found = numpy.zeros(targets.shape)
-    is_tested = numpy.zeros(len(targets), dtype=bool)
-    for learned, rest in _splits(targets, folds):
-        weights, bias = model.fit(x[learned], targets[learned], strength)
-        found[rest] = model.probabilities(x[rest], weights, bias)
-        is_tested |= rest
-    values = found[is_tested].ravel()
-    right = targets[is_tested].ravel()
-    order = numpy.argsort(-values, kind="stable")
-    n_right = numpy.cumsum(right[order])
-    f1 = 2 * n_right / (numpy.arange(1, len(order) + 1) + right.sum())
-    best = int(numpy.argmax(f1))
-    descending = numpy.append(values[order], 0.0)
-    return _rounded(descending[best : best + 2].mean()), {"f1": float(f1[best])}
 
 
 def _rounded(threshold: float) -> float:

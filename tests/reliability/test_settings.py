@@ -468,6 +468,11 @@ ELSEWHERE = {
         "SentenceReranker.initialize",
     ),
     *(
+        "SentenceTextCategorizer.__init__",
+        "SentenceTextCategorizer.initialize",
+        "SentenceTextCategorizer.set_coefficients",
+    ),
+    *(
         "SentenceMeta.initialize",
         "VectorIndex.save",
         "VectorIndex.load",

@@ -6,6 +6,7 @@ import numpy
 import pytest
 import spacy
 from helpers.pipelines import scored_pairs, slow
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from spacy.cli.find_threshold import find_threshold
 from spacy.tokens import Doc, DocBin, Span
@@ -61,7 +62,8 @@ def test_probabilities_are_those_of_scikit_learn(with_classes, encoder):
     found = cats_of(nlp, TEXTS[:4])
     model = LogisticRegression(C=textcat.cfg["strength"], max_iter=1000)
     model.fit(sbert.encode(texts).astype("float64"), labels)
-    expected = model.predict_proba(sbert.encode(TEXTS[:4]).astype("float64"))
+    logits = model.decision_function(sbert.encode(TEXTS[:4]).astype("float64"))
+    expected = softmax(textcat.cfg["scale"] * logits, axis=1)
     for cats, probabilities in zip(found, expected, strict=True):
         given = [cats[label] for label in model.classes_]
         numpy.testing.assert_allclose(given, probabilities, atol=1e-5)
@@ -201,7 +203,40 @@ def test_a_text_of_none_has_no_label(with_classes):
 
 
 def test_examples_of_none_do_not_move_exclusive_labels(with_classes):
-    assert cats_of(with_classes()) == cats_of(with_classes(none_examples=NONE))
+    """But for the scale, of other folds."""
+    without = find_textcat(with_classes())
+    given = find_textcat(with_classes(none_examples=NONE))
+    weights = []
+    for textcat in (without, given):
+        assert textcat.threshold is not None
+        weights.append(textcat.model.layers[0].get_param("W") / textcat.cfg["scale"])
+    numpy.testing.assert_allclose(weights[0], weights[1], rtol=1e-4, atol=1e-6)
+
+
+def test_examples_of_none_ask_for_a_threshold(with_classes):
+    assert find_textcat(with_classes()).threshold == 0.0
+    assert find_textcat(with_classes(threshold=0.0, none_examples=NONE)).threshold == 0.0
+    fitted = find_textcat(with_classes(threshold="auto", none_examples=NONE)).threshold
+    assert find_textcat(with_classes(none_examples=NONE)).threshold == fitted > 0
+    nlp = with_classes()
+    find_textcat(nlp).add("", NONE)
+    assert find_textcat(nlp).threshold == fitted
+
+
+def test_the_threshold_of_the_config_holds_when_a_pipeline_is_loaded(with_classes, tmp_path):
+    nlp = with_classes(threshold="auto", none_examples=NONE)
+    fitted = find_textcat(nlp).threshold
+    nlp.to_disk(tmp_path)
+
+    def loaded(threshold):
+        config = {"components": {"sbert_textcat": {"threshold": threshold}}}
+        return spacy.load(tmp_path, config=config)
+
+    assert find_textcat(loaded(0.25)).threshold == 0.25
+    assert find_textcat(loaded("auto")).threshold == fitted
+    loaded(0.25).to_disk(tmp_path)
+    assert find_textcat(spacy.load(tmp_path)).threshold == 0.25
+    assert find_textcat(loaded("auto")).threshold == fitted
 
 
 def test_several_labels(with_classes):
@@ -388,6 +423,7 @@ def text_of(label, *texts):
         ({"threshold": 1.5}, "threshold = 1.5"),
         ({"threshold": -0.1}, "threshold = -0.1"),
         ({"threshold": "best"}, "threshold = 'best'"),
+        ({"threshold": "auto", "multi_label": True}, "is for classes of which a text has one"),
         ({"examples": text_of("a = b", "one")}, "The label 'a = b' cannot stand in a config"),
         ({"examples": text_of("food", "for $5")}, "cannot stand in a config, where spaCy doubles"),
     ],
@@ -421,6 +457,17 @@ def test_too_few_labels_or_vectors(make_nlp):
     nlp.add_pipe("sbert_textcat", config={"examples": everything, "multi_label": True})
     with pytest.raises(ValueError, match="All examples have the label 'food'"):
         nlp("a man")
+
+
+def test_a_fit_that_is_refused_keeps_the_classes(with_classes):
+    nlp = with_classes()
+    expected = cats_of(nlp)
+    textcat = find_textcat(nlp)
+    with pytest.raises(ValueError, match="Got 1 texts and 2 labels"):
+        textcat.fit(["a man"], ["food", "cats"])
+    with pytest.raises(ValueError, match="has the label 'food' alone"):
+        textcat.fit(["a man", "a meal"], ["food", "food"])
+    assert cats_of(nlp) == expected
 
 
 def test_gold_that_is_wrong(make_nlp):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, log_loss, roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from spacy_sbert.textcat import logistic_regression
 from spacy_sbert.textcat.logistic_regression import STRENGTHS, fit
@@ -37,7 +37,8 @@ def test_exclusive_labels_have_the_probabilities_of_scikit_learn(n_labels):
     expected = LogisticRegression(C=fitted.strength, max_iter=1000).fit(
         vectors.astype("float64"), labels
     )
-    found = softmax(vectors @ fitted.weights.T + fitted.bias, axis=1)
+    logits = (vectors @ fitted.weights.T + fitted.bias) / fitted.scale
+    found = softmax(logits, axis=1)
     numpy.testing.assert_allclose(found, expected.predict_proba(vectors), atol=1e-6)
 
 
@@ -61,7 +62,7 @@ def test_the_strength_is_the_strongest_that_is_not_worse_by_two_standard_errors(
     fitted = fit_labels(vectors, targets)
     folds = logistic_regression._folds(targets, 0)
     accuracies = {}
-    losses = {}
+    probabilities = {}
     for strength in STRENGTHS:
         found = numpy.zeros(targets.shape)
         for fold in range(5):
@@ -70,7 +71,7 @@ def test_the_strength_is_the_strongest_that_is_not_worse_by_two_standard_errors(
             model.fit(vectors[learned].astype("float64"), labels[learned])
             found[~learned] = model.predict_proba(vectors[~learned])
         accuracies[strength] = found.argmax(axis=1) == labels
-        losses[strength] = log_loss(labels, found)
+        probabilities[strength] = found
     best = max(accuracies.values(), key=numpy.mean)
     expected = None
     for strength in reversed(STRENGTHS):
@@ -79,7 +80,10 @@ def test_the_strength_is_the_strongest_that_is_not_worse_by_two_standard_errors(
             expected = strength
     assert fitted.strength == expected
     assert fitted.scores["accuracy"] == pytest.approx(accuracies[expected].mean())
-    assert fitted.scores["log_loss"] == pytest.approx(losses[expected], abs=1e-6)
+    assert fitted.scores["log_loss"] == pytest.approx(
+        log_loss(labels, softmax(fitted.scale * numpy.log(probabilities[expected]), axis=1)),
+        abs=1e-6,
+    )
 
 
 def test_each_label_is_in_every_fold():
@@ -133,26 +137,55 @@ def test_texts_of_left_out_labels_and_those_of_none_stand_for_none():
     fitted = fit_labels(both, padded, with_threshold=True)
     assert fitted.scores["none_auc"] > 0.8
     alone = fit_labels(vectors[two], targets)
-    assert numpy.array_equal(fitted.weights, alone.weights)
+    numpy.testing.assert_allclose(fitted.weights / fitted.scale, alone.weights / alone.scale)
 
 
-def test_the_threshold_of_several_labels_has_the_highest_f1():
+def test_the_scale_has_the_least_cross_entropy():
+    rng = numpy.random.default_rng(0)
+    labels = rng.integers(0, 3, 200)
+    logits = rng.normal(size=(200, 3)) + 0.3 * one_hot(labels)
+    scale = logistic_regression._best_scale(logits, one_hot(labels))
+    smooth = numpy.where(one_hot(labels), 201 / 202, 1 / 404)
+
+    def cross_entropy(at):
+        return -(smooth * numpy.log(softmax(at * logits, axis=1))).sum(axis=1).mean()
+
+    candidates = numpy.exp(numpy.linspace(-2.3, 4.6, 2000))
+    assert cross_entropy(scale) <= min(map(cross_entropy, candidates)) + 1e-6
+
+
+def test_the_mean_probability_of_what_is_given_is_the_accuracy():
+    """On texts that were not seen, where the weights alone give far less."""
+    vectors, labels = drawn(5, 240, spread=1.0)
+    learn = numpy.arange(len(labels)) % 6 == 0
+    fitted = fit_labels(vectors[learn] / 20, one_hot(labels[learn]))
+    logits = vectors[~learn] / 20 @ fitted.weights.T + fitted.bias
+    given = softmax(logits, axis=1)
+    accuracy = (given.argmax(axis=1) == labels[~learn]).mean()
+    assert given.max(axis=1).mean() == pytest.approx(accuracy, abs=0.08)
+    plain = softmax(logits / fitted.scale, axis=1)
+    assert plain.max(axis=1).mean() < accuracy - 0.2
+
+
+def test_of_several_labels_the_strength_has_the_least_log_loss():
     vectors, labels = drawn(4, 12, spread=1.5)
     targets = one_hot(labels)
     targets[:6] = False
-    fitted = fit_labels(vectors, targets, multi_label=True, with_threshold=True)
+    fitted = fit_labels(vectors, targets, multi_label=True)
     folds = logistic_regression._folds(targets, 0)
-    found = numpy.zeros(targets.shape)
-    for fold in range(folds.max() + 1):
-        learned = folds != fold
-        for label in range(4):
-            model = LogisticRegression(C=fitted.strength, max_iter=1000)
-            model.fit(vectors[learned].astype("float64"), targets[learned, label])
-            found[~learned, label] = model.predict_proba(vectors[~learned])[:, 1]
-    scores = [f1_score(targets.ravel(), found.ravel() >= at) for at in numpy.unique(found)]
-    assert fitted.scores["f1"] == pytest.approx(max(scores), abs=1e-9)
-    again = f1_score(targets.ravel(), found.ravel() >= fitted.threshold - 1e-12)
-    assert again == pytest.approx(max(scores), abs=1e-9)
+    losses = {}
+    for strength in STRENGTHS:
+        found = numpy.zeros(targets.shape)
+        for fold in range(folds.max() + 1):
+            learned = folds != fold
+            for label in range(4):
+                model = LogisticRegression(C=strength, max_iter=1000)
+                model.fit(vectors[learned].astype("float64"), targets[learned, label])
+                found[~learned, label] = model.predict_proba(vectors[~learned])[:, 1]
+        losses[strength] = log_loss(targets.ravel(), found.ravel())
+    assert fitted.strength == min(losses, key=losses.__getitem__)
+    assert fitted.scale == 1.0
+    assert fitted.scores["log_loss"] == pytest.approx(losses[fitted.strength], abs=1e-6)
 
 
 def test_strength_is_chosen_on_a_part_of_many_examples(monkeypatch):
@@ -164,4 +197,4 @@ def test_strength_is_chosen_on_a_part_of_many_examples(monkeypatch):
     expected = LogisticRegression(C=fitted.strength, max_iter=1000).fit(
         vectors.astype("float64"), labels
     )
-    numpy.testing.assert_allclose(fitted.weights, expected.coef_, atol=1e-6)
+    numpy.testing.assert_allclose(fitted.weights / fitted.scale, expected.coef_, atol=1e-6)
