@@ -2,8 +2,11 @@
 are needed.
 """
 
+import pickle
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from operator import is_
 
 import numpy
 import pytest
@@ -223,3 +226,13 @@ def test_the_tokenizer_is_that_of_the_auto_class(written, tmp_path, tiny_bert):
     found = load_tokenizer(Source(folder, "tiny"))
     assert type(found) is type(expected)
     assert found(TEXTS).input_ids == expected(TEXTS).input_ids
+
+
+def test_parameters_come_in_the_order_of_pytorch(tiny_bert):
+    made = read(tiny_bert)
+    for module in (made, deepcopy(made), pickle.loads(pickle.dumps(made))):
+        expected = [weight for _, weight in module.named_parameters()]
+        found = list(module.parameters())
+        assert len(found) == len(expected) > 0
+        assert all(map(is_, found, expected))
+    assert list(made.parameters(recurse=False)) == []
