@@ -26,11 +26,9 @@ from .logistic_regression import fit
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Threshold = Probability | Literal["auto"] | None
-# Units with spans of their own; any other is a key of doc.spans
 _DOC = "doc"
-_SENTENCES = "sent"
-_ENTITIES = "ents"
-_NOUN_CHUNKS = "noun_chunks"
+# Where the spans of other units are; any other unit is a key of doc.spans
+_ATTRIBUTES = {"sent": "sents", "ents": "ents", "noun_chunks": "noun_chunks"}
 
 
 class SentenceTextCategorizer(ChecksummedPipe):
@@ -396,11 +394,12 @@ class SentenceTextCategorizer(ChecksummedPipe):
         """Store the probabilities and labels of Docs, or of spans of them."""
         self._install_extensions()
         labels = self.labels
+        threshold = self.cfg["threshold"] or 0.0
         for doc, (units, probabilities) in zip(docs, scores, strict=True):
             found = []
             for unit, values in zip(units, probabilities.tolist(), strict=True):
                 cats = dict(zip(labels, values, strict=True))
-                label = self._best(cats)
+                label = _best(cats, threshold)
                 if isinstance(unit, Doc):
                     doc.cats.update(cats)
                     doc._.sbert_label = label
@@ -411,21 +410,11 @@ class SentenceTextCategorizer(ChecksummedPipe):
             if self.unit != _DOC:
                 doc.spans[self.spans_key] = found
 
-    def _best(self, cats: Mapping[str, float]) -> str:
-        """Return the label with the highest probability; "" if it is below the threshold."""
-        label = max(cats, key=cats.__getitem__)
-        is_meant = cats[label] >= (self.cfg["threshold"] or 0.0) and cats[label] > 0
-        return label if is_meant else NONE
-
     def _units(self, doc: Doc) -> list[Any]:
         if self.unit == _DOC:
             return [doc]
-        if self.unit == _SENTENCES:
-            return list(doc.sents)
-        if self.unit == _ENTITIES:
-            return list(doc.ents)
-        if self.unit == _NOUN_CHUNKS:
-            return list(doc.noun_chunks)
+        if self.unit in _ATTRIBUTES:
+            return list(getattr(doc, _ATTRIBUTES[self.unit]))
         if self.unit not in doc.spans:
             raise ValueError(
                 f"The pipe '{self.name}' classifies the spans of doc.spans['{self.unit}'], which a "
@@ -577,8 +566,13 @@ def _cats(doc: Doc, _: str) -> dict[str, float]:
 def _meant(cats: Mapping[str, float], multi_label: bool, threshold: float) -> set[str]:
     if multi_label:
         return {label for label, value in cats.items() if value >= threshold}
-    best = max(cats, key=cats.__getitem__)
-    return {best} if cats[best] >= threshold and cats[best] > 0 else set()
+    return {_best(cats, threshold)} - {NONE}
+
+
+def _best(cats: Mapping[str, float], threshold: float) -> str:
+    """Return the label with the highest probability; "" if it is below the threshold, or 0."""
+    label = max(cats, key=cats.__getitem__)
+    return label if cats[label] >= threshold and cats[label] > 0 else NONE
 
 
 def find_textcat(nlp: Language, name: str | None = None) -> SentenceTextCategorizer:

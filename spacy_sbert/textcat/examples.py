@@ -1,6 +1,7 @@
 """The examples of classes: which texts have which labels."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy
@@ -74,17 +75,13 @@ class ClassExamples:
 
         A label without texts has its own name as its text.
         """
-        labels = self.labels
-        rows: dict[str, int] = {}
-        pairs: list[tuple[int, int]] = []
-        for column, label in enumerate(labels):
-            for text in self.by_label[label] or [label]:
-                pairs.append((rows.setdefault(text, len(rows)), column))
-        for text in self.by_label.get(NONE, []):
-            rows.setdefault(text, len(rows))
-        targets = numpy.zeros((len(rows), len(labels)), dtype=bool)
-        targets[tuple(zip(*pairs, strict=True))] = True
-        return list(rows), targets
+        texts_of = {label: given or [label] for label, given in self.by_label.items()}
+        texts = list(dict.fromkeys(chain.from_iterable(texts_of.values())))
+        rows = {text: row for row, text in enumerate(texts)}
+        targets = numpy.zeros((len(texts), len(self.labels)), dtype=bool)
+        for column, label in enumerate(self.labels):
+            targets[[rows[text] for text in texts_of[label]], column] = True
+        return texts, targets
 
     def to_json(self) -> dict[str, Any]:
         """Return what from_json reads."""
@@ -186,14 +183,13 @@ def examples_of_gold(
 
 
 def _with_one_label(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return labels and texts without texts that had another label before; warn of these."""
-    first_labels: dict[str, str] = {}
-    kept = [(label, text) for label, text in pairs if first_labels.setdefault(text, label) == label]
-    contradicting = [text for label, text in pairs if first_labels[text] != label]
+    """Return each text with its first label; warn of texts that had another one later."""
+    label_of: dict[str, str] = {}
+    contradicting = [text for label, text in pairs if label_of.setdefault(text, label) != label]
     if contradicting:
         text = contradicting[0][:50]
         warn(Warnings.CLASSES_CONTRADICT.format(count=len(contradicting), text=text))
-    return kept
+    return [(label, text) for text, label in label_of.items()]
 
 
 def gold_labels(reference: Doc, spans_key: str) -> list[str] | None:

@@ -1,13 +1,12 @@
 """Logistic regression on sentence vectors, its strength and threshold by cross-validation."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_softmax, softmax
-from scipy.stats import rankdata
+from scipy.special import log_softmax, softmax
 
 from ..errors import import_extra
 
@@ -31,7 +30,7 @@ class LogisticRegression:
     weights: float64 (labels, width). bias: float64 (labels,).
     strength: C of scikit-learn. scale: by which its weights were multiplied.
     threshold: below which no class is meant, None if it was not fitted.
-    scores: means over the folds, by name, see fit.
+    scores: of texts that were left out, by name, see fit.
     """
 
     weights: numpy.ndarray
@@ -80,78 +79,51 @@ def fit(
         section 2.2, for targets that are not quite 0 and 1.
     """
     x = vectors.astype("float64")
-    rows = _validated_rows(targets, seed)
-    folds = _folds(targets[rows], seed)
-    model = _Model(multi_label)
+    chosen = numpy.sort(numpy.random.default_rng(seed).permutation(len(x))[:_MOST_VALIDATED])
+    n_folds = _n_folds(targets[chosen], multi_label=multi_label)
     strength = STRENGTHS[0]
     scale = 1.0
-    scores: dict[str, float] = {}
     threshold = None
-    if folds is not None:
-        strength, scale, scores = _best_strength(model, x[rows], targets[rows], folds)
+    scores: dict[str, float] = {}
+    if n_folds > 1:
+        folds = _sklearn("model_selection").StratifiedKFold(
+            n_folds, shuffle=True, random_state=seed
+        )
+        validate = _validate_several if multi_label else _validate_exclusive
+        strength, scale, scores = validate(x[chosen], targets[chosen], folds)
     if with_threshold:
-        if folds is None:
+        if n_folds < 2:
             raise ValueError(
                 "A threshold needs two examples of each label for cross-validation. Add examples, "
                 "or set threshold to a number."
             )
-        model.scale = scale
-        threshold, found = _fit_threshold(model, x[rows], targets[rows], folds, strength, seed)
+        threshold, found = _fit_threshold(x[chosen], targets[chosen], folds, strength, scale, seed)
         scores |= found
-    weights, bias = model.fit(x, targets, strength)
+    weights, bias = _fit_weights(x, targets, strength, multi_label=multi_label)
     return LogisticRegression(weights * scale, bias * scale, strength, scale, threshold, scores)
 
 
-class _Model:
-    """Logistic regression of exclusive labels, or of each label by itself.
+def _sklearn(name: str) -> ModuleType:
+    return import_extra(f"sklearn.{name}", "Fitting classes needs scikit-learn", "evaluation")
 
-    scale (float): factor on the logits of its probabilities.
-    """
 
-    def __init__(self, multi_label: bool):
-        self.multi_label = multi_label
-        self.scale = 1.0
-        module = import_extra(
-            "sklearn.linear_model", "Fitting classes needs scikit-learn", "evaluation"
-        )
-        self._estimator = module.LogisticRegression
+def _regression(strength: float) -> Any:
+    return _sklearn("linear_model").LogisticRegression(C=strength, max_iter=_MAX_ITERATIONS)
 
-    def fit(
-        self, x: numpy.ndarray, targets: numpy.ndarray, strength: float
-    ) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """Return weights (labels, width) and bias (labels,) of examples, see `fit`."""
-        if self.multi_label:
-            fitted = [self._fit_one(x, has_label, strength) for has_label in targets.T]
-            weights = numpy.concatenate([one.coef_ for one in fitted])
-            return weights, numpy.concatenate([one.intercept_ for one in fitted])
-        has_label = targets.any(axis=1)
-        one = self._fit_one(x[has_label], targets[has_label].argmax(axis=1), strength)
-        if len(one.classes_) > 2:
-            return one.coef_, one.intercept_
-        return halves(one.coef_, one.intercept_)
 
-    def _fit_one(self, x: numpy.ndarray, y: numpy.ndarray, strength: float) -> Any:
-        return self._estimator(C=strength, max_iter=_MAX_ITERATIONS).fit(x, y)
-
-    def probabilities(
-        self, x: numpy.ndarray, weights: numpy.ndarray, bias: numpy.ndarray
-    ) -> numpy.ndarray:
-        """Return the probability of each label, (n, labels)."""
-        logits = self.scale * (x @ weights.T + bias)
-        return expit(logits) if self.multi_label else softmax(logits, axis=1)
-
-    def log_loss(self, probabilities: numpy.ndarray, targets: numpy.ndarray) -> float:
-        """Return the mean negative logarithm of the probability of what is right."""
-        right = numpy.where(targets, probabilities, 1.0 - probabilities)
-        if not self.multi_label:
-            right = probabilities[targets]
-        return float(-numpy.log(numpy.maximum(right, _SMALLEST)).mean())
-
-    def is_right(self, probabilities: numpy.ndarray, targets: numpy.ndarray) -> numpy.ndarray:
-        """Return of which texts the label is right, or all labels if they may be several."""
-        if self.multi_label:
-            return ((probabilities >= 0.5) == targets).all(axis=1)
-        return probabilities.argmax(axis=1) == targets.argmax(axis=1)
+def _fit_weights(
+    x: numpy.ndarray, targets: numpy.ndarray, strength: float, *, multi_label: bool
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Return weights (labels, width) and bias (labels,) of examples, see `fit`."""
+    if multi_label:
+        fitted = [_regression(strength).fit(x, has_label) for has_label in targets.T]
+        weights = numpy.concatenate([one.coef_ for one in fitted])
+        return weights, numpy.concatenate([one.intercept_ for one in fitted])
+    known = targets.any(axis=1)
+    one = _regression(strength).fit(x[known], targets[known].argmax(axis=1))
+    if len(one.classes_) > 2:
+        return one.coef_, one.intercept_
+    return halves(one.coef_, one.intercept_)
 
 
 def halves(weights: numpy.ndarray, bias: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -165,77 +137,61 @@ def halves(weights: numpy.ndarray, bias: numpy.ndarray) -> tuple[numpy.ndarray, 
     return signs * weights, signs[:, 0] * bias
 
 
-def _validated_rows(targets: numpy.ndarray, seed: int) -> numpy.ndarray:
-    """Return the rows of the examples for cross-validation, in their order."""
-    rows = numpy.arange(len(targets))
-    if len(rows) <= _MOST_VALIDATED:
-        return rows
-    chosen = numpy.random.default_rng(seed).choice(rows, _MOST_VALIDATED, replace=False)
-    return numpy.sort(chosen)
+def _n_folds(targets: numpy.ndarray, *, multi_label: bool) -> int:
+    """Return the number of folds that each have an example of each label; below 2 without any.
 
-
-def _folds(targets: numpy.ndarray, seed: int) -> numpy.ndarray | None:
-    """Return the fold of each example, int (n,), so that each label is in nearly all of them.
-
-    None if a label has fewer than two examples, or none of its own.
+    With several labels each fold also has an example without each.
     """
     counts = targets.sum(axis=0)
-    if counts.min() < 2 or (counts == len(targets)).any():
-        return None
-    n_folds = min(_FOLDS, int(counts.min()))
-    order = numpy.random.default_rng(seed).permutation(len(targets))
-    # One label after the other, those without a label last
-    first_label = numpy.where(targets.any(axis=1), targets.argmax(axis=1), targets.shape[1])
-    order = order[numpy.argsort(first_label[order], kind="stable")]
-    folds = numpy.empty(len(targets), dtype=int)
-    folds[order] = numpy.arange(len(targets)) % n_folds
-    return folds
+    fewest = counts.min()
+    if multi_label:
+        fewest = min(fewest, (len(targets) - counts).min())
+    return min(_FOLDS, int(fewest))
 
 
-def _splits(
-    targets: numpy.ndarray, folds: numpy.ndarray
-) -> Iterator[tuple[numpy.ndarray, numpy.ndarray]]:
-    """Yield which examples are learned from, and which are tested on, bool (n,) each."""
-    for fold in range(folds.max() + 1):
-        learned = folds != fold
-        in_training = targets[learned]
-        n_labelled = in_training.sum(axis=0)
-        if n_labelled.all() and (n_labelled < len(in_training)).all():
-            yield learned, ~learned
+def _held_out(x: numpy.ndarray, y: numpy.ndarray, strength: float, folds: Any) -> numpy.ndarray:
+    """Return the probabilities of classes by a model that has not seen the text, (n, classes)."""
+    predict = _sklearn("model_selection").cross_val_predict
+    return predict(_regression(strength), x, y, cv=folds, method="predict_proba")
 
 
-def _best_strength(
-    model: _Model, x: numpy.ndarray, targets: numpy.ndarray, folds: numpy.ndarray
+def _validate_exclusive(
+    x: numpy.ndarray, targets: numpy.ndarray, folds: Any
 ) -> tuple[float, float, dict[str, float]]:
-    """Return the strength and the scale, see `fit`, and the scores with both."""
-    scores: dict[float, dict[str, float]] = {}
-    is_right: dict[float, numpy.ndarray] = {}
-    tested: dict[float, numpy.ndarray] = {}
-    right = targets[:0]
-    for strength in STRENGTHS:
-        parts = []
-        for learned, rest in _splits(targets, folds):
-            weights, bias = model.fit(x[learned], targets[learned], strength)
-            known = rest if model.multi_label else rest & targets.any(axis=1)
-            parts.append((model.probabilities(x[known], weights, bias), targets[known]))
-        if not parts:
-            return STRENGTHS[0], 1.0, {}
-        tested[strength] = numpy.concatenate([each for each, _ in parts])
-        right = numpy.concatenate([each for _, each in parts])
-        is_right[strength] = model.is_right(tested[strength], right)
-        scores[strength] = {
-            "accuracy": float(is_right[strength].mean()),
-            "log_loss": model.log_loss(tested[strength], right),
-        }
-    if model.multi_label:
-        chosen = min(STRENGTHS, key=lambda strength: scores[strength]["log_loss"])
-        return chosen, 1.0, scores[chosen]
+    """Return the strength and the scale of exclusive labels, see `fit`, and the scores."""
+    known = targets.any(axis=1)
+    x = x[known]
+    targets = targets[known]
+    labels = targets.argmax(axis=1)
+    held_out = {strength: _held_out(x, labels, strength, folds) for strength in STRENGTHS}
+    is_right = {strength: each.argmax(axis=1) == labels for strength, each in held_out.items()}
     best = max(is_right.values(), key=numpy.mean)
-    chosen = next(each for each in STRENGTHS if not _is_better(best, is_right[each]))
-    logits = numpy.log(numpy.maximum(tested[chosen], _SMALLEST))
-    scale = _best_scale(logits, right)
-    scaled = softmax(scale * logits, axis=1)
-    return chosen, scale, {**scores[chosen], "log_loss": model.log_loss(scaled, right)}
+    strength = next(each for each in STRENGTHS if not _is_better(best, is_right[each]))
+    logits = numpy.log(numpy.maximum(held_out[strength], _SMALLEST))
+    scale = _best_scale(logits, targets)
+    scaled = log_softmax(scale * logits, axis=1)
+    scores = {
+        "accuracy": float(is_right[strength].mean()),
+        "log_loss": -float(scaled[targets].mean()),
+    }
+    return strength, scale, scores
+
+
+def _validate_several(
+    x: numpy.ndarray, targets: numpy.ndarray, folds: Any
+) -> tuple[float, float, dict[str, float]]:
+    """Return the strength of labels of which a text may have several, 1, and the scores."""
+    scores: dict[float, dict[str, float]] = {}
+    for strength in STRENGTHS:
+        columns = [_held_out(x, has_label, strength, folds)[:, 1] for has_label in targets.T]
+        held_out = numpy.stack(columns, axis=1)
+        of_right = numpy.where(targets, held_out, 1.0 - held_out)
+        scores[strength] = {
+            "accuracy": float(((held_out >= 0.5) == targets).all(axis=1).mean()),
+            "log_loss": -float(numpy.log(numpy.maximum(of_right, _SMALLEST)).mean()),
+        }
+    best = min(STRENGTHS, key=lambda strength: scores[strength]["log_loss"])
+    return best, 1.0, scores[best]
 
 
 def _best_scale(logits: numpy.ndarray, targets: numpy.ndarray) -> float:
@@ -264,44 +220,49 @@ def _is_better(first: numpy.ndarray, second: numpy.ndarray) -> bool:
 
 
 def _fit_threshold(
-    model: _Model,
     x: numpy.ndarray,
     targets: numpy.ndarray,
-    folds: numpy.ndarray,
+    folds: Any,
     strength: float,
+    scale: float,
     seed: int,
 ) -> tuple[float, dict[str, float]]:
     """Return the threshold, see `fit`, and its scores."""
-    known: list[numpy.ndarray] = []
-    is_right: list[numpy.ndarray] = []
-    none: list[numpy.ndarray] = []
+    known = targets.any(axis=1)
+    without_label = x[~known]
+    x = x[known]
+    labels = targets[known].argmax(axis=1)
     n_labels = targets.shape[1]
-    has_label = targets.any(axis=1)
-    group = numpy.random.default_rng(seed).permutation(n_labels) % (folds.max() + 1)
-    for fold in range(folds.max() + 1):
-        kept = group != fold
-        if kept.sum() < 2:
+    in_order = numpy.random.default_rng(seed).permutation(n_labels)
+    of_known: list[numpy.ndarray] = []
+    of_none: list[numpy.ndarray] = []
+    is_right: list[numpy.ndarray] = []
+    for fold, (learned, tested) in enumerate(folds.split(x, labels)):
+        without = in_order[fold :: folds.n_splits]
+        if n_labels - len(without) < 2:
             # Of two labels none can be left out: only examples without one count
-            kept = numpy.ones(n_labels, dtype=bool)
-        of_kept = targets[:, kept]
-        learned = of_kept.any(axis=1) & (folds != fold)
-        if not of_kept[learned].any(axis=0).all():
-            continue
-        weights, bias = model.fit(x[learned], of_kept[learned], strength)
-        tested = of_kept.any(axis=1) & (folds == fold)
-        probabilities = model.probabilities(x[tested], weights, bias)
-        known.append(probabilities.max(axis=1))
-        is_right.append(probabilities.argmax(axis=1) == of_kept[tested].argmax(axis=1))
-        left_out = (has_label & ~of_kept.any(axis=1)) | (~has_label & (folds == fold))
-        none.append(model.probabilities(x[left_out], weights, bias).max(axis=1))
-    of_known = numpy.concatenate(known) if known else numpy.zeros(0)
-    of_none = numpy.concatenate(none) if none else numpy.zeros(0)
-    if not len(of_known) or not len(of_none):
+            without = without[:0]
+        is_left_out = numpy.isin(labels, without)
+        learned = learned[~is_left_out[learned]]
+        tested = tested[~is_left_out[tested]]
+        model = _regression(strength).fit(x[learned], labels[learned])
+        is_right.append(model.predict(x[tested]) == labels[tested])
+        of_known.append(_highest(model, x[tested], scale))
+        none = numpy.concatenate([x[is_left_out], without_label[fold :: folds.n_splits]])
+        if len(none):
+            of_none.append(_highest(model, none, scale))
+    if not of_none:
         raise ValueError(
             "A threshold for texts of none of two labels needs examples of none, given as the "
             "label ''. Add some, or set threshold to a number."
         )
-    return _best_threshold(of_known, numpy.concatenate(is_right), of_none)
+    return _best_threshold(*map(numpy.concatenate, (of_known, is_right, of_none)))
+
+
+def _highest(model: Any, x: numpy.ndarray, scale: float) -> numpy.ndarray:
+    """Return the highest probability of each text with the scale, (n,)."""
+    logits = numpy.log(numpy.maximum(model.predict_proba(x), _SMALLEST))
+    return softmax(scale * logits, axis=1).max(axis=1)
 
 
 def _best_threshold(
@@ -312,21 +273,19 @@ def _best_threshold(
     known, none (float (n,)): the highest probability of each text. is_right (bool (n,)): whether
         the label of a text is.
     """
-    ordered = numpy.unique(numpy.concatenate([known, none]))
+    highest = numpy.concatenate([known, none])
+    ordered = numpy.unique(highest)
     candidates = numpy.append((ordered[1:] + ordered[:-1]) / 2, ordered[0])
     n_rejected = numpy.searchsorted(numpy.sort(known[is_right]), candidates)
     known_accuracy = (is_right.sum() - n_rejected) / len(known)
     none_accuracy = numpy.searchsorted(numpy.sort(none), candidates) / len(none)
     best = int(numpy.argmax(known_accuracy + none_accuracy))
-    ranks = rankdata(numpy.concatenate([known, none]))[: len(known)]
-    area = (ranks.sum() - len(known) * (len(known) + 1) / 2) / (len(known) * len(none))
-    return _rounded(candidates[best]), {
+    is_known = numpy.arange(len(highest)) < len(known)
+    area = _sklearn("metrics").roc_auc_score(is_known, highest)
+    # With as many digits as spaCy writes to JSON
+    threshold = round(float(candidates[best]), 9)
+    return threshold, {
         "known_accuracy": float(known_accuracy[best]),
         "none_accuracy": float(none_accuracy[best]),
         "none_auc": float(area),
     }
-
-
-def _rounded(threshold: float) -> float:
-    """Return a threshold with as many digits as spaCy writes to JSON."""
-    return round(float(threshold), 9)

@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
 
 from spacy_sbert.textcat import logistic_regression
 from spacy_sbert.textcat.logistic_regression import STRENGTHS, fit
@@ -60,16 +61,15 @@ def test_the_strength_is_the_strongest_that_is_not_worse_by_two_standard_errors(
     vectors, labels = drawn(6, 20, spread=spread)
     targets = one_hot(labels)
     fitted = fit_labels(vectors, targets)
-    folds = logistic_regression._folds(targets, 0)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
     accuracies = {}
     probabilities = {}
     for strength in STRENGTHS:
         found = numpy.zeros(targets.shape)
-        for fold in range(5):
-            learned = folds != fold
+        for learned, tested in folds.split(vectors, labels):
             model = LogisticRegression(C=strength, max_iter=1000)
             model.fit(vectors[learned].astype("float64"), labels[learned])
-            found[~learned] = model.predict_proba(vectors[~learned])
+            found[tested] = model.predict_proba(vectors[tested])
         accuracies[strength] = found.argmax(axis=1) == labels
         probabilities[strength] = found
     best = max(accuracies.values(), key=numpy.mean)
@@ -86,11 +86,12 @@ def test_the_strength_is_the_strongest_that_is_not_worse_by_two_standard_errors(
     )
 
 
-def test_each_label_is_in_every_fold():
-    targets = one_hot(numpy.repeat([0, 1, 2], [5, 9, 12]))
-    folds = logistic_regression._folds(targets, 3)
-    for has_label in targets.T:
-        assert set(folds[has_label]) == set(range(5))
+@pytest.mark.parametrize(("n_each", "n_folds"), [(2, 2), (4, 4), (9, 5)])
+def test_there_are_no_more_folds_than_texts_of_a_label(n_each, n_folds):
+    targets = one_hot(numpy.repeat([0, 1, 2], [n_each, 9, 12]))
+    assert logistic_regression._n_folds(targets, multi_label=False) == n_folds
+    # Nor than texts without a label
+    assert logistic_regression._n_folds(~targets, multi_label=True) == n_folds
 
 
 def test_without_two_examples_of_each_label_nothing_is_left_out():
@@ -172,16 +173,15 @@ def test_of_several_labels_the_strength_has_the_least_log_loss():
     targets = one_hot(labels)
     targets[:6] = False
     fitted = fit_labels(vectors, targets, multi_label=True)
-    folds = logistic_regression._folds(targets, 0)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
     losses = {}
     for strength in STRENGTHS:
         found = numpy.zeros(targets.shape)
-        for fold in range(folds.max() + 1):
-            learned = folds != fold
-            for label in range(4):
+        for label, has_label in enumerate(targets.T):
+            for learned, tested in folds.split(vectors, has_label):
                 model = LogisticRegression(C=strength, max_iter=1000)
-                model.fit(vectors[learned].astype("float64"), targets[learned, label])
-                found[~learned, label] = model.predict_proba(vectors[~learned])[:, 1]
+                model.fit(vectors[learned].astype("float64"), has_label[learned])
+                found[tested, label] = model.predict_proba(vectors[tested])[:, 1]
         losses[strength] = log_loss(targets.ravel(), found.ravel())
     assert fitted.strength == min(losses, key=losses.__getitem__)
     assert fitted.scale == 1.0
@@ -191,10 +191,17 @@ def test_of_several_labels_the_strength_has_the_least_log_loss():
 def test_strength_is_chosen_on_a_part_of_many_examples(monkeypatch):
     vectors, labels = drawn(3, 40)
     monkeypatch.setattr(logistic_regression, "_MOST_VALIDATED", 60)
-    rows = logistic_regression._validated_rows(one_hot(labels), 0)
-    assert len(rows) == len(set(rows)) == 60
+    validated = []
+    held_out = logistic_regression._held_out
+
+    def recorded(x, *settings):
+        validated.append(len(numpy.unique(x, axis=0)))
+        return held_out(x, *settings)
+
+    monkeypatch.setattr(logistic_regression, "_held_out", recorded)
     fitted = fit_labels(vectors, one_hot(labels))
     expected = LogisticRegression(C=fitted.strength, max_iter=1000).fit(
         vectors.astype("float64"), labels
     )
     numpy.testing.assert_allclose(fitted.weights / fitted.scale, expected.coef_, atol=1e-6)
+    assert validated == [60] * len(STRENGTHS)
