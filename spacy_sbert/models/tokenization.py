@@ -201,7 +201,8 @@ class BatchTokenizer:
     def _n_lead(self, prompt: str) -> int:
         """Return how many wordpieces a prompt has with the special tokens before it."""
         ids = self._tokenizer.encode(prompt)
-        if ids[-1] in self._special_ids:
+        # A blank prompt has none where there are no special tokens
+        if ids and ids[-1] in self._special_ids:
             return len(ids) - 1
         return len(ids)
 

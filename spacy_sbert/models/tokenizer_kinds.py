@@ -67,12 +67,22 @@ class FastTokenizer:
         self.library.no_padding()
         self.library.encode_special_tokens = tokenizer.split_special_tokens
         if settings.lowercase:
-            # As in sentence-transformers: not special tokens in texts
-            steps = [normalizers.Lowercase()]
-            if self.library.normalizer:
-                steps.append(self.library.normalizer)
-            self.library.normalizer = normalizers.Sequence(steps)
+            self._lower_case()
         self.set_limit(limit)
+
+    def _lower_case(self) -> None:
+        """Lower-case texts, but no special tokens in them, before all other steps.
+
+        As in sentence-transformers, a tokenizer that has such a step anywhere is left as it is.
+        """
+        normalizer = self.library.normalizer
+        steps = []
+        if isinstance(normalizer, normalizers.Sequence):
+            steps = list(normalizer)
+        elif normalizer is not None:
+            steps = [normalizer]
+        if not any(isinstance(step, normalizers.Lowercase) for step in steps):
+            self.library.normalizer = normalizers.Sequence([normalizers.Lowercase(), *steps])
 
     def _check_is_deterministic(self) -> None:
         """Check that a text has the same wordpieces each time. RAISES (ValueError): if not."""

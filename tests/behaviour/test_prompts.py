@@ -16,6 +16,7 @@ from helpers.pipelines import (
 )
 from helpers.small_tokenizers import make_folder
 from spacy.tokens import Doc
+from tokenizers import Tokenizer, processors
 
 from spacy_sbert import find_sbert
 from spacy_sbert.search import identify
@@ -210,6 +211,20 @@ def test_a_folder_without_its_prompt_in_windows(make_nlp, tiny_bert, tmp_path):
     assert sbert.encode(["the cat"]).any()
     with pytest.raises(ValueError, match="do not go together"):
         sbert.encode(["the cat"], prompt="he ")
+
+
+def test_a_blank_prompt_of_no_wordpieces(tiny_bert, tmp_path):
+    """A tokenizer without special tokens makes none of it, so that nothing is left out."""
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    change_json(folder / "1_Pooling" / "config.json", pooling_mode="mean", include_prompt=False)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    change_json(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    sbert = find_sbert(one_pipe(folder))
+    expected = sbert.encode(TEXTS[:2])
+    numpy.testing.assert_allclose(sbert.encode(TEXTS[:2], prompt=" "), expected, atol=1e-6)
 
 
 def test_the_default_prompt_of_a_folder_with_a_shared_transformer(tiny_bert, tmp_path):

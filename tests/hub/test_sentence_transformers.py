@@ -18,6 +18,7 @@ from sentence_transformers.sentence_transformer.modules import (
     Pooling,
     Transformer,
 )
+from tokenizers import Regex, Tokenizer, normalizers
 from transformers import BertConfig, BertModel, BertTokenizerFast, DistilBertConfig, DistilBertModel
 
 from spacy_sbert.hub import export_folder, import_folder
@@ -320,6 +321,23 @@ def test_lower_casing_leaves_special_tokens(base, tmp_path):
     assert [token.has_vector for token in nlp("A Man ran")] == [True] * 3
     export_folder(nlp, tmp_path / "out")
     assert largest_difference(encode(tmp_path / "out", texts), expected) < 1e-5
+
+
+def test_lower_casing_of_a_tokenizer_that_has_it(base, tmp_path):
+    """It has no second one before its other steps, some of which may see capitals."""
+    texts = ["A Man is EATING", "the CAT"]
+    folder = shutil.copytree(base, tmp_path / "lowering")
+    write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    change_json(folder / "1_Pooling" / "config.json", embedding_dimension=64, pooling_mode="mean")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    a_dog = normalizers.Replace(Regex("CAT|EATING"), "dog")
+    tokenizer.normalizer = normalizers.Sequence([a_dog, normalizers.Lowercase()])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    change_json(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    change_json(folder / "sentence_bert_config.json", do_lower_case=True)
+    sbert = import_folder(str(folder)).get_pipe("sbert")
+    assert largest_difference(sbert.encode(texts), encode(folder, texts)) < 1e-5
+    assert largest_difference(sbert.encode(["the CAT"]), sbert.encode(["the dog"])) < 1e-6
 
 
 SETTINGS = [

@@ -201,7 +201,13 @@ def _has_known_config(model: Network) -> bool:
     """Return whether the config of a model asks for nothing that PackedBert does not do."""
     config = model.config
     # Version 5 of transformers gives some of these only to families that can be decoders.
-    extras = ("is_decoder", "add_cross_attention", "output_hidden_states", "output_attentions")
+    extras = (
+        "is_decoder",
+        "is_causal",
+        "add_cross_attention",
+        "output_hidden_states",
+        "output_attentions",
+    )
     if any(getattr(config, name, False) for name in extras):
         return False
     has_absolute_positions = getattr(config, "position_embedding_type", "absolute") == "absolute"

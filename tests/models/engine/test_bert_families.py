@@ -147,6 +147,7 @@ OTHERS = {
     "padding_out_of_the_vocabulary": with_config(pad_token_id=10_000),
     "heads_of_no_width": with_config(num_attention_heads=3),
     "a_decoder": with_config(is_decoder=True),
+    "causal": with_config(is_causal=True),
     "another_activation": with_config(hidden_act="silu"),
     "relative_positions": with_config(position_embedding_type="relative"),
     "quantized": with_config(quantization_config={"quant_method": "fp8"}),
