@@ -43,8 +43,11 @@ class LabelledVectors(NamedTuple):
 Rows = list[tuple[str, str]]
 
 
-def read_rows(data: Path, name: str) -> tuple[Rows, Rows]:
-    """Return the texts with labels to draw from, and those of a test set, if there is one."""
+def read_rows(data: Path, name: str, most: int = N_LEARN) -> tuple[Rows, Rows]:
+    """Return the texts with labels to draw from, and those of a test set, if there is one.
+
+    most (int): texts to draw from.
+    """
     if name == "BANKING77":
         with (data / "intents" / "banking77_train.csv").open(encoding="utf8", newline="") as file:
             rows = [(row["text"], row["category"]) for row in csv.DictReader(file)]
@@ -57,7 +60,7 @@ def read_rows(data: Path, name: str) -> tuple[Rows, Rows]:
             if row.members[0]:
                 rows_of_split.append((row.members[0], str(row.label)))
     learn = found.get("all") or found["train"]
-    return learn[:N_LEARN], found.get("test", [])
+    return learn[:most], found.get("test", [])
 
 
 def encoded(rows: Rows, nlp: spacy.Language) -> LabelledVectors:

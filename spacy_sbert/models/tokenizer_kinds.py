@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from tokenizers import Tokenizer, normalizers
@@ -76,9 +76,9 @@ class FastTokenizer:
         As in sentence-transformers, a tokenizer that has such a step anywhere is left as it is.
         """
         normalizer = self.library.normalizer
-        steps = []
+        steps: list[Any] = []
         if isinstance(normalizer, normalizers.Sequence):
-            steps = list(normalizer)
+            steps = list(cast(Any, normalizer))
         elif normalizer is not None:
             steps = [normalizer]
         if not any(isinstance(step, normalizers.Lowercase) for step in steps):
