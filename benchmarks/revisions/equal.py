@@ -12,6 +12,7 @@ ends with 1 if there are any.
 """
 
 import argparse
+import logging
 import os
 import sys
 from pathlib import Path
@@ -34,6 +35,8 @@ def write(output: Path, configs: bool) -> None:
     if not package.is_relative_to(checkout):
         raise SystemExit(f"{sys.executable} imports {package}, which is not in this folder.")
     torch.set_num_threads(1)
+    # Warnings of poolings that differ from the encoder's, and the like
+    logging.getLogger("spacy").setLevel(logging.ERROR)
     digests = Digests()
     add_vectors(digests)
     digests.save(output)

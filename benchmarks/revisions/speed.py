@@ -1,7 +1,7 @@
 """How fast one checkout of the package is beside another one, each in an environment of its own.
 
 Usage: python benchmarks/revisions/speed.py BASE NEW [--env .venv] [--rounds 3]
-    [--output FILE.json] [--only NAME ...] [--data FOLDER]
+    [--output FILE.json] [--only NAME ...] [--data FOLDER] [--texts 800]
 BASE and NEW are checkouts, whose environments are the folders BASE/ENV and NEW/ENV. Each workload
 (workloads.py) runs in a fresh process of BASE and of NEW in turn, in the other order in every
 second round, on one thread. Times are of the processor, which other processes disturb less than the
@@ -41,15 +41,15 @@ UNITS = {
 class Revision:
     """A checkout with its environment.
 
-    folder (Path): the checkout. env (str): the folder of the environment in it. data (Path): the
-        folder of the data sets.
+    folder (Path): the checkout. env (str): the folder of the environment in it. options (list):
+        arguments of workloads.py.
     """
 
-    def __init__(self, folder: Path, env: str, data: Path):
+    def __init__(self, folder: Path, env: str, options: list[str]):
         self.folder = folder.resolve()
         # Not resolved: the link to the interpreter says which environment it is
         self.python = self.folder / env / "bin" / "python"
-        self.data = data.resolve()
+        self.options = options
         if not self.python.is_file():
             raise SystemExit(f"There is no environment: {self.python}")
 
@@ -62,7 +62,7 @@ class Revision:
         """Return the figures of a workload, of a fresh process."""
         if workload == FIRST_VECTOR:
             return [self._seconds([str(self.python), "-c", PROGRAM])]
-        command = [str(self.python), str(WORKLOADS), workload, "--data", str(self.data)]
+        command = [str(self.python), str(WORKLOADS), workload, *self.options]
         printed = json.loads(self._output(command).splitlines()[-1])
         self._check(Path(printed["package"]))
         return printed["figures"]
@@ -163,10 +163,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="JSON file, written after each workload")
     parser.add_argument("--only", nargs="+", choices=UNITS, default=list(UNITS), metavar="NAME")
     parser.add_argument("--data", type=Path, default=data, required=data is None)
+    parser.add_argument("--texts", type=int, default=800, help="how many are encoded")
     args = parser.parse_args()
+    options = ["--data", str(args.data.resolve()), "--texts", str(args.texts)]
     revisions = {
-        BASE: Revision(args.base, args.env, args.data),
-        NEW: Revision(args.new, args.env, args.data),
+        BASE: Revision(args.base, args.env, options),
+        NEW: Revision(args.new, args.env, options),
     }
     results: dict[str, Any] = {}
     for workload in args.only:

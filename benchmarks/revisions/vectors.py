@@ -1,6 +1,7 @@
 """The vectors of equal.py: what a revision makes of fixed texts, by all ways of encoding."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,8 @@ from digests import Digests
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from thinc.util import to_numpy
+
+from spacy_sbert.meta.component import fit_meta
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 POOLINGS = (
@@ -108,13 +111,18 @@ def add_poolings(digests: Digests) -> None:
             for normalize in (True, False):
                 name = f"encode, {precision}, {pooling}, normalize {normalize}"
                 settings = {"precision": precision, "pooling": pooling, "normalize": normalize}
-                digests.add(name, lambda settings=settings: encoded(pipeline(**settings), TEXTS))
+                digests.add(name, partial(encoded_with, settings))
+
+
+def encoded_with(settings: dict[str, Any]) -> numpy.ndarray:
+    """Return the vectors by `encode` of a pipeline with these settings."""
+    return encoded(pipeline(**settings), TEXTS)
 
 
 def add_docs(digests: Digests) -> None:
     """Add the vectors of Docs, sentences, other Spans and tokens, with each unit."""
     for unit in UNITS:
-        digests.add_several(f"nlp.pipe, unit {unit}", lambda unit=unit: doc_vectors(unit))
+        digests.add_several(f"nlp.pipe, unit {unit}", partial(doc_vectors, unit))
     digests.add("nlp of one text at a time", one_at_a_time)
 
 
@@ -142,9 +150,7 @@ def one_at_a_time() -> numpy.ndarray:
 def add_overflow(digests: Digests) -> None:
     """Add the vectors of texts longer than the encoder's limit."""
     for overflow in OVERFLOWS:
-        digests.add_several(
-            f"long texts, overflow {overflow}", lambda overflow=overflow: long_vectors(overflow)
-        )
+        digests.add_several(f"long texts, overflow {overflow}", partial(long_vectors, overflow))
 
 
 def long_vectors(overflow: str) -> dict[str, numpy.ndarray]:
@@ -180,10 +186,7 @@ def add_shared(digests: Digests) -> None:
         if component == "transformer" and not has_spacy_transformers:
             digests.left_out[f"shared, {name}"] = "spacy-transformers is not installed"
         else:
-            digests.add_several(
-                f"shared, {name}",
-                lambda component=component, settings=settings: shared_vectors(component, settings),
-            )
+            digests.add_several(f"shared, {name}", partial(shared_vectors, component, settings))
 
 
 def shared_vectors(component: str, settings: dict[str, Any]) -> dict[str, numpy.ndarray]:
@@ -236,21 +239,15 @@ def sbert_bytes() -> dict[str, bytes]:
 def add_meta(digests: Digests) -> None:
     """Add meta-embeddings of two members by each method."""
     for method, settings in METHODS.items():
-        digests.add(f"meta-embedding, {method}", meta_vectors(method, settings))
+        digests.add(f"meta-embedding, {method}", partial(meta_vectors, method, settings))
 
 
-def meta_vectors(method: str, settings: dict[str, Any]) -> Callable[[], numpy.ndarray]:
-    """Return a function that fits a meta-embedding, and returns its vectors."""
-
-    def make() -> numpy.ndarray:
-        from spacy_sbert.meta.component import fit_meta
-
-        nlp = spacy.blank("en")
-        for pooling in ("mean", "max"):
-            nlp.add_pipe("sbert", name=pooling, config={"model": {"pooling": pooling}})
-        meta: Any = nlp.add_pipe("sbert_meta", config={"method": method, **settings})
-        if settings:
-            fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
-        return meta.encode(TEXTS)
-
-    return make
+def meta_vectors(method: str, settings: dict[str, Any]) -> numpy.ndarray:
+    """Return meta-embeddings by a method, which is fitted if it has settings."""
+    nlp = spacy.blank("en")
+    for pooling in ("mean", "max"):
+        nlp.add_pipe("sbert", name=pooling, config={"model": {"pooling": pooling}})
+    meta: Any = nlp.add_pipe("sbert_meta", config={"method": method, **settings})
+    if settings:
+        fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
+    return meta.encode(TEXTS)

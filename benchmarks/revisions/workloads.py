@@ -1,6 +1,6 @@
 """The workloads of speed.py: each runs in a process of its own, and prints its figures as JSON.
 
-Usage: python benchmarks/revisions/workloads.py NAME [--data FOLDER]
+Usage: python benchmarks/revisions/workloads.py NAME [--data FOLDER] [--texts 800]
 The file is run by the environment of each revision, so it uses only what all of them have.
 """
 
@@ -26,7 +26,6 @@ import spacy_sbert
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 SEED = 0
-N_TEXTS = 800
 # A pass encodes all texts
 PASSES = 3
 CALLS, WARM_UP_CALLS = 100, 20
@@ -44,8 +43,8 @@ RANKING_CORPUS = {
 }
 
 
-def sts_texts(data: Path) -> list[str]:
-    """Return sentences of the STS benchmark, in an order drawn at random.
+def sts_texts(data: Path, n: int) -> list[str]:
+    """Return n sentences of the STS benchmark, in an order drawn at random.
 
     The file is read here, so that the texts do not depend on the revision.
     """
@@ -53,7 +52,7 @@ def sts_texts(data: Path) -> list[str]:
     lines = file.read_text(encoding="utf8").splitlines()
     sentences = [sentence for line in lines for sentence in line.split("\t")[5:7]]
     random.Random(SEED).shuffle(sentences)
-    return sentences[:N_TEXTS]
+    return sentences[:n]
 
 
 def pipeline(precision: str = "float32") -> Language:
@@ -169,9 +168,10 @@ def main() -> None:
     data = os.environ.get("SPACY_SBERT_DATA")
     parser.add_argument("name", choices=WORKLOADS)
     parser.add_argument("--data", type=Path, default=data, required=data is None)
+    parser.add_argument("--texts", type=int, default=800, help="how many are encoded")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    figures = WORKLOADS[args.name](sts_texts(args.data))
+    figures = WORKLOADS[args.name](sts_texts(args.data, args.texts))
     print(json.dumps({"package": spacy_sbert.__file__, "figures": figures}))
 
 
