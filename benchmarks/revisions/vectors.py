@@ -15,7 +15,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from thinc.util import to_numpy
 
+from spacy_sbert.architectures import DEFAULT_NAME
 from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.models.resolve import resolve
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 POOLINGS = (
@@ -54,7 +56,7 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any]]] = {
         "transformer",
         {
             "@architectures": "spacy-transformers.TransformerModel.v3",
-            "name": "sentence-transformers/all-MiniLM-L6-v2",
+            "name": str(resolve(DEFAULT_NAME)),
             "get_spans": DOC_SPANS,
         },
     ),
@@ -69,6 +71,8 @@ def lines_of(name: str) -> list[str]:
 # White space, and letters and signs beyond ASCII
 TEXTS = [*lines_of("texts-dev.txt"), "", "  ", "Übermut tut selten gut, 你好 🙂"]
 SENTENCES = lines_of("texts-train.txt")
+# The span getters of spacy-transformers refuse a Doc without tokens
+TEXTS_WITH_WORDS = lines_of("texts-dev.txt")
 # Each of three sentences
 PARAGRAPHS = [" ".join(SENTENCES[i : i + 3]) for i in range(0, 60, 3)]
 # Up to some thousand wordpieces, where the encoder reads 256
@@ -196,7 +200,7 @@ def shared_vectors(component: str, settings: dict[str, Any]) -> dict[str, numpy.
     for pooling in LISTENERS:
         nlp.add_pipe("sbert", name=pooling, config={"model": {**SHARED, "pooling": pooling}})
     nlp.initialize()
-    docs = list(nlp.pipe(TEXTS))
+    docs = list(nlp.pipe(TEXTS_WITH_WORDS))
     return {f", {name}": pipe_vectors(nlp, name, docs) for name in LISTENERS}
 
 
