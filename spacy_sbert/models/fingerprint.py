@@ -287,12 +287,15 @@ def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
 
     That to which they are truncated, if the width of the states is not known.
     """
-    settings = next((shim.settings for shim in _transformer_shims(models)), None)
+    shim = next(_transformer_shims(models), None)
     outer = [node for model in models for node in (model, *model.layers)]
     hidden = next((node.get_dim("nO") for node in outer if node.has_dim("nO")), None)
+    if hidden is None and shim is not None:
+        # Saved and loaded before the first text, a layer does not know its width yet
+        hidden = shim.config.hidden_size
     if hidden is None:
         return pooling.truncate_dim
-    return pooling.width(hidden, settings)
+    return pooling.width(hidden, None if shim is None else shim.settings)
 
 
 def _transformer_parts(shim: Any, exact: bool) -> Iterator[bytes]:

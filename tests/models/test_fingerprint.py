@@ -88,6 +88,21 @@ def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
     assert "fingerprint" not in find(nlp(""))[0].data
 
 
+@pytest.mark.parametrize("way", ["disk", "bytes"])
+@pytest.mark.parametrize("encoder", quick("own"))
+def test_same_when_saved_before_the_first_text(make_nlp, encoder, tmp_path, way):
+    """And asked for before it, of the pipeline that was saved and of the one that was loaded."""
+    expected = of(make_nlp(encoder)(TEXT))
+    nlp = make_nlp(encoder)
+    if way == "disk":
+        loaded = reloaded(nlp, tmp_path)
+    else:
+        loaded = make_nlp(encoder).from_bytes(nlp.to_bytes())
+    for one in (nlp, loaded):
+        assert find_sbert(one).fingerprint() == expected
+        assert of(one(TEXT)) == expected
+
+
 @pytest.mark.spacy_transformers
 def test_fingerprint_of_comparable_vectors(make_nlp, tiny_bert, tmp_path):
     nlp = make_nlp()
