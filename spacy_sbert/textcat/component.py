@@ -462,6 +462,13 @@ class SentenceTextCategorizer(ChecksummedPipe):
 
     # Saving
 
+    def __reduce__(self) -> Any:
+        """Return what a copy is made of: it is in no pipeline, and cannot be fitted."""
+        if len(self.examples) and self._in_pipeline.nlp is not None:
+            self._refresh()
+            self._name_of_pipe()
+        return super().__reduce__()
+
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return the examples, and the classes that were fitted to them."""
         self._before_saving()

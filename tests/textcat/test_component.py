@@ -1,6 +1,7 @@
 """Classes of texts are scikit-learn's on the same vectors, however they were given or stored."""
 
 import pickle
+from copy import deepcopy
 
 import numpy
 import pytest
@@ -130,6 +131,12 @@ def test_a_pickled_pipe_classifies_the_vectors_of_its_own_pipe(with_classes, oth
         doc.cats = {}
         copied(doc)
     assert [doc.cats for doc in docs] == expected
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
+def test_copies_of_a_pipeline_before_its_first_text(with_classes, copied):
+    copy = copied(with_classes())
+    assert cats_of(copy) == cats_of(with_classes())
 
 
 def test_processes_and_docs_that_travel(with_classes):
