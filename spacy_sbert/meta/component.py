@@ -275,7 +275,8 @@ class SentenceMeta(Pipe):
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
             raise ValueError(
-                f"Cannot encode: '{self.name}' is in no pipeline. Use nlp.get_pipe('{self.name}')."
+                f"Cannot encode: '{self.name}' is in no pipeline, as a pipe of a copied one. Take "
+                f"it with find_meta(nlp, '{self.name}')."
             )
         texts, is_single = several_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None

@@ -71,8 +71,13 @@ def find_encoding_pipe(nlp: Language | None, component: Any, upstream: str = "*"
     upstream (str): the name of the pipe; "*" for the nearest.
     RAISES (ValueError): if there is none.
     """
+    if nlp is None:
+        raise ValueError(
+            f"The pipe '{component.name}' is in no pipeline, as a pipe of a copied one, and reads "
+            f"the vectors of a pipe before it. Take it with find_textcat(nlp, '{component.name}')."
+        )
     before: dict[str, Any] = {}
-    for name, pipe in nlp.components if nlp is not None else ():
+    for name, pipe in nlp.components:
         if pipe is component:
             break
         if hasattr(pipe, "fingerprint") and hasattr(pipe, "encode"):

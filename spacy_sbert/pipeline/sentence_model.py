@@ -363,9 +363,10 @@ def find_transformer(name: str, model: SentenceModel) -> SpanTransformer:
 
 def _no_text_encoder(name: str) -> ValueError:
     return ValueError(
-        f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, or "
-        "listens to a transformer that is not of this package. Give that "
-        "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
+        f"Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, as one of "
+        f"a copied one, or listens to a transformer that is not of this package. Take it with "
+        f"find_sbert(nlp, '{name}'), give that transformer spacy-sbert.TransformerModel.v1, or use "
+        "nlp.pipe(texts)."
     )
 
 
