@@ -1,7 +1,7 @@
 """Sentence-BERT for spaCy: `nlp.add_pipe("sbert")` sets the vectors of Docs, Spans and Tokens."""
 
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import catalogue
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from .pipeline.sbert import SentenceBert, find_sbert
     from .reranker import SentenceReranker, find_reranker
 
-__version__ = version("spacy-sbert")
+try:
+    __version__ = version("spacy-sbert")
+except PackageNotFoundError as error:
+    raise ImportError(
+        "The metadata of spacy-sbert are not there, by which spaCy finds its components. Install "
+        "the package; with PyInstaller, add --copy-metadata spacy-sbert."
+    ) from error
 # Imported when they are asked for: every spaCy command imports this package
 LAZY = {
     "SentenceBert": "pipeline.sbert",

@@ -201,7 +201,8 @@ def sentence_listener(
 
     That is an `sbert_transformer`, a `transformer` or a `curated_transformer`.
 
-    grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
+    grad_factor (float): factor on the gradient that goes to the transformer. With 0 none does; what
+        weight decay (L2) changes, it changes nonetheless, as in spaCy.
     upstream (str): the component's name, "*" for any.
     """
     if not is_installed():
@@ -256,7 +257,8 @@ def transformer_listener(
     """Build a listener to the vectors of tokens of an `sbert_transformer` earlier in the pipeline.
 
     pooling (Model): from the wordpieces of each token to its vector.
-    grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
+    grad_factor (float): factor on the gradient that goes to the transformer. With 0 none does; what
+        weight decay (L2) changes, it changes nonetheless, as in spaCy.
     upstream (str): the component's name, "*" for any.
     """
     from .models.listener import TransformerListener

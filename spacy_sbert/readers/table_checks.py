@@ -28,6 +28,9 @@ _UNLIKE = 0.25
 # Means that differ by fewer standard errors may differ by chance
 _ERRORS = 2.0
 _LABELS_COMPARED = 1000
+# Characters that show nothing: soft hyphens, joiners, marks of direction and of the byte order
+_INVISIBLE = dict.fromkeys([0xAD, *range(0x200B, 0x2010), 0x2060, 0xFEFF])
+_DASHES = "\\-\u2010-\u2015"
 _ENDS_OF_WORDS = ".,;:!?\"'`()\u2018\u2019\u201c\u201d\u2026\u3001\u3002"
 
 
@@ -178,14 +181,18 @@ def row_key(row: Row) -> _Key:
 
 def _text_key(text: str) -> str:
     """Return a text as many encoders read it; the text itself if it is nothing but marks."""
-    words = unicodedata.normalize("NFKC", text).casefold().split()
+    words = _folded(text).split()
     stripped = [word.strip(_ENDS_OF_WORDS) for word in words]
     return " ".join(filter(None, stripped)) or text
 
 
 def _label_key(label: str) -> str:
-    folded = unicodedata.normalize("NFKC", label).casefold()
-    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", " ", folded)
+    return re.sub(rf"(?<=\w)[\s_{_DASHES}]+(?=\w)", " ", _folded(label))
+
+
+def _folded(text: str) -> str:
+    """Return a text without differences of case, width, composition and invisible characters."""
+    return unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).casefold()
 
 
 def _finding(message: str, lines: Sequence[int], count: int, **names: str) -> list[Finding]:

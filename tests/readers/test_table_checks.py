@@ -53,6 +53,7 @@ def test_scores_that_may_be_lower_by_chance():
         ("He said \u201cyes\u201d.", "he said yes", True),
         ("Stra\u00dfe", "STRASSE", True),
         ("\uff21\uff22", "ab", True),
+        ("zero\u200bwidth \ufeffmark", "zerowidth mark", True),
         ("It costs 3.5.", "It costs 35.", False),
         ("C++", "C#", False),
         ("I like it \U0001f600", "I like it \U0001f621", False),
@@ -70,6 +71,8 @@ def test_texts_that_are_the_same(text, other, is_same):
     [
         (["Entailment", "entailment", "neutral"], "'Entailment', 'entailment'"),
         (["not_entailment", "not entailment", "entailment"], "'not entailment', 'not_entailment'"),
+        (["re\u2013order", "re-order", "cancel"], "'re-order', 're\u2013order'"),
+        (["card\u200b", "card", "loan"], "'card', 'card\\u200b'"),
         (["-1", "1", "0"], None),
         (["C", "C++", "C#"], None),
     ],
