@@ -2,23 +2,19 @@
 
 python benchmarks/few_shot/trained.py DATA --output trained.jsonl
 
-The config is that of `spacy sbert init-config TEXTS TEXTS`, for a table of the drawn texts and their
-classes: with a few texts of each class there is no dev table, so the training table is given
+The config is that of `spacy sbert init-config TEXTS TEXTS`, for a table of the drawn texts and
+their classes: with a few texts of each class there is no dev table, so the training table is given
 instead. spaCy's own loop trains by it, and the pipeline is tested as it is at the end. Settings of
 the config may be given, as for `spacy train`: --training.max_epochs 8.
 """
 
 import csv
-import random
 import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy
-import spacy
-import torch
 from draws import Draw, Rows
 from runs import Run, Trained, make_parser, run_all
 from spacy.cli._util import parse_config_overrides
@@ -45,7 +41,7 @@ class _Unseen:
 
 
 def write_table(rows: Rows, path: Path) -> None:
-    """Write texts and their labels as a table with a header, in random order."""
+    """Write texts and their labels as a table with a header."""
     with path.open("w", encoding="utf8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["text", "label"])
