@@ -9,6 +9,7 @@ the config may be given, as for `spacy train`: --training.max_epochs 8.
 """
 
 import csv
+import io
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -28,16 +29,6 @@ PACKAGES = ("spacy-sbert", "spacy", "torch", "transformers", "scikit-learn", "nu
 # How the table is read, as init-config finds it out
 _READING: dict[str, Any] = {"members": ["text"], "label": "label"}
 _QUIET = {"training.logger.progress_bar": False}
-
-
-class _Unseen:
-    """A stream that shows nothing: the log of spaCy's loop."""
-
-    def write(self, text: str) -> None:
-        """Show nothing."""
-
-    def flush(self) -> None:
-        """Do nothing."""
 
 
 def write_table(rows: Rows, path: Path) -> None:
@@ -63,8 +54,8 @@ def train(draw: Draw, seed: int, *, overrides: Run) -> Trained:
         write_table(draw.learn, table)
         config = make_config(table, len(draw.learn), seed, overrides)
         nlp = init_nlp(config)
-        log = _Unseen()
-        train_by_spacy(nlp, None, stdout=log, stderr=log)  # type: ignore[arg-type]
+        unseen = io.StringIO()
+        train_by_spacy(nlp, None, stdout=unseen, stderr=unseen)
         # The classes are fitted with the first text
         nlp(draw.learn[0][0])
 
