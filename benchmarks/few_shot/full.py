@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy
 import spacy
-from run import PACKAGES, Rows, encoded, measure, read_rows
+from draws import Rows, read_rows
+from run import PACKAGES, encoded, measure
 from spacy.cli.train import train
 
 CONFIG = Path(__file__).parents[2] / "configs" / "textcat.cfg"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy
 import spacy
-from run import LabelledVectors, draw, encoded, read_rows
+from draws import draw, read_rows
+from run import LabelledVectors, encoded
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 

@@ -10,26 +10,20 @@ tested on their test sets, the others on 2,000 of the texts that were not drawn.
 """
 
 import argparse
-import csv
 import json
-import random
 import time
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
 import spacy
+from draws import Rows, draw, read_rows
 from sklearn.linear_model import LogisticRegression
 
 from spacy_sbert import find_sbert
-from spacy_sbert.evaluation.protocols import senteval
 from spacy_sbert.textcat.logistic_regression import fit
 
-N_TEST = 2000
-# Of SST-2, whose phrases are 67,349
-N_LEARN = 20_000
 PACKAGES = ("spacy-sbert", "spacy", "torch", "transformers", "scikit-learn", "numpy")
 
 
@@ -40,49 +34,9 @@ class LabelledVectors(NamedTuple):
     labels: numpy.ndarray
 
 
-Rows = list[tuple[str, str]]
-
-
-def read_rows(data: Path, name: str, most: int = N_LEARN) -> tuple[Rows, Rows]:
-    """Return the texts with labels to draw from, and those of a test set, if there is one.
-
-    most (int): texts to draw from.
-    """
-    if name == "BANKING77":
-        with (data / "intents" / "banking77_train.csv").open(encoding="utf8", newline="") as file:
-            rows = [(row["text"], row["category"]) for row in csv.DictReader(file)]
-        return [row for row in rows if all(row)], []
-    task = next(task for task in senteval.TASKS if task.name == name)
-    found: dict[str, Rows] = {}
-    for split, place, read in task.files:
-        rows_of_split = found.setdefault(split, [])
-        for row in read(place.find(data / "senteval")):
-            if row.members[0]:
-                rows_of_split.append((row.members[0], str(row.label)))
-    learn = found.get("all") or found["train"]
-    return learn[:most], found.get("test", [])
-
-
 def encoded(rows: Rows, nlp: spacy.Language) -> LabelledVectors:
     vectors = find_sbert(nlp).encode([text for text, _ in rows])
     return LabelledVectors(vectors, numpy.array([label for _, label in rows]))
-
-
-def draw(labels: Sequence[str], per_class: int, seed: int) -> tuple[list[int], list[int]]:
-    """Return the places of `per_class` texts of each label, and of some of the others."""
-    drawn = random.Random(seed)
-    order = drawn.sample(range(len(labels)), len(labels))
-    seen: dict[str, int] = {}
-    learn: list[int] = []
-    rest: list[int] = []
-    for place in order:
-        label = labels[place]
-        seen[label] = seen.get(label, 0) + 1
-        if seen[label] <= per_class:
-            learn.append(place)
-        else:
-            rest.append(place)
-    return learn, rest[:N_TEST]
 
 
 def measure(learn: LabelledVectors, test: LabelledVectors) -> dict[str, float]:

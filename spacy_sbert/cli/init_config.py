@@ -40,7 +40,10 @@ _KINDS = {
 
 
 _ENCODER = "The encoder: a folder or a name; by default MiniLM."
-_EPOCHS = "By default 4, or 1 of 20,000 examples or more."
+_EPOCHS = (
+    "By default 4, 1 of 20,000 examples or more, or as many as make 40 steps from a few texts of "
+    "each class."
+)
 
 
 @command("init-config")

@@ -64,6 +64,10 @@ _ADAM = {
     "grad_clip": 1.0,
 }
 _EPOCHS = 4
+# Steps of classes at least, and the rate if four epochs are fewer: after some ten steps at 2e-5,
+# vectors of a few texts of each class have hardly changed
+_FEWEST_STEPS = 40
+_RATE_OF_FEW = 1e-4
 # Examples of which one epoch is enough
 _MANY = 20_000
 # Epochs: scores fall while the rate is high, and are often best at the end, when it has fallen
@@ -86,20 +90,26 @@ def quickstart_config(
     """Return a complete config of a pipeline with an `sbert` pipe, and `sbert_textcat` for classes.
 
     The rate rises over the first tenth of the steps to 2e-5, and falls to 0. There are ten
-    evaluations, for classes four, and training ends after four epochs without a better score.
+    evaluations, for classes four, and training ends after four epochs without a better score. From
+    a few texts of each class there are as many epochs as make 40 steps, none is left out, and the
+    rate rises to 1e-4.
 
     train, dev (dict): settings of PairCorpus for the training and dev examples, path among them.
     kind (str): the gold of the training table. count (int): of the training examples.
     scored (str): the gold of the dev table; None for the same.
     encoder (str): a folder or a name; None for the default one. lang (str): of the tokenizer.
-    epochs (int): None for 4, or 1 of 20,000 examples or more.
+    epochs (int): None for 4, 1 of 20,000 examples or more, or for classes as many as make 40 steps.
     """
     for table in (train, dev):
         _check_table(table)
     _check_value(encoder or "")
-    if epochs is None:
-        epochs = 1 if count >= _MANY else _EPOCHS
     objective = _OBJECTIVES[kind]
+    epoch_steps = ceil(count / objective.batch_size)
+    is_few = kind == "classes" and epochs is None and _EPOCHS * epoch_steps < _FEWEST_STEPS
+    if is_few:
+        epochs = ceil(_FEWEST_STEPS / epoch_steps)
+    elif epochs is None:
+        epochs = 1 if count >= _MANY else _EPOCHS
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", config=_pipe_config(kind, encoder))
     if kind == "classes":
@@ -111,7 +121,7 @@ def quickstart_config(
         config["paths"][part] = str(settings["path"])
         reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
         config["corpora"][part] = {**reader, **settings, "path": f"${{paths.{part}}}"}
-    epoch_steps = ceil(count / objective.batch_size)
+    rate = _RATE | {"initial_rate": _RATE_OF_FEW} if is_few else dict(_RATE)
     # Scores of other measures, which spaCy would add, are none
     weights = dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {})
     measure = _OBJECTIVES[scored or kind].measure
@@ -120,11 +130,11 @@ def quickstart_config(
         "max_steps": 0,
         # Steps are counted from 0
         "eval_frequency": max(1, (epochs * epoch_steps - 1) // objective.evaluations),
-        "patience": max(min(epochs, _PATIENCE), 2) * epoch_steps,
+        "patience": max(epochs if is_few else min(epochs, _PATIENCE), 2) * epoch_steps,
         "accumulate_gradient": 1,
         "batcher": {"@batchers": objective.batcher, "size": objective.batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
-        "optimizer": _ADAM | {"use_averages": False, "learn_rate": dict(_RATE)},
+        "optimizer": _ADAM | {"use_averages": False, "learn_rate": rate},
         "score_weights": {**weights, measure: 1.0},
     }
     return config

@@ -18,6 +18,7 @@ from spacy.util import load_config
 from spacy_sbert import find_sbert
 from spacy_sbert.readers.infer_schema import find_table
 from spacy_sbert.textcat import find_textcat
+from spacy_sbert.training.quickstart_config import quickstart_config
 
 GRADES = [0, 1.5, 2.5, 4, 5, 3]
 # header, columns, measure
@@ -116,7 +117,7 @@ def test_classes_are_fitted_on_the_encoder_that_was_trained_for_them(tmp_path, t
     paths = [write_classes(tmp_path / "train.csv"), write_classes(tmp_path / "dev.csv", n=30)]
     out = tmp_path / "own.cfg"
     told = run("init-config", *paths, "--output", out, "--encoder", tiny_bert)
-    assert "4 epochs, 4 steps; cats_acc every 1" in told
+    assert "40 epochs, 40 steps; cats_acc every 9" in told
     config = load_config(out, interpolate=True)
     assert config["nlp"]["pipeline"] == ["sbert", "sbert_textcat"]
     assert config["training"]["batcher"] == {
@@ -127,6 +128,7 @@ def test_classes_are_fitted_on_the_encoder_that_was_trained_for_them(tmp_path, t
     settings = {
         "training.logger.progress_bar": False,
         "training.batcher.size": 16,
+        "training.max_epochs": 4,
         "training.optimizer.learn_rate.initial_rate": 2e-3,
         "training.eval_frequency": 5,
         "training.patience": 0,
@@ -156,6 +158,26 @@ def test_classes_are_fitted_on_the_encoder_that_was_trained_for_them(tmp_path, t
     untrained = spacy.blank("en")
     untrained.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
     assert abs(untrained(dev_texts[0]).vector - docs[0].vector).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "epochs", "trained"),
+    [
+        ("classes", 16, None, (40, 1e-4, 9, 40)),
+        ("classes", 65, None, (20, 1e-4, 9, 40)),
+        ("classes", 64 * 9, None, (5, 1e-4, 11, 45)),
+        ("classes", 64 * 10, None, (4, 2e-5, 9, 40)),
+        ("classes", 16, 4, (4, 2e-5, 1, 4)),
+        ("positives", 16, None, (4, 2e-5, 1, 4)),
+    ],
+)
+def test_few_texts_of_each_class_take_more_epochs(kind, count, epochs, trained):
+    """All of them count: no early score, which is often the best one, ends the training."""
+    table = {"path": "a.csv", "members": ["text"], "label": "label"}
+    config = quickstart_config(table, table, kind=kind, count=count, epochs=epochs)["training"]
+    rate = config["optimizer"]["learn_rate"]["initial_rate"]
+    found = (config["max_epochs"], rate, config["eval_frequency"], config["patience"])
+    assert found == trained
 
 
 def test_labels_of_the_dev_table_that_no_class_has(tmp_path):
