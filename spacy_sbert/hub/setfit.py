@@ -11,7 +11,7 @@ from ..errors import Errors
 from ..files.checksum import file_digest
 from ..models.folder_files import read_file, read_keys
 from ..models.folder_keys import SETFIT_KEYS
-from ..textcat.logistic_regression import halves
+from ..textcat.logistic_regression import of_both
 
 _PICKLE = "model_head.pkl"
 _FILES = ("config_setfit.json", _PICKLE, "model_head.json")
@@ -89,7 +89,8 @@ def _checked(head: _Coefficients) -> tuple[numpy.ndarray, numpy.ndarray, bool]:
     weights = numpy.array(head.weights)
     bias = numpy.array(head.bias)
     if len(weights) == 1 and len(head.classes) == 2:
-        weights, bias = halves(weights, bias)
+        weights = of_both(weights)
+        bias = of_both(bias)
     logits = weights.T + bias
     probabilities = numpy.array(head.probabilities)
     for multi_label, expected in ((False, softmax(logits, axis=-1)), (True, expit(logits))):

@@ -82,12 +82,12 @@ def find_encoding_pipe(nlp: Language | None, component: Any, upstream: str = "*"
             break
         if hasattr(pipe, "fingerprint") and hasattr(pipe, "encode"):
             before[name] = pipe
-    if upstream in before:
-        return before[upstream]
-    if upstream == "*" and before:
-        return list(before.values())[-1]
-    expected = "'sbert' or 'sbert_meta'" if upstream == "*" else f"'{upstream}'"
+    chosen = upstream
+    if chosen == "*":
+        chosen = next(reversed(before), "sbert")
+    if chosen in before:
+        return before[chosen]
     raise ValueError(
         f"The pipe '{component.name}' reads the vectors of a pipe before it, and there is no "
-        f"{expected} there. Add one before it, or correct upstream."
+        f"'{chosen}' there. Add one ('sbert' or 'sbert_meta') before it, or correct upstream."
     )

@@ -110,18 +110,10 @@ class SentenceTextCategorizer(ChecksummedPipe):
         self._set_threshold()
         self._install_extensions()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}('{self.name}': {len(self.labels)} labels)"
-
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels, in the order of `doc.cats`."""
         return self.examples.labels
-
-    @property
-    def label_data(self) -> list[str]:
-        """The labels as `initialize` takes them, for `spacy init labels`."""
-        return list(self.labels)
 
     @property
     def is_trainable(self) -> bool:
@@ -230,18 +222,14 @@ class SentenceTextCategorizer(ChecksummedPipe):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        labels: Sequence[Name] | None = None,
     ) -> None:
         """Take the classes of training examples, see examples_of_gold.
 
         Without gold of classes among them, the examples of the config stay.
 
-        labels (list[str]): all labels that the examples may have; None for those that they have.
         RAISES (ValueError): see examples_of_gold.
         """
-        found = examples_of_gold(
-            get_examples, labels, multi_label=self.multi_label, spans_key=SPANS_KEY
-        )
+        found = examples_of_gold(get_examples, multi_label=self.multi_label, spans_key=SPANS_KEY)
         if len(found):
             self._set_examples(found)
 

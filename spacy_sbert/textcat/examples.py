@@ -150,7 +150,6 @@ def _checked_texts(label: str, texts: Iterable[str]) -> list[str]:
 
 def examples_of_gold(
     get_examples: Callable[[], Iterable[Example]],
-    labels: Sequence[str] | None,
     *,
     multi_label: bool,
     spans_key: str,
@@ -161,21 +160,14 @@ def examples_of_gold(
     a single member, its label. Of a text with labels that exclude each other in several examples,
     the first counts, with a warning.
 
-    labels (Sequence[str]): all labels that the examples may have, in their order; None for those
-        that they have.
-    RAISES (ValueError): if an example has a label that is not among them, or several that exclude
-        each other, or one of them has no example.
+    RAISES (ValueError): if an example has several labels that exclude each other.
     """
     pairs: list[tuple[str, str]] = []
     for example in get_examples():
         pairs += _labelled(example.reference, spans_key, multi_label=multi_label)
     examples = ClassExamples(multi_label=multi_label)
-    if not pairs:
-        return examples
-    found: dict[str, list[str]] = {label: [] for label in labels or ()}
+    found: dict[str, list[str]] = {}
     for label, text in pairs if multi_label else _with_one_label(pairs):
-        if labels is not None and label not in (*labels, NONE):
-            raise unknown_label(label, text, labels)
         found.setdefault(label, []).append(text)
     for label, texts in found.items():
         examples.add(label, texts)

@@ -123,18 +123,15 @@ def _fit_weights(
     one = _regression(strength).fit(x[known], targets[known].argmax(axis=1))
     if len(one.classes_) > 2:
         return one.coef_, one.intercept_
-    return halves(one.coef_, one.intercept_)
+    return of_both(one.coef_), of_both(one.intercept_)
 
 
-def halves(weights: numpy.ndarray, bias: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """Return weights (2, width) and bias (2,) of two exclusive labels, from those of the second.
+def of_both(coefficients: numpy.ndarray) -> numpy.ndarray:
+    """Return the coefficients of two exclusive labels, from those of the second, (1, ...).
 
-    softmax((-z/2, z/2)) = (1 - sigmoid(z), sigmoid(z))
-
-    weights (float (1, width)), bias (float (1,)): of scikit-learn, z = W x + b.
+    softmax((0, z)) = (1 - sigmoid(z), sigmoid(z))
     """
-    signs = numpy.array([[-0.5], [0.5]])
-    return signs * weights, signs[:, 0] * bias
+    return numpy.concatenate([0.0 * coefficients, coefficients])
 
 
 def _n_folds(targets: numpy.ndarray, *, multi_label: bool) -> int:

@@ -406,8 +406,9 @@ def drew(nlp):
 @pytest.mark.parametrize(("encoder", "state"), CASES)
 def test_trained_inside(build, expected, encoder, state):
     _, losses, last = expected(encoder)
-    # Another kernel of attention rounds to other numbers of 8 bits
-    atol = 2e-2 if encoder == "bfloat16" else 1e-5
+    # Another kernel of attention rounds to other numbers of 8 bits; without arithmetic for them,
+    # processors differ by 0.022
+    atol = 3e-2 if encoder == "bfloat16" else 1e-5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nlp = build(encoder)

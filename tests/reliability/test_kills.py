@@ -117,7 +117,8 @@ def make_train(pipeline, folder):
         saved = [output / name for name in ("model-best", "model-last") if (output / name).exists()]
         return [spacy.load(path)("the cat ran").vector.tolist() for path in saved]
 
-    work = partial(command, "train", folder / "config.cfg", "--output", output)
+    # `spacy train` itself writes in place: half of a file of spaCy's own has no name in its error
+    work = partial(command, "sbert", "train", folder / "config.cfg", "--output", output)
     return Job(work, found, partial(run, work))
 
 

@@ -347,7 +347,7 @@ def test_gold_of_textcat_and_labels_of_single_members_are_examples(make_nlp, wit
 
     nlp.initialize(members)
     check_same(cats_of(nlp), expected)
-    assert nlp.get_pipe("sbert_textcat").label_data == list(EXAMPLES)
+    assert nlp.get_pipe("sbert_textcat").labels == tuple(EXAMPLES)
     assert nlp.update(gold(nlp), sgd=None).get("sbert_textcat") is None
 
 
@@ -453,7 +453,7 @@ def test_too_few_labels_or_vectors(make_nlp):
         nlp("a man")
     nlp = make_nlp()
     nlp.add_pipe("sbert_textcat", config={"examples": EXAMPLES}, before="sbert")
-    with pytest.raises(ValueError, match="there is no 'sbert' or 'sbert_meta' there"):
+    with pytest.raises(ValueError, match=r"there is no 'sbert' there.*'sbert_meta'"):
         nlp("a man")
     nlp = make_nlp()
     nlp.add_pipe("sbert_textcat", config={"examples": EXAMPLES, "upstream": "other"})
@@ -485,10 +485,6 @@ def test_gold_that_is_wrong(make_nlp):
     unknown.reference.cats = {"birds": 1.0}
     with pytest.raises(ValueError, match="has the label 'birds', which the classes do not have"):
         nlp.update([unknown])
-    with pytest.raises(ValueError, match="has the label 'dogs', which the classes do not have"):
-        textcat.initialize(lambda: gold(nlp), nlp=nlp, labels=["food", "cats"])
-    with pytest.raises(ValueError, match="The label 'birds' has no examples"):
-        textcat.initialize(lambda: gold(nlp), nlp=nlp, labels=[*EXAMPLES, "birds"])
     two = gold(nlp)
     two[0].reference.cats = {"food": 1.0, "cats": 1.0}
     with pytest.raises(ValueError, match="has the labels food, cats: expected one"):

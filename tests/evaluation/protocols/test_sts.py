@@ -56,7 +56,7 @@ def by_order_of_equal_pairs(predictions, subset):
 
 @pytest.mark.slow
 def test_the_reference_table(minilm, tmp_path):
-    """Every cell to 0.02, but one, which the order of equal pairs decides: docs/evaluation.md;
+    """Every cell to 0.02, but two, which the order of equal pairs decides: docs/evaluation.md;
     about a minute.
     """
     source = PipelineSource(minilm)
@@ -78,6 +78,9 @@ def test_the_reference_table(minilm, tmp_path):
         if task == "STS12":
             assert low <= 100 * scores["SMTnews"] <= high
             assert low <= expected.pop("SMTnews") <= high
+            # Of a seventh of its pairs rounding alone decides, which varies with the processor
+            expected_europarl = expected.pop("SMTeuroparl")
+            assert 100 * scores["SMTeuroparl"] == pytest.approx(expected_europarl, abs=0.05)
         assert {name: 100 * scores[name] for name in expected} == pytest.approx(expected, abs=0.02)
 
 
