@@ -73,10 +73,11 @@ class ClassExamples:
     def texts_and_targets(self) -> tuple[list[str], numpy.ndarray]:
         """Return the distinct texts, and which labels each has, bool (texts, labels).
 
-        A label without texts has its own name as its text.
+        A label without texts has its own name as its text. Texts are in the order of the alphabet:
+        rounding, and so weights that have not quite converged, depends on the order.
         """
         texts_of = {label: given or [label] for label, given in self.by_label.items()}
-        texts = list(dict.fromkeys(chain.from_iterable(texts_of.values())))
+        texts = sorted(set(chain.from_iterable(texts_of.values())))
         rows = {text: row for row, text in enumerate(texts)}
         targets = numpy.zeros((len(texts), len(self.labels)), dtype=bool)
         for column, label in enumerate(self.labels):

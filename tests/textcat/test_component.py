@@ -77,6 +77,11 @@ def test_a_text_without_wordpieces_has_no_label(with_classes):
     assert doc._.sbert_label == ""
 
 
+def test_the_order_of_examples_does_not_matter(with_classes):
+    backwards = {label: given[::-1] for label, given in EXAMPLES.items()}
+    assert cats_of(with_classes(examples=backwards)) == cats_of(with_classes())
+
+
 def test_config_fit_and_add_give_the_same(with_classes, make_nlp, tmp_path):
     expected = cats_of(with_classes())
     nlp = make_nlp()
