@@ -14,6 +14,7 @@ from ..errors import import_extra
 # there are too few examples for cross-validation
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
 _FOLDS = 5
+_STANDARD_ERRORS = 3
 # Examples on which strength and threshold are chosen; the weights are fitted on all
 _MOST_VALIDATED = 10_000
 _MAX_ITERATIONS = 1000
@@ -52,10 +53,10 @@ def fit(
     """Fit weights W and b of P(label | x) = softmax(W x + b), or sigmoid(W x + b) of each label.
 
     The strongest regularisation is taken whose accuracy in five-fold cross-validation is not below
-    the best by more than two standard errors of the difference. W and b are then multiplied by the
-    scale with the least log loss on the texts that were left out, which changes no label: strongly
-    regularised weights give probabilities that are too even. With several labels, it is the
-    strength with the least log loss, and the scale is 1.
+    the best by more than three standard errors of the difference. W and b are then multiplied by
+    the scale with the least log loss on the texts that were left out, which changes no label:
+    strongly regularised weights give probabilities that are too even. With several labels, it is
+    the strength with the least log loss, and the scale is 1.
 
     For the threshold, each fold also leaves out a fifth of the labels, whose texts stand for those
     of none. The threshold t has the highest
@@ -208,12 +209,13 @@ def _best_scale(logits: numpy.ndarray, targets: numpy.ndarray) -> float:
 
 
 def _is_better(first: numpy.ndarray, second: numpy.ndarray) -> bool:
-    """Return whether the first of two paired bool (n,) is right more often, by two standard errors.
+    """Return whether the first of two paired bool (n,) is right more often, beyond chance.
 
-    mean(d) > 2 sd(d) / sqrt(n), of the differences d.
+    mean(d) > 3 sd(d) / sqrt(n), of the differences d: of three other strengths one may be better by
+    chance.
     """
     difference = first.astype(float) - second.astype(float)
-    return bool(difference.mean() > 2 * difference.std() / len(difference) ** 0.5)
+    return bool(difference.mean() > _STANDARD_ERRORS * difference.std() / len(difference) ** 0.5)
 
 
 def _fit_threshold(
