@@ -85,6 +85,14 @@ def _read_polarity(folder: Path, stem: str) -> Rows:
     ]
 
 
+def write_table(rows: Rows, path: Path) -> None:
+    """Write texts and their labels as a table with a header."""
+    with path.open("w", encoding="utf8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label"])
+        writer.writerows(rows)
+
+
 def draw(labels: Sequence[str], per_class: int, seed: int) -> tuple[list[int], list[int]]:
     """Return the places of `per_class` texts of each label, and of some of the others."""
     drawn = random.Random(seed)

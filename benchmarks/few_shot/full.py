@@ -11,19 +11,17 @@ and MR a fifth of the texts is held out.
 """
 
 import argparse
-import csv
 import json
 import random
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy
 import spacy
-from draws import Rows, read_rows
-from run import PACKAGES, encoded, measure
+from draws import Rows, read_rows, write_table
+from run import encoded, measure, save_report
 from spacy.cli.train import train
 
 CONFIG = Path(__file__).parents[2] / "configs" / "textcat.cfg"
@@ -41,17 +39,10 @@ def split(learn: Rows, test: Rows, seed: int) -> tuple[Rows, Rows]:
     return shuffled[n_test:], shuffled[:n_test]
 
 
-def write_table(rows: Rows, file: Path) -> None:
-    with file.open("w", encoding="utf8", newline="") as opened:
-        writer = csv.writer(opened, delimiter="\t", lineterminator="\n")
-        writer.writerow(["text", "label"])
-        writer.writerows(rows)
-
-
 def accuracy_of_textcat(name: str, learn: Rows, test: Rows, seed: int) -> dict[str, float]:
     """Train configs/textcat.cfg; return its accuracy in percent, and how long it took."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = {kind: Path(folder) / f"{kind}.tsv" for kind in ("train", "dev")}
+        paths = {kind: Path(folder) / f"{kind}.csv" for kind in ("train", "dev")}
         write_table(learn, paths["train"])
         # Nothing is chosen on a dev set: the weights after the last step are measured
         write_table(learn[:50], paths["dev"])
@@ -92,9 +83,7 @@ def main() -> None:
         results.append(found)
         print(json.dumps(found), flush=True)
     if given.output is not None:
-        versions = {package: version(package) for package in PACKAGES}
-        report = {"versions": versions, "seed": given.seed, "results": results}
-        given.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf8")
+        save_report(given.output, results, seed=given.seed)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,13 @@ def measure(learn: LabelledVectors, test: LabelledVectors) -> dict[str, float]:
     }
 
 
+def save_report(path: Path, results: list[dict[str, Any]], **settings: int) -> None:
+    """Write results as JSON, with the settings and the versions of packages."""
+    versions = {package: version(package) for package in PACKAGES}
+    report = {"versions": versions, **settings, "results": results}
+    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
@@ -82,9 +89,7 @@ def main() -> None:
             results.append({"set": name, "per_class": per_class, **means(runs)})
             print(json.dumps(results[-1]), flush=True)
     if given.output is not None:
-        versions = {package: version(package) for package in PACKAGES}
-        report = {"versions": versions, "seeds": given.seeds, "results": results}
-        given.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf8")
+        save_report(given.output, results, seeds=given.seeds)
 
 
 def means(runs: list[dict[str, float]]) -> dict[str, Any]:

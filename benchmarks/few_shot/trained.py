@@ -8,7 +8,6 @@ instead. spaCy's own loop trains by it, and the pipeline is tested as it is at t
 the config may be given, as for `spacy train`: --training.max_epochs 8.
 """
 
-import csv
 import io
 import tempfile
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from draws import Draw, Rows
+from draws import Draw, write_table
 from runs import Run, Trained, make_parser, run_all
 from spacy.cli._util import parse_config_overrides
 from spacy.training.initialize import init_nlp
@@ -29,14 +28,6 @@ PACKAGES = ("spacy-sbert", "spacy", "torch", "transformers", "scikit-learn", "nu
 # How the table is read, as init-config finds it out
 _READING: dict[str, Any] = {"members": ["text"], "label": "label"}
 _QUIET = {"training.logger.progress_bar": False}
-
-
-def write_table(rows: Rows, path: Path) -> None:
-    """Write texts and their labels as a table with a header."""
-    with path.open("w", encoding="utf8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        writer.writerows(rows)
 
 
 def make_config(table: Path, n_texts: int, seed: int, overrides: Run) -> Config:

@@ -75,6 +75,14 @@ _PATIENCE = 4
 _Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
+class _Length(NamedTuple):
+    """How long a training is: epochs, those without a better score that end it, and the rate."""
+
+    epochs: int
+    patience: int
+    rate: dict[str, Any]
+
+
 @validated
 def quickstart_config(
     train: Mapping[str, Any],
@@ -105,11 +113,7 @@ def quickstart_config(
     _check_value(encoder or "")
     objective = _OBJECTIVES[kind]
     epoch_steps = ceil(count / objective.batch_size)
-    is_few = kind == "classes" and epochs is None and _EPOCHS * epoch_steps < _FEWEST_STEPS
-    if is_few:
-        epochs = ceil(_FEWEST_STEPS / epoch_steps)
-    elif epochs is None:
-        epochs = 1 if count >= _MANY else _EPOCHS
+    length = _length(kind, count, epoch_steps, epochs)
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", config=_pipe_config(kind, encoder))
     if kind == "classes":
@@ -121,23 +125,35 @@ def quickstart_config(
         config["paths"][part] = str(settings["path"])
         reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
         config["corpora"][part] = {**reader, **settings, "path": f"${{paths.{part}}}"}
-    rate = _RATE | {"initial_rate": _RATE_OF_FEW} if is_few else dict(_RATE)
     # Scores of other measures, which spaCy would add, are none
     weights = dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {})
     measure = _OBJECTIVES[scored or kind].measure
     config["training"] |= {
-        "max_epochs": epochs,
+        "max_epochs": length.epochs,
         "max_steps": 0,
         # Steps are counted from 0
-        "eval_frequency": max(1, (epochs * epoch_steps - 1) // objective.evaluations),
-        "patience": max(epochs if is_few else min(epochs, _PATIENCE), 2) * epoch_steps,
+        "eval_frequency": max(1, (length.epochs * epoch_steps - 1) // objective.evaluations),
+        "patience": max(length.patience, 2) * epoch_steps,
         "accumulate_gradient": 1,
         "batcher": {"@batchers": objective.batcher, "size": objective.batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
-        "optimizer": _ADAM | {"use_averages": False, "learn_rate": rate},
+        "optimizer": _ADAM | {"use_averages": False, "learn_rate": length.rate},
         "score_weights": {**weights, measure: 1.0},
     }
     return config
+
+
+def _length(kind: str, count: int, epoch_steps: int, epochs: int | None) -> _Length:
+    """Return how long a training is, see quickstart_config; epochs (int): None to choose them."""
+    rate = dict(_RATE)
+    is_short = _EPOCHS * epoch_steps < _FEWEST_STEPS
+    if kind == "classes" and epochs is None and is_short:
+        epochs = ceil(_FEWEST_STEPS / epoch_steps)
+        rate["initial_rate"] = _RATE_OF_FEW
+        return _Length(epochs, epochs, rate)
+    if epochs is None:
+        epochs = 1 if count >= _MANY else _EPOCHS
+    return _Length(epochs, min(epochs, _PATIENCE), rate)
 
 
 def _pipe_config(kind: str, encoder: str | None) -> dict[str, Any]:
