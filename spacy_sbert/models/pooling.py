@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy
-from thinc.api import Model, chain
+from thinc.api import Model
 from thinc.types import Floats2d, Ragged
 
 from ..errors import Errors
@@ -125,12 +125,25 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
         # It may raise: before the states are computed
         finishing = self._finishing(rows.settings, settings.truncate_dim)
         windows, backprop_windows = self._pool_windows(batch, is_train, settings.truncate_dim)
-        average = window_average(rows.row_of, rows.window_weights)
-        # A dense layer makes a vector of zeros, too
-        without_text = zero_rows(numpy.flatnonzero(~rows.has_text))
-        finish: Model[Floats2d, Floats2d] = chain(average, *finishing, without_text)
-        vectors, backprop_rows = finish(windows, is_train)
-        return vectors, lambda d_vectors: backprop_windows(backprop_rows(d_vectors))
+        if len(rows.row_of) > len(rows.spans):
+            finishing.insert(0, window_average(rows.row_of, rows.window_weights))
+        has_text = rows.has_text
+        if not has_text.all():
+            # A dense layer makes a vector of zeros, too
+            finishing.append(zero_rows(numpy.flatnonzero(~has_text)))
+        vectors = windows
+        callbacks = [backprop_windows]
+        for layer in finishing:
+            vectors, backprop_layer = layer(vectors, is_train)
+            callbacks.append(backprop_layer)
+
+        def backprop(d_vectors: Floats2d) -> object:
+            gradient: Any = d_vectors
+            for callback in reversed(callbacks):
+                gradient = callback(gradient)
+            return gradient
+
+        return vectors, backprop
 
     def _finishing(
         self, folder: SentenceTransformersConfig | None, truncate_dim: int | None

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from itertools import cycle
+from itertools import chain, cycle, islice
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -406,8 +406,15 @@ def _encode(
     encoder: TextEncoder, windows: Iterable[list[str]], moved: ProgressCallback
 ) -> Iterator[Encoded]:
     """Encode window by window, while a thread tokenizes the next one."""
+    windows = iter(windows)
+    first = list(islice(windows, 2))
+    if len(first) < 2:
+        # For a thread, few texts would wait longer than they are tokenized
+        for window in first:
+            yield encoder.encode(encoder.tokenize(window), moved)
+        return
     with ThreadPoolExecutor(1) as tokenizing:
-        for units in map_ahead(tokenizing, encoder.tokenize, windows, 1):
+        for units in map_ahead(tokenizing, encoder.tokenize, chain(first, windows), 1):
             yield encoder.encode(units, moved)
 
 

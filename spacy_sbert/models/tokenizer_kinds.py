@@ -116,9 +116,14 @@ class FastTokenizer:
         offsets (bool): whether they know their characters. prompt (str): how the texts begin.
         RAISES (ValueError): if the tokenizer cannot split one.
         """
-        encode = self.library.encode_batch if offsets else self.library.encode_batch_fast
         try:
-            encodings = encode(texts)
+            if len(texts) == 1:
+                # Without the threads of a batch
+                encodings = [self.library.encode(texts[0])]
+            elif offsets:
+                encodings = self.library.encode_batch(texts)
+            else:
+                encodings = self.library.encode_batch_fast(texts)
         except Exception as error:
             # The tokenizers library raises errors of no class of their own
             if type(error) is not Exception:

@@ -111,6 +111,10 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     def span_transformer(self) -> SpanTransformer:
         return self
 
+    @property
+    def listeners(self) -> list[Model]:
+        return []
+
     def after_loading(self) -> None:
         if self.is_loaded:
             self.prompt()

@@ -24,11 +24,12 @@ def boundaries_warning(
     model (SentenceModel): of the pipe `name`, which has encoded the Docs.
     RETURNS (str): None if the pipe encodes no sentences, or each Doc had its boundaries in time.
     """
-    if name not in nlp.pipe_names or not model.encodes_sentences:
-        return None
     order = nlp.component_names
+    setters = [pipe for pipe in order if not _BOUNDARIES.isdisjoint(nlp.get_pipe_meta(pipe).assigns)]
+    # The cheapest first: this is asked at each text
+    if not setters or name not in nlp.pipe_names or not model.encodes_sentences:
+        return None
     encoder = _encoding_component(model, nlp, name)
-    setters = [pipe for pipe in order if _BOUNDARIES & set(nlp.get_pipe_meta(pipe).assigns)]
     before_encoder = order[: order.index(encoder)]
     in_time = [pipe for pipe in setters if pipe in before_encoder]
     enabled = [pipe for pipe in setters if pipe in nlp.pipe_names]

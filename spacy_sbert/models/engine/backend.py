@@ -17,7 +17,7 @@ from thinc.types import Floats2d
 
 from ...validation import invalid_value_message
 from ..loading import Network
-from ..private_attributes import version_of
+from ..private_attributes import versions_of
 from ..sbert_config import TransformerConfig
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
@@ -72,6 +72,9 @@ def encode_windows(
     budget (int): the most wordpieces in a batch, padding included; 0 for what suits the device. It
         has no effect on "reference", which has batches of its own.
     """
+    if len(wordpieces.lengths) == 1:
+        yield _encode_only_window(backend, wordpieces)
+        return
     on_cpu = backend.device.type == "cpu"
     if not budget:
         budget = _default_budget(len(wordpieces.ids), on_cpu=on_cpu)
@@ -91,7 +94,22 @@ def encode_windows(
         lengths = wordpieces.lengths[windows]
         starts = numpy.repeat(batch.starts, [len(each) for each in same])
         places = torch.from_numpy(ragged_arange(starts, lengths)).to(backend.device)
-        yield TokenEmbeddings(windows, lengths, cast(Floats2d, torch2xp(states[places].float())))
+        yield TokenEmbeddings(windows, lengths, _to_array(states[places]))
+
+
+def _encode_only_window(backend: Backend, wordpieces: TokenizedBatch) -> TokenEmbeddings:
+    """Encode the window of a single text: nothing is merged, packed or encoded side by side."""
+    n_wordpieces = len(wordpieces.ids)
+    (batch,) = backend.batches(wordpieces, numpy.zeros(1, dtype="int64"), n_wordpieces)
+    states = backend.encode(wordpieces, batch)
+    start = int(batch.starts[0])
+    values = _to_array(states[start : start + n_wordpieces])
+    return TokenEmbeddings(batch.windows, wordpieces.lengths, values)
+
+
+def _to_array(states: torch.Tensor) -> Floats2d:
+    """Return states as float32, NumPy or CuPy."""
+    return cast(Floats2d, torch2xp(states.float()))
 
 
 def _default_budget(n_wordpieces: int, *, on_cpu: bool) -> int:
@@ -235,8 +253,9 @@ class BackendCache:
 
         wordpieces (TokenizedBatch): what is about to be encoded, None for nothing yet.
         """
-        addresses = [(weight.data_ptr(), version_of(weight)) for weight in weights.parameters()]
-        key = (id(weights), self.settings_of(precision), addresses)
+        parameters = list(weights.parameters())
+        addresses = [weight.data_ptr() for weight in parameters]
+        key = (id(weights), self.settings_of(precision), addresses, versions_of(parameters))
         # Another thread may drop it
         made = self._made
         if made is None or made[0] != key:
@@ -284,7 +303,7 @@ class BackendCache:
 
 
 def _versions(weights: Network) -> list[int]:
-    return [version_of(weight) for weight in weights.parameters()]
+    return versions_of(list(weights.parameters()))
 
 
 def backend_cache(options: TransformerConfig) -> BackendCache:

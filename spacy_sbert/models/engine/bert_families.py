@@ -253,13 +253,12 @@ class BertParameters(torch.nn.Module):
             _module_at(self, path).register_parameter(last, torch.nn.Parameter(weight))
         self._set_constants(FAMILIES[family], config)
         # A walk over all modules, at each text, takes a tenth of the time of a short one
-        self._holders = [module for module in self.modules() if own_parameters(module)]
+        self._holders = [module for module in self.modules() if own_parameters([module])]
 
     def parameters(self, recurse: bool = True) -> Iterator[torch.nn.Parameter]:
-        """Yield the parameters of all modules, in the order of torch.nn.Module.parameters."""
+        """Return the parameters of all modules, in the order of torch.nn.Module.parameters."""
         holders = self._holders if recurse else [self]
-        for holder in holders:
-            yield from own_parameters(holder)
+        return iter(own_parameters(holders))
 
     def _set_constants(self, family: Family, config: PretrainedConfig) -> None:
         """Set the attributes of modules that are no parameters: paddings, heads and eps."""

@@ -162,15 +162,14 @@ class _Graph:
 
     def _layer(self, name: str, layer: Layer, states: str, mask: str, bias: str) -> str:
         weights = weights_of(layer)
-        heads = self._product(f"{name}.{ATTENTION}", states, weights[ATTENTION][0])
-        heads = self.add("Add", heads, self.constant(f"{name}.heads", weights[ATTENTION][1]))
-        thirds = [f"{name}.{part}" for part in ("query", "key", "value")]
-        self.nodes.append(self.onnx.helper.make_node("Split", [heads], thirds, axis=2))
+        weight, added = weights[ATTENTION]
         attended = self.add(
-            "MultiHeadAttention",
-            *thirds,
-            "",
+            "Attention",
+            states,
+            self.constant(f"{name}.{ATTENTION}.weight", weight.t()),
+            self.constant(f"{name}.{ATTENTION}.bias", added),
             mask,
+            "",
             bias,
             domain=_CONTRIB,
             num_heads=layer[N_HEADS],
