@@ -133,9 +133,7 @@ def onnx_runtime(file: Path, threads: int) -> States:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(
-        str(file), options, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     names = [each.name for each in session.get_inputs()]
 
     def states(batch: BatchEncoding) -> numpy.ndarray:

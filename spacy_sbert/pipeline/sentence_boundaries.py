@@ -25,7 +25,9 @@ def boundaries_warning(
     RETURNS (str): None if the pipe encodes no sentences, or each Doc had its boundaries in time.
     """
     order = nlp.component_names
-    setters = [pipe for pipe in order if not _BOUNDARIES.isdisjoint(nlp.get_pipe_meta(pipe).assigns)]
+    setters = [
+        pipe for pipe in order if not _BOUNDARIES.isdisjoint(nlp.get_pipe_meta(pipe).assigns)
+    ]
     # The cheapest first: this is asked at each text
     if not setters or name not in nlp.pipe_names or not model.encodes_sentences:
         return None

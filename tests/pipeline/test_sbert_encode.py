@@ -9,6 +9,7 @@ import torch
 from helpers.pipelines import EVERY_ENCODER, TRANSFORMERS, reloaded
 from thinc.api import NumpyOps
 
+from spacy_sbert.models import text_encoders
 from spacy_sbert.models.text_encoders import TransformerTextEncoder
 from spacy_sbert.pipeline.call_options import check_device
 from spacy_sbert.similarity import unit_length
@@ -209,3 +210,27 @@ def test_vectors_that_do_not_fit_are_not_compared(pipe):
         pipe.similarity(rows, rows[:, :3])
     with pytest.raises(ValueError, match=r"v.*finite|finite.*v"):
         pipe.similarity(rows, rows * numpy.nan)
+
+
+def test_one_window_of_texts_starts_no_thread(pipe, monkeypatch):
+    """A thread takes longer than the tokenizer does for a few texts."""
+    expected = pipe.encode(TEXTS, window=3)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr(text_encoders, "ThreadPoolExecutor", refuse)
+    assert numpy.allclose(pipe.encode(TEXTS), expected, atol=1e-6)
+    assert numpy.allclose(pipe.encode(iter(TEXTS[:1])), expected[:1], atol=1e-6)
+    with pytest.raises(AssertionError, match="a thread was started"):
+        pipe.encode(TEXTS, window=3)
+
+
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
+def test_a_text_by_itself_has_the_vector_it_has_among_others(make_nlp, encoder):
+    """It is neither packed nor merged with equal ones, and its row is as long as itself."""
+    pipe = make_nlp(encoder).get_pipe("sbert")
+    texts = [*GIVEN, " ", LONG]
+    together = pipe.encode(texts)
+    alone = numpy.array([pipe.encode(text) for text in texts])
+    assert numpy.allclose(alone, together, atol=1e-6)

@@ -80,8 +80,8 @@ class ONNXBackend:
             options = runtime.SessionOptions()
             options.intra_op_num_threads = key[1]
             options.inter_op_num_threads = 1
-            # Threads that wait for the next product would keep others from the cores
-            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+            # Between two texts, threads that wait for a product would keep others from the cores
+            options.add_session_config_entry("session.force_spinning_stop", "1")
             session = runtime.InferenceSession(
                 self.graph, options, providers=["CPUExecutionProvider"]
             )

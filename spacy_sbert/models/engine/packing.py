@@ -142,7 +142,8 @@ def packed_batches(
     """
     if len(windows) == 1:
         # Of the places in a row of 64, a short text would leave most empty
-        width = places_for(max(1, int(lengths[windows[0]])), of_short_text=True)
+        longest = max(1, int(lengths[windows[0]]))
+        width = min(width_for(longest), places_for(longest, of_short_text=True))
         return [Batch(windows, numpy.zeros(1, dtype="int64"), (1, width))]
     packing = pack(lengths[windows])
     n_left = math.ceil(int(packing.widths.sum()) / budget)

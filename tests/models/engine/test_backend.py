@@ -4,10 +4,12 @@ import sys
 
 import numpy
 import pytest
+import torch
 from helpers.pipelines import one_pipe
 
 from spacy_sbert.models.engine.backend import BACKENDS, BackendCache
 from spacy_sbert.models.engine.huggingface import HFBackend
+from spacy_sbert.models.private_attributes import versions_of
 
 
 class Doubled(HFBackend):
@@ -50,3 +52,14 @@ def test_a_missing_package_is_named(tiny_bert, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"spacy-sbert\[onnx\]"):
         nlp.get_pipe("sbert").load()
+
+
+def test_changes_of_tensors_are_counted_where_pytorch_counts_them():
+    weights = [torch.zeros(2), torch.ones(3)]
+    before = versions_of(weights)
+    weights[1] += 1
+    after = versions_of(weights)
+    assert [new - old for old, new in zip(before, after, strict=True)] == [0, 1]
+    with torch.inference_mode():
+        weights.append(torch.zeros(1))
+    assert versions_of(weights) == [*after, 0]

@@ -27,7 +27,7 @@ from spacy_sbert.models import private_attributes as private_torch
 from spacy_sbert.models.engine import bert_families, packed_bert
 from spacy_sbert.models.engine.bert_families import is_packable
 from spacy_sbert.models.engine.packed_bert import PackedBert
-from spacy_sbert.models.engine.packing import lay_out
+from spacy_sbert.models.engine.packing import Batch, lay_out
 
 
 def alone(model, rows):
@@ -175,17 +175,21 @@ def test_blocks_of_rows_give_the_same_bits(monkeypatch, block):
     assert all(map(torch.equal, by_window(encoder, rows), whole))
 
 
-@pytest.mark.parametrize(("length", "places"), [(9, 16), (17, 32), (33, 48)])
-def test_a_window_alone_takes_few_places(length, places):
-    """Products leave the rest of its row out."""
+@pytest.mark.parametrize(
+    ("length", "width", "places"),
+    [(1, 4, 4), (9, 12, 12), (32, 32, 32), (33, 40, 48), (40, 40, 48)],
+)
+def test_a_window_alone_takes_few_places(length, width, places):
+    """Its row is hardly longer than itself, and products are of few shapes."""
     engine = PackedBert(make_model("bert"), torch.float32)
     seen = []
     pieces = batch_of([length], numpy.random.default_rng(0).integers(8, 50, length))
     (rows,) = engine.batches(pieces, numpy.arange(1), 2048)
-    ids, columns, _, owners = lay_out(pieces, rows, engine.device)
+    assert rows.shape == (1, width)
+    wider = Batch(rows.windows, rows.starts, (2, 128))
+    ids, columns, _, owners = lay_out(pieces, wider, engine.device)
     expected = engine(ids, columns, None, owners)
-    assert rows.shape == (1, 64)
-    assert len(expected) == 64
+    assert len(expected) == 256
     for layer in engine.layers:
         layer.linears = {
             name: lambda states, product=product: seen.append(len(states)) or product(states)

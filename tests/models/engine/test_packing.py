@@ -139,3 +139,11 @@ def test_passes_of_many_batches_are_of_few_shapes():
     }
     assert {width for _, width in rows} == {64}
     assert len(rows) <= 8
+
+
+@pytest.mark.parametrize(("length", "width"), [(3, 4), (20, 20), (60, 64), (65, 72), (250, 256)])
+def test_a_window_by_itself_has_a_row_of_its_width(length, width):
+    (batch,) = packed_batches(numpy.array([7, length, 9]), numpy.array([1]), 2048)
+    assert batch.shape == (1, width)
+    assert batch.windows.tolist() == [1]
+    assert batch.starts.tolist() == [0]
