@@ -209,9 +209,9 @@ def by_users(states: States) -> Encode:
 def pipeline(calibration: list[str], **model: Any) -> Any:
     nlp = spacy.blank("en")
     sbert = nlp.add_pipe("sbert", config={"model": model})
+    sbert.load()
     if model.get("precision") == "int8" and model.get("backend") != "onnx":
         # Where the processor has no products of 8 bits, it works in another precision
-        sbert.load()
         sbert.calibrate(calibration)
     return nlp
 

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import chain, cycle, islice
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
@@ -219,16 +220,21 @@ class TransformerTextEncoder(TextEncoder):
     def encode(self, units: TokenizedBatch, moved: ProgressCallback = _no_progress) -> Encoded:
         rows = SpanBatch.of_texts(units, self.model.shim.load())
         batch = EncodedSpans(rows, [], units.lengths, n_lead=units.n_lead)
-        is_first = numpy.diff(rows.row_of, prepend=-1) > 0
-
-        def counted(passes: Iterable[TokenEmbeddings]) -> Iterator[TokenEmbeddings]:
-            for states in passes:
-                yield states
-                moved(int(is_first[states.windows].sum()))
-
         with self.model.states(units, False) as (states, batch.backprop):
-            batch.states = counted(states)
+            batch.states = states
+            if moved is not _no_progress:
+                batch.states = _counted(states, rows, moved)
             return self._pooled(batch), int((rows.n_cut > 0).sum())
+
+
+def _counted(
+    passes: Iterable[TokenEmbeddings], rows: SpanBatch, moved: ProgressCallback
+) -> Iterator[TokenEmbeddings]:
+    """Yield the passes, and tell how many more texts each of them is the first of."""
+    is_first = numpy.diff(rows.row_of, prepend=-1) > 0
+    for states in passes:
+        yield states
+        moved(int(is_first[states.windows].sum()))
 
 
 class StaticTextEncoder(TextEncoder):
@@ -355,12 +361,18 @@ def encode_all(
     """
     total = len(texts) if isinstance(texts, Sized) else None
     parts = []
-    with progress_bar(total, shown=progress, unit="texts") as bar:
+    with ExitStack() as stack:
+        moved: ProgressCallback = _no_progress
+        if progress:
+            bar = stack.enter_context(progress_bar(total, shown=True, unit="texts"))
+            moved = bar.update
         for vectors, n_cut in encode_chunks(
-            encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
+            encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=moved
         ):
             parts.append(vectors)
             cuts.add_rows(len(vectors), n_cut, encoder.max_length)
+    if len(parts) == 1:
+        return parts[0]
     if not parts:
         return numpy.zeros((0, encoder.width), dtype="float32")
     return numpy.concatenate(parts)
