@@ -28,17 +28,20 @@ FUSED_ACTIVATIONS: dict[str, tuple[str, str]] = {
 
 
 def linear(
-    weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    dtype: torch.dtype,
+    activation: str | None = None,
 ) -> Linear:
     """Return the function X W' + b, and the activation of it.
 
     Where oneDNN has kernels, the weight is laid out for them once, and the activation is part of
     the product.
 
-    weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
+    weight: (out, in); bias: (out,), None for none; activation: see ACTIVATIONS, None for none.
     """
     weight = weight.detach().to(dtype)
-    bias = bias.detach().to(dtype)
+    bias = None if bias is None else bias.detach().to(dtype)
     name, algorithm = _kernel_of(activation)
     if _has_packed_linear(weight):
         laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)

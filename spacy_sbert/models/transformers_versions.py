@@ -19,6 +19,8 @@ _IS_4 = Version("5.0") > INSTALLED
 # Keys of a config that some versions ignore
 BIDIRECTIONAL, CAUSAL, ROPE = "use_bidirectional_attention", "is_causal", "rope_parameters"
 _POSITIONS = "position_embedding_type"
+# The types of attention in layers of ModernBERT
+GLOBAL_ATTENTION, LOCAL_ATTENTION = "full_attention", "sliding_attention"
 _PRUNED = "pruned_heads"
 
 
@@ -113,6 +115,26 @@ def ignores_is_causal(block: Mapping[str, Any], model: torch.nn.Module) -> bool:
     if block.get(CAUSAL) is not False or Version("5.2") <= INSTALLED:
         return False
     return any(getattr(part, CAUSAL, False) for part in model.modules())
+
+
+def modernbert_attention(layer: Any) -> str:
+    """Return the type of attention of a layer of ModernBERT; version 4 has only its window."""
+    if not _IS_4:
+        return layer.attention_type
+    return GLOBAL_ATTENTION if layer.attn.local_attention == (-1, -1) else LOCAL_ATTENTION
+
+
+def modernbert_rope(config: PretrainedConfig) -> Mapping[str, Mapping[str, Any]]:
+    """Return the rotary positions of ModernBERT by the type of attention, as version 5 has them."""
+    if not _IS_4:
+        return getattr(config, ROPE)
+    scaling = getattr(config, "rope_scaling", None) or {"rope_type": "default"}
+    of_global = config.global_rope_theta
+    of_local = of_global if config.local_rope_theta is None else config.local_rope_theta
+    return {
+        GLOBAL_ATTENTION: {**scaling, "rope_theta": of_global},
+        LOCAL_ATTENTION: {**scaling, "rope_theta": of_local},
+    }
 
 
 @contextmanager

@@ -71,6 +71,36 @@ def make_model(name, **changes):
     return model
 
 
+MODERNBERT_SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 2,
+    "intermediate_size": 40,
+    "global_attn_every_n_layers": 3,
+    "local_attention": 16,
+    "norm_eps": 0.01,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "cls_token_id": 1,
+    "eos_token_id": 2,
+    "sep_token_id": 2,
+}
+
+
+def make_modernbert(**changes):
+    """A ModernBERT with all parameters random; factors of norms are about 1."""
+    config = transformers.ModernBertConfig(**{**MODERNBERT_SIZES, **changes})
+    model = transformers.ModernBertModel(config).eval()
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for name, parameter in sorted(model.named_parameters()):
+            torch.nn.init.normal_(parameter, std=0.15, generator=generator)
+            if name.endswith("norm.weight"):
+                parameter += 1
+    return model
+
+
 def make_window(length, n_types, seed):
     rng = numpy.random.default_rng(seed)
     return rng.integers(8, 50, length).tolist(), rng.integers(0, n_types, length).tolist()

@@ -186,7 +186,7 @@ class PackedBert(BertForward):
         self.types: torch.Tensor | None = None
         if hasattr(embeddings, "token_type_embeddings"):
             self.types = embeddings.token_type_embeddings.weight.detach()
-        self.norm = _LayerNorm(embeddings.LayerNorm)
+        self.norm = LayerNorm(embeddings.LayerNorm)
         self.projection: Linear | None = None
         if hasattr(model, "embeddings_project"):
             projection = model.embeddings_project
@@ -264,11 +264,11 @@ class _PackedLayer(BertLayer):
     def __init__(self, layer: Layer, linears: dict[str, Linear]):
         self.n_heads: int = layer[N_HEADS]
         self.linears = linears
-        self.attention_norm, self.output_norm = (_LayerNorm(layer[name]) for name in NORMS)
+        self.attention_norm, self.output_norm = (LayerNorm(layer[name]) for name in NORMS)
 
     def attend(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
         heads = self.linears[ATTENTION](states).view(len(states), 3, self.n_heads, -1)
-        return _attention(heads, added_scores)
+        return attention(heads, added_scores)
 
     def attention_output(self, attended: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         return self.linears[ATTENTION_OUTPUT](attended).add_(states)
@@ -280,13 +280,13 @@ class _PackedLayer(BertLayer):
         return self.linears[OUTPUT](widened).add_(states)
 
 
-class _LayerNorm:
-    """Layer norm whose factors stay float32 whatever the states are."""
+class LayerNorm:
+    """Layer norm whose factors stay float32 whatever the states are; it may have no bias."""
 
     def __init__(self, norm: TorchModule):
-        self.weight = norm.weight.detach()
-        self.bias = norm.bias.detach()
-        self.eps = norm.eps
+        self.weight: torch.Tensor = norm.weight.detach()
+        self.bias: torch.Tensor | None = None if norm.bias is None else norm.bias.detach()
+        self.eps: float = norm.eps
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
         weight = self.weight
@@ -294,7 +294,7 @@ class _LayerNorm:
         # CUDA takes one dtype alone
         if not states.is_cpu:
             weight = weight.to(states.dtype)
-            bias = bias.to(states.dtype)
+            bias = None if bias is None else bias.to(states.dtype)
         return functional.layer_norm(states, weight.shape, weight, bias, self.eps)
 
 
@@ -302,7 +302,7 @@ class _LayerNorm:
 _BLOCK = 2**19
 
 
-def _attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+def attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     """softmax(Q K' / sqrt(size) + added) V for each head.
 
     In bfloat16 on a CPU without AMX as products of their own: PyTorch's fused kernel takes a

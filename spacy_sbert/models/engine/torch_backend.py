@@ -18,6 +18,7 @@ from .bert_families import family_names, is_packable
 from .concurrency import LOADING
 from .huggingface import HFBackend, ReferenceBackend
 from .packed_bert import PackedBert
+from .packed_modernbert import PackedModernBert, is_packable_modernbert
 
 if TYPE_CHECKING:
     from .int8 import Calibration
@@ -48,7 +49,7 @@ def resolve_precision(precision: str, device: str) -> str:
 
 
 class TorchBackendCache(BackendCache):
-    """PyTorch: packed rows for BERT-like encoders, else Hugging Face's model.
+    """PyTorch: packed rows for BERT-like encoders and ModernBERT, else Hugging Face's model.
 
     What it finds out about the weights are the ranges of "int8". Until they are found, on the first
     ENOUGH wordpieces or by calibrate, "int8" is "auto".
@@ -69,6 +70,8 @@ class TorchBackendCache(BackendCache):
         dtype = getattr(torch, precision)
         if is_packable(weights):
             return PackedBert(weights, dtype)
+        if is_packable_modernbert(weights):
+            return PackedModernBert(weights, dtype)
         if dtype != torch.float32:
             weights = deepcopy(weights).to(dtype)
         return HFBackend(weights, pads=self.pads)
@@ -117,7 +120,7 @@ class TorchBackendCache(BackendCache):
     def encodes_alone(self, weights: Network, precision: str) -> bool:
         # Hugging Face's modules may keep things of a forward pass
         if self._packs is None:
-            self._packs = is_packable(weights)
+            self._packs = is_packable(weights) or is_packable_modernbert(weights)
         return precision == REFERENCE or not self._packs
 
     def load_files(self, folder: Path, weights: Network, *, is_saved: bool) -> None:
