@@ -262,7 +262,7 @@ def renamed(nlp):
 
 
 def assembled(path):
-    # All texts stay in one batch: a text by itself is rounded otherwise, see test_batches_of_any_size
+    # All texts stay in one batch: by itself a text is rounded otherwise, see the test below
     return spacy.load(path, config={"nlp.batch_size": 500})
 
 
