@@ -421,7 +421,7 @@ def _encode(
     windows = iter(windows)
     first = list(islice(windows, 2))
     if len(first) < 2:
-        # For a thread, few texts would wait longer than they are tokenized
+        # There is no next window to tokenize meanwhile
         for window in first:
             yield encoder.encode(encoder.tokenize(window), moved)
         return

@@ -158,7 +158,25 @@ class BertForward(ABC):
         return states
 
 
-class PackedBert(BertForward):
+class PackedRows:
+    """Part of a backend that encodes several windows in a row; words: the word embeddings."""
+
+    merges_equal = True
+    in_parallel = True
+    words: torch.Tensor
+
+    @property
+    def device(self) -> torch.device:
+        return self.words.device
+
+    def batches(
+        self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
+    ) -> list[Batch]:
+        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
+        return packed_batches(wordpieces.lengths, windows, budget, at_a_time=n_threads)
+
+
+class PackedBert(PackedRows, BertForward):
     """The last hidden states of a BERT-like encoder, from the weights of a model as they are now.
 
     See is_packable.
@@ -167,9 +185,6 @@ class PackedBert(BertForward):
     products (list[dict[str, Linear]]): of each layer, by the names of LINEARS; None for those of
         the model.
     """
-
-    merges_equal = True
-    in_parallel = True
 
     def __init__(
         self,
@@ -198,16 +213,6 @@ class PackedBert(BertForward):
             activations = {INTERMEDIATE: activation_of(model)}
             products = [_products(weights_of(layer), dtype, activations) for layer in layers]
         self.layers: list[_PackedLayer] = list(map(_PackedLayer, layers, products))
-
-    @property
-    def device(self) -> torch.device:
-        return self.words.device
-
-    def batches(
-        self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
-    ) -> list[Batch]:
-        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
-        return packed_batches(wordpieces.lengths, windows, budget, at_a_time=n_threads)
 
     @torch.inference_mode()
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:

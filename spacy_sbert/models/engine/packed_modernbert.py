@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy
 import torch
 
 from ..loading import Network
@@ -17,8 +16,8 @@ from ..transformers_versions import (
     modernbert_rope,
 )
 from .bert_families import TorchModule
-from .packed_bert import LayerNorm, attention, attention_bias
-from .packing import Batch, lay_out, packed_batches, places_for, with_places
+from .packed_bert import LayerNorm, PackedRows, attention, attention_bias
+from .packing import Batch, lay_out, places_for, with_places
 
 # Cosines and sines of the angles of each place, float32 (places, 1, 1, size of a head / 2)
 Rotation = tuple[torch.Tensor, torch.Tensor]
@@ -85,7 +84,7 @@ def _has_only_known_parts(model: Network) -> bool:
     return True
 
 
-class PackedModernBert:
+class PackedModernBert(PackedRows):
     """The last hidden states of a ModernBERT, from the weights of a model as they are now.
 
     See is_packable_modernbert.
@@ -95,13 +94,10 @@ class PackedModernBert:
         section 2.1.
     """
 
-    merges_equal = True
-    in_parallel = True
-
     def __init__(self, model: Network, dtype: torch.dtype):
         config = model.config
         self.dtype = dtype
-        self.words: torch.Tensor = model.embeddings.tok_embeddings.weight.detach()
+        self.words = model.embeddings.tok_embeddings.weight.detach()
         self.norm = LayerNorm(model.embeddings.norm)
         self.layers = [_Layer(layer, dtype) for layer in model.layers]
         self.final_norm = LayerNorm(model.final_norm)
@@ -113,16 +109,6 @@ class PackedModernBert:
             name: rotary_frequencies(rope[name]["rope_theta"], head_size).to(self.device)
             for name in {layer.attention for layer in self.layers}
         }
-
-    @property
-    def device(self) -> torch.device:
-        return self.words.device
-
-    def batches(
-        self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int
-    ) -> list[Batch]:
-        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
-        return packed_batches(wordpieces.lengths, windows, budget, at_a_time=n_threads)
 
     @torch.inference_mode()
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:

@@ -237,7 +237,7 @@ def lay_out(
     columns: numpy.ndarray
     owners: numpy.ndarray | int
     if len(lengths) == 1:
-        # As below, in a tenth of the time, which is that of a short text's product
+        # The same without index arrays, which a single text would wait for
         first = int(batch.starts[0])
         length = int(lengths[0])
         start = int(wordpieces.lengths[: batch.windows[0]].sum())
