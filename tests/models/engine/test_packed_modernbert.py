@@ -17,7 +17,7 @@ from helpers.small_models import (
     states_alone,
 )
 from srsly import cloudpickle
-from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertModel
+from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertModel, __version__
 
 from spacy_sbert.models.engine.backend import encode_windows
 from spacy_sbert.models.engine.bert_families import is_packable
@@ -167,7 +167,7 @@ def with_setting(name, value):
 def with_scaled_rope():
     scaling = {"rope_type": "linear", "factor": 2.0}
     # Version 4 makes no ModernBERT of scaled positions: its config says so afterwards
-    if transformers.__version__.startswith("4."):
+    if __version__.startswith("4."):
         return with_setting("rope_scaling", scaling)
     return make_modernbert(rope_scaling=scaling)
 
