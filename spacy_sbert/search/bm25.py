@@ -1,0 +1,191 @@
+"""BM25: search by the words that a query and a text have in common."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy
+import spacy
+from pydantic import Field
+from spacy.language import Language
+
+from ..errors import import_extra
+from ..files.checksum import digest_of_stream
+from ..files.serialization import read_arrays, write_arrays
+from ..similarity import check_count
+from ..validation import NonNegativeFloat, Text, checked_texts, validated
+from .exact import Best
+
+_Share = Annotated[float, Field(ge=0, le=1)]
+_ARRAYS = {
+    "scores": ("float32", 1),
+    "rows": ("int32", 1),
+    "starts": ("int64", 1),
+    "content": ("uint8", 1),
+}
+_NOT_READ = "{path} holds no BM25 ({reason}). Build and save it again."
+
+
+class BM25:
+    """Texts that are searched by their words.
+
+    score(q, d) = sum_{t in q} idf(t) f(t, d) / (f(t, d) + k1 (1 - b + b |d| / mean |d|))
+    idf(t) = log(1 + (n - n(t) + 0.5) / (n(t) + 0.5))
+
+    q are the words of a query, each as often as it occurs there, f(t, d) how often the text d has
+    the word t, |d| how many words it has, n(t) how many of the n texts have t.
+
+    Words are the tokens of the pipeline's tokenizer in lower case, without punctuation and white
+    space; their lemmas if the pipeline has a lemmatizer, up to which its pipes run. Stop words
+    count in texts, and in a query only if it has no other words.
+
+    SOURCE: Robertson and Zaragoza 2009, The probabilistic relevance framework, section 3, with the
+        idf of Lucene: Kamphuis et al. 2020, Which BM25 do you mean?, table 1 (Lucene accurate). By
+        bm25s, Lù 2024.
+
+    Example:
+        bm25 = BM25.build(texts, nlp=nlp)
+        scores, rows = bm25.search(["A man eats."], k=3)
+        print(texts[rows[0, 0]], scores[0, 0])
+
+    """
+
+    def __init__(self, index: Any, nlp: Language, digest: str):
+        # As build and load make it: a bm25s.BM25, and the SHA-256 of the texts
+        self._index = index
+        self.nlp = nlp
+        self.digest = digest
+
+    def __len__(self) -> int:
+        return int(self._index.scores["num_docs"])
+
+    @classmethod
+    @validated
+    def build(
+        cls,
+        texts: Iterable[Text],
+        *,
+        nlp: Language | None = None,
+        k1: NonNegativeFloat = 1.5,
+        b: _Share = 0.75,
+    ) -> "BM25":
+        """Index texts by their words.
+
+        texts (Iterable): str, Docs or Spans, at least one with a word.
+        nlp (Language): the pipeline that makes the words, see BM25; spacy.blank("en") if None.
+        k1 (float): how much it adds if a word occurs again; nothing if 0. b (float): how much the
+            scores of long texts are lowered, from 0 to 1.
+        RAISES (ValueError): if no text has a word. (TypeError): see checked_texts. (ImportError):
+            if bm25s is not installed.
+        """
+        index = _new_index(k1=k1, b=b)
+        nlp = nlp or spacy.blank("en")
+        plain = list(checked_texts(texts))
+        vocabulary: dict[str, int] = {}
+        numbers: list[list[int]] = []
+        for words in _words_of(plain, nlp):
+            numbers.append([vocabulary.setdefault(word, len(vocabulary)) for word in words])
+        if not vocabulary:
+            raise ValueError(
+                f"Cannot index {len(plain)} texts by their words: they have none. Give texts with "
+                "words."
+            )
+        index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
+        return cls(index, nlp, digest_of_stream(plain))
+
+    def search(self, queries: Iterable[Text], *, k: int) -> Best:
+        """Find the k texts with the highest scores for each query, the lower row first of equal.
+
+        queries (Iterable): str, Docs or Spans. k (int): how many to find of each, from 1 to the
+            number of texts.
+        RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the scores, and the
+            rows of the texts. A text without a word of the query scores 0, every other more: for a
+            query whose words are in no text, all scores are 0.
+        RAISES (ValueError): if there are fewer than k texts. (TypeError): see checked_texts.
+        """
+        check_count(k, len(self), f"nearest of {len(self)} texts")
+        best_scores: list[numpy.ndarray] = []
+        best_rows: list[numpy.ndarray] = []
+        for words in _words_of(checked_texts(queries), self.nlp, are_queries=True):
+            scores = self._index.get_scores_from_ids(self._index.get_tokens_ids(words))
+            rows = numpy.argsort(-scores, kind="stable")[:k]
+            best_scores.append(scores[rows])
+            best_rows.append(rows)
+        found = numpy.array(best_scores, dtype="float32").reshape(-1, k)
+        return found, numpy.array(best_rows, dtype="int64").reshape(-1, k)
+
+    def save(self, path: str | Path) -> None:
+        """Write the scores of each word as plain arrays (.npz), whole or not at all."""
+        scores = self._index.scores
+        content = [_kind_of_words(self.nlp), self.digest, len(self), *self._index.vocab_dict]
+        arrays = {
+            "scores": scores["data"],
+            "rows": scores["indices"],
+            "starts": scores["indptr"],
+            "content": numpy.frombuffer(json.dumps(content).encode(), dtype="uint8"),
+        }
+        write_arrays(Path(path), arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, *, nlp: Language | None = None) -> "BM25":
+        """Read what `save` wrote.
+
+        nlp (Language): the pipeline that makes the words of queries, see build.
+        RAISES (ValueError): if the file is damaged, or the pipeline makes other words. (OSError):
+            if there is none. (ImportError): if bm25s is not installed.
+        """
+        index = _new_index()
+        nlp = nlp or spacy.blank("en")
+        arrays = read_arrays(Path(path), _ARRAYS, message=_NOT_READ)
+        kind, digest, count, *words = json.loads(arrays["content"].tobytes())
+        if kind != _kind_of_words(nlp):
+            raise ValueError(
+                f"{path} has {kind}, and the pipeline makes {_kind_of_words(nlp)}. Give the "
+                "pipeline that it was built with, or build it again."
+            )
+        index.scores = {
+            "data": arrays["scores"],
+            "indices": arrays["rows"],
+            "indptr": arrays["starts"],
+            "num_docs": count,
+        }
+        index.vocab_dict = {word: number for number, word in enumerate(words)}
+        index.nonoccurrence_array = None
+        return cls(index, nlp, digest)
+
+
+def _new_index(**settings: float) -> Any:
+    """Return an empty index of bm25s. RAISES (ImportError): if it is not installed."""
+    return import_extra("bm25s", "BM25 needs bm25s", "search").BM25(method="lucene", **settings)
+
+
+def _words_of(
+    texts: Iterable[str], nlp: Language, *, are_queries: bool = False
+) -> Iterator[list[str]]:
+    """Yield the words of each text, see BM25."""
+    # Pipes after the lemmatizer do not run
+    unused = nlp.pipe_names[_count_to_lemmas(nlp) :]
+    for doc in nlp.pipe(texts, disable=unused):
+        tokens = [token for token in doc if not (token.is_punct or token.is_space)]
+        if are_queries:
+            tokens = [token for token in tokens if not token.is_stop] or tokens
+        # A token has no lemma without a lemmatizer
+        yield [(token.lemma_ or token.text).lower() for token in tokens]
+
+
+def _kind_of_words(nlp: Language) -> str:
+    """Return which words a pipeline makes, as messages name them."""
+    if _count_to_lemmas(nlp):
+        return f"lemmas of '{nlp.lang}'"
+    return f"words of '{nlp.lang}'"
+
+
+def _count_to_lemmas(nlp: Language) -> int:
+    """Return the number of pipes up to the lemmatizer; 0 if there is none."""
+    makers = [
+        number
+        for number, name in enumerate(nlp.pipe_names, start=1)
+        if "token.lemma" in nlp.get_pipe_meta(name).assigns
+    ]
+    return max(makers, default=0)
