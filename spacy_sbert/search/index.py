@@ -1,11 +1,10 @@
 """Indexes of vectors: built, searched by cosine, saved and loaded."""
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from html import escape
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
 import numpy
@@ -15,7 +14,7 @@ from ..arrays import as_rows
 from ..bulk import PartVectors, StoredVectors
 from ..pipeline.sbert import SentenceBert
 from ..similarity import cosine, unit_length
-from ..validation import Positive, check, one_column, short_repr, validated
+from ..validation import Positive, check, validated
 from .exact import Best, check_widths, checked_queries, nearest
 from .faiss_index import (
     BuiltKind,
@@ -29,12 +28,12 @@ from .faiss_index import (
 from .identity import EncoderIdentity, check_same_encoder, identity_of
 from .index_folder import (
     IndexManifest,
-    IndexRow,
     read_index,
     read_index_rows,
     read_places,
     write_folder,
 )
+from .index_rows import IndexRow, RowId, check_row_count, checked_rows
 
 # The least cosine of a vector and the same one, made in another run or precision
 _SAME = 0.999
@@ -124,7 +123,7 @@ class VectorIndex:
     def rows(self, rows: Sequence[IndexRow | tuple[str | None, str | int | None]] | None) -> None:
         own = None
         if rows is not None:
-            _check_row_count(len(rows), len(self))
+            check_row_count(len(rows), len(self))
             own = tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
         # They are of the vectors that the index has now
         self._faiss.accept_vectors(has_order=own is not None)
@@ -159,7 +158,8 @@ class VectorIndex:
         kind: BuiltKind = "flat",
         encoder: EncoderIdentity | SentenceBert | None = None,
         texts: Sequence[str] | None = None,
-        ids: Sequence[str | int] | None = None,
+        ids: Sequence[RowId] | None = None,
+        columns: Sequence[Mapping[str, object]] | None = None,
     ) -> "VectorIndex":
         """Make an index of a collection.
 
@@ -171,6 +171,7 @@ class VectorIndex:
             drawn from all of it.
         encoder (EncoderIdentity or SentenceBert): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
+        columns (Sequence[dict]): whatever else belongs to each, values of JSON by name.
         RAISES (ValueError): if there is no vector, or shapes, counts, numbers or the kind are
             wrong. (ImportError): if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al.
@@ -185,7 +186,7 @@ class VectorIndex:
         identity = identity_of(encoder)
         # Before blocks are made
         import_faiss()
-        rows = _rows(texts, ids)
+        rows = checked_rows(texts, ids, columns)
         if isinstance(vectors, StoredVectors):
             stored = EncoderIdentity.of(vectors)
             if identity is not None:
@@ -194,7 +195,7 @@ class VectorIndex:
         elif not isinstance(vectors, Iterator):
             vectors = as_rows(vectors, "vectors")
         if rows is not None and not isinstance(vectors, Iterator):
-            _check_row_count(len(rows), len(vectors))
+            check_row_count(len(rows), len(vectors))
         index, places = build_index(kind, vectors)
         return cls(FaissIndex(index, kind), kind, encoder=identity, rows=rows, places=places)
 
@@ -372,43 +373,3 @@ def _rescored(
         scores.append(score)
         rows.append(wanted[own[best]])
     return numpy.stack(scores), numpy.stack(rows)
-
-
-def _check_row_count(given: int, expected: int) -> None:
-    if given != expected:
-        raise ValueError(
-            f"Given {given} texts or ids for {expected} vectors: expected one for each."
-        )
-
-
-def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:
-    """Return the rows of texts and ids; None if neither is given."""
-    if texts is None and ids is None:
-        return None
-    own_texts = _column("texts", texts, str)
-    own_ids = _column("ids", ids, str | int)
-    if texts is not None and ids is not None:
-        _check_row_count(len(own_ids), len(own_texts))
-    return [IndexRow(*pair) for pair in zip_longest(own_texts, own_ids)]
-
-
-def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) -> list[Any]:
-    """Return texts or ids as they are saved.
-
-    RAISES (TypeError): if one is missing, or of another type.
-    """
-    if values is None:
-        return []
-    expected = "a str" if kinds is str else "a str or a whole number"
-    column: list[Any] = []
-    for number, value in enumerate(one_column(values)):
-        item = value
-        if isinstance(value, numpy.generic):
-            item = value.item()
-        if not isinstance(item, kinds) or isinstance(item, bool):
-            raise TypeError(
-                f"Cannot index {name}[{number}] = {short_repr(item)}: expected {expected} for each "
-                "vector."
-            )
-        column.append(item)
-    return column

@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy
 from pydantic import BaseModel, Field
@@ -19,6 +19,7 @@ from ..files.checksum import file_digest
 from ..files.serialization import read_arrays, write_arrays
 from .faiss_index import Kind, import_faiss, is_of_kind
 from .identity import EncoderIdentity
+from .index_rows import IndexRow
 
 MANIFEST = "index.json"
 _NAME = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|places-[0-9a-f]{32}\.npz)"
@@ -26,17 +27,6 @@ _NAME = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|places-[0-
 _OWN = re.compile(
     rf"{_NAME}|building-[0-9a-f]{{32}}-\w+\.faiss|\.(index|rows|places|building)[-.][^/]*\.\d+"
 )
-
-
-class IndexRow(NamedTuple):
-    """Row that is saved beside a vector: its text, an id, and the row in its file.
-
-    None if not known.
-    """
-
-    text: str | None
-    id: str | int | None
-    row: int | None = None
 
 
 class IndexManifest(BaseModel, frozen=True):
@@ -49,7 +39,7 @@ class IndexManifest(BaseModel, frozen=True):
         in the index.
     """
 
-    format: Literal["spacy-sbert index 2"] = "spacy-sbert index 2"
+    format: Literal["spacy-sbert index 2", "spacy-sbert index 3"] = "spacy-sbert index 3"
     kind: Kind
     width: int
     count: int

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..bulk import PartVectors
 from ..bulk.dataset_encoding import JOB
+from ..files.tables import NamedRecord, distinct
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, ticking
 from ..validation import Positive, check
@@ -17,7 +19,8 @@ from .exact import Best, nearest, nearest_stored, slices
 from .faiss_index import BuiltKind, import_faiss
 from .identity import EncoderIdentity, check_same_encoder, identify
 from .index import VectorIndex
-from .index_folder import MANIFEST, IndexRow
+from .index_folder import MANIFEST
+from .index_rows import IndexRow
 from .texts import Corpus, TextVectors, encode_queries, text_vectors
 
 # Texts whose vectors are in memory beside an index that is built
@@ -31,6 +34,7 @@ class FoundText(NamedTuple):
         ones count.
     text (str), id (str or int): None if not stored.
     file (str): the file of a stored vector, None for others.
+    columns (dict): the other columns of its table, None if not stored.
     """
 
     score: float
@@ -38,13 +42,15 @@ class FoundText(NamedTuple):
     text: str | None
     id: str | int | None = None
     file: str | None = None
+    columns: NamedRecord | None = None
 
 
 class Searchable(ABC):
     """Collection that queries are compared with. It is opened before the pipeline is loaded.
 
-    columns (tuple): the fields of FoundText that it fills. index_folder (Path): the folder of the
-        index of texts that is searched; None if there is none.
+    columns (tuple): the fields of FoundText that it fills. others (tuple): the names of the other
+        columns that its texts came with. index_folder (Path): the folder of the index of texts that
+        is searched; None if there is none.
 
     Example:
         collection = SearchableTexts(path, read_corpus(path))
@@ -54,7 +60,18 @@ class Searchable(ABC):
     """
 
     columns: tuple[str, ...]
+    others: tuple[str, ...] = ()
     index_folder: Path | None = None
+
+    def header(self) -> list[str]:
+        """Return the names of the values of `record`. Other columns get new ones if taken."""
+        return [*self.columns, *distinct(self.others, ("query", *self.columns))]
+
+    def record(self, hit: FoundText) -> list[object]:
+        """Return what was found as a record of a table."""
+        own = hit.columns or {}
+        fields = [getattr(hit, name) for name in self.columns]
+        return [*fields, *(own.get(name) for name in self.others)]
 
     @staticmethod
     def open(folder: Path | str, *, vectors: str | None = None) -> "Searchable":
@@ -123,6 +140,7 @@ class SearchableTexts(Searchable):
         self.corpus = corpus
         self.index_folder = index
         self.columns = _columns_of(corpus)
+        self.others = _others_of(corpus)
         self._kind = kind
         self._vectors = vectors
 
@@ -192,6 +210,7 @@ class SearchableIndex(Searchable):
         self.index_folder: Path = folder
         self.corpus = _corpus_of(index, folder)
         self.columns = _columns_of(self.corpus)
+        self.others = _others_of(self.corpus)
         self._index = index
 
     def check_encoder(self, pipe: SentenceBert) -> None:
@@ -244,11 +263,17 @@ def _columns_of(corpus: Corpus) -> tuple[str, ...]:
     return ("score", "row", "id", "text")
 
 
+def _others_of(corpus: Corpus) -> tuple[str, ...]:
+    """Return the names of the other columns, in the order in which they come first."""
+    return tuple(dict.fromkeys(chain.from_iterable(corpus.others or ())))
+
+
 def _found_texts(corpus: Corpus, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
     found: list[FoundText] = []
     for score, i in zip(scores, rows.tolist(), strict=True):
         text_id = None if corpus.ids is None else corpus.ids[i]
-        found.append(FoundText(score, corpus.rows[i], corpus.texts[i], text_id))
+        columns = None if corpus.others is None else corpus.others[i]
+        found.append(FoundText(score, corpus.rows[i], corpus.texts[i], text_id, columns=columns))
     return found
 
 
@@ -264,4 +289,7 @@ def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
     ids = None
     if any(row.id is not None for row in rows):
         ids = ["" if row.id is None else row.id for row in rows]
-    return Corpus(texts, numbers, ids)
+    others = None
+    if any(row.columns for row in rows):
+        others = [row.columns or {} for row in rows]
+    return Corpus(texts, numbers, ids, others)
