@@ -20,7 +20,7 @@ from .faiss_index import BuiltKind, import_faiss
 from .identity import EncoderIdentity, check_same_encoder, identify
 from .index import VectorIndex
 from .index_folder import MANIFEST
-from .index_rows import IndexRow
+from .index_rows import IndexRow, RowId
 from .texts import Corpus, TextVectors, encode_queries, text_vectors
 
 # Texts whose vectors are in memory beside an index that is built
@@ -160,13 +160,11 @@ class SearchableTexts(Searchable):
     def _open_index(self, pipe: SentenceBert, folder: Path, progress: bool) -> VectorIndex:
         """Return the index of the texts in the folder, or build one and save it there."""
         if not (folder / MANIFEST).exists():
-            return self._build_index(pipe, folder, progress)
-        index = VectorIndex.load(folder, encoder=identify(pipe))
-        if self._kind is not None and index.kind != self._kind:
-            raise ValueError(
-                f"The index in {folder} is of the kind {index.kind}, not {self._kind}. Delete it, "
-                "or omit --kind."
-            )
+            index = build_text_index(pipe, self.corpus, self._kind, self._vectors, progress)
+            with ticking("Saving", shown=progress):
+                index.save(folder)
+            return index
+        index = load_index(folder, identify(pipe), self._kind)
         ours = self.corpus
         theirs = _corpus_of(index, folder)
         # Either may have no ids
@@ -176,30 +174,6 @@ class SearchableTexts(Searchable):
                 f"The index in {folder} was built of other texts than those of {self.path}. Delete "
                 "it first."
             )
-        return index
-
-    def _build_index(self, pipe: SentenceBert, folder: Path, progress: bool) -> VectorIndex:
-        corpus = self.corpus
-        n = len(corpus.texts)
-        given = None
-        if self._vectors is not None:
-            given = text_vectors(pipe, corpus.texts, self._vectors, progress)
-
-        def blocks() -> Iterator[numpy.ndarray]:
-            # The bar is full when the last block is in the index, too
-            with progress_bar(n, shown=progress, unit="texts") as bar:
-                for block in slices(n, _WINDOW):
-                    if given is None:
-                        yield pipe.encode(corpus.texts[block])
-                    else:
-                        yield given[block]
-                    bar.update(block.stop - block.start)
-
-        index = VectorIndex.build(blocks(), kind=self._kind or "hnsw", encoder=identify(pipe))
-        ids: Sequence[str | int | None] = corpus.ids or [None] * n
-        index.rows = list(map(IndexRow, corpus.texts, ids, corpus.rows))
-        with ticking("Saving", shown=progress):
-            index.save(folder)
         return index
 
 
@@ -255,6 +229,57 @@ class SearchableVectors(Searchable):
             FoundText(score, row, text, row_id, file)
             for score, (file, row, row_id, text) in zip(scores, stored, strict=True)
         ]
+
+
+def text_blocks(
+    pipe: SentenceBert,
+    texts: Sequence[str],
+    vectors: ArrayLike | TextVectors | None,
+    progress: bool,
+) -> Iterator[numpy.ndarray]:
+    """Yield the vectors of texts, given or new ones; see text_vectors."""
+    n = len(texts)
+    if vectors is not None:
+        given = text_vectors(pipe, texts, vectors, progress)
+    # The bar is full when the last block is in the index, too
+    with progress_bar(n, shown=progress, unit="texts") as bar:
+        for block in slices(n, _WINDOW):
+            if vectors is None:
+                yield pipe.encode(texts[block])
+            else:
+                yield given[block]
+            bar.update(block.stop - block.start)
+
+
+def build_text_index(
+    pipe: SentenceBert,
+    corpus: Corpus,
+    kind: BuiltKind | None,
+    vectors: ArrayLike | TextVectors | None,
+    progress: bool,
+) -> VectorIndex:
+    """Build an index of texts, by default of the kind "hnsw"."""
+    blocks = text_blocks(pipe, corpus.texts, vectors, progress)
+    index = VectorIndex.build(blocks, kind=kind or "hnsw", encoder=identify(pipe))
+    n = len(corpus.texts)
+    ids: Sequence[RowId | None] = corpus.ids or [None] * n
+    others: Sequence[NamedRecord | None] = corpus.others or [None] * n
+    index.rows = list(map(IndexRow, corpus.texts, ids, corpus.rows, others))
+    return index
+
+
+def load_index(folder: Path, encoder: EncoderIdentity, kind: BuiltKind | None) -> VectorIndex:
+    """Load an index.
+
+    RAISES (ValueError): if it is of another encoder, or of another kind, unless that is None.
+    """
+    index = VectorIndex.load(folder, encoder=encoder)
+    if kind is not None and index.kind != kind:
+        raise ValueError(
+            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit "
+            "--kind."
+        )
+    return index
 
 
 def _columns_of(corpus: Corpus) -> tuple[str, ...]:
