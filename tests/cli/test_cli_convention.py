@@ -12,12 +12,9 @@ import catalogue
 import numpy
 import pytest
 import spacy
-import typer
-from helpers.invoking import invoke, said
+from helpers.invoking import all_commands, invoke, said
 
-from spacy_sbert.cli import app
-
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = all_commands()
 # Letters with another meaning in one command
 SHORT = {
     ("encode", "-g"): "--gpu-ids",
@@ -54,7 +51,7 @@ def test_every_parameter_has_help_and_is_listed():
         if not one.help or getattr(one, "hidden", False)
     ] == []
     for name in COMMANDS:
-        assert "--help" in invoke(name, "--help").output
+        assert "--help" in invoke(*name.split(), "--help").output
 
 
 def test_letter_means_one_option():
@@ -72,7 +69,7 @@ def test_options_that_all_commands_share():
     # It has a log
     assert set(COMMANDS) - with_option("--quiet") == {"train"}
     assert set(COMMANDS) - with_option("--pipe") == {
-        *("compare", "convert", "convert-transformer", "index", "init-config", "train")
+        *("compare", "convert", "convert-transformer", "index build", "init-config", "train")
     }
     # most of these write new folders; index resumes; hub-card and train have other ways
     folders = {
@@ -81,7 +78,7 @@ def test_options_that_all_commands_share():
         "export",
         "import",
         "hub-card",
-        "index",
+        "index build",
         "train",
     }
     assert set(COMMANDS) - with_option("--overwrite") == folders

@@ -8,6 +8,7 @@ import spacy
 import typer
 from click.testing import CliRunner
 from helpers.counted_cases import parts
+from helpers.invoking import all_commands
 from helpers.pipelines import ROOT
 from helpers.wrong_settings import PROMISE
 from thinc.api import Config
@@ -184,7 +185,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
         "export": {"pipeline": nlp, "output": out},
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
         "import": {"source": str(tiny_bert), "output": out},
-        "index": {"vectors": str(folder / "vectors"), "index_path": out},
+        "index build": {"vectors": str(folder / "vectors"), "index_path": out},
         "init-config": {"train_path": own, "dev_path": own, "--output": f"{out}.cfg"},
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
         "train": {"config": str(folder / "train.cfg")},
@@ -198,7 +199,7 @@ def options() -> Iterator[tuple[str, str, str]]:
     """Every command, the name of each of its parameters that takes a value, and how that is
     written.
     """
-    for command, made in GROUP.commands.items():
+    for command, made in all_commands().items():
         if command in LEFT_OUT:
             continue
         for one in made.params:
@@ -210,7 +211,7 @@ def run(command, given, written, value):
     given = {**given, written: value}
     named = [f"{key}={text}" for key, text in given.items() if key.startswith("--")]
     plain = [text for key, text in given.items() if not key.startswith("--")]
-    done = CliRunner().invoke(GROUP, [command, *named, *plain])
+    done = CliRunner().invoke(GROUP, [*command.split(), *named, *plain])
     return done, re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
 
 
