@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _LONGEST = 100
 _SEARCHED = f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`."
 _RESULTS = "A .tsv or .jsonl file for the results."
+_METHOD = "vectors, bm25 (by words) or hybrid (both)."
 _INDEX = "The folder of an index, built if it is new."
 
 
@@ -39,6 +40,7 @@ def _search_cli(
     k: Annotated[
         int, Option("--k", "-k", help="The number of texts to find for each query.", min=1)
     ] = 10,
+    method: Annotated[str, Option("--method", "-m", help=_METHOD)] = "vectors",
     index: Annotated[Path | None, Option("--index", "-i", help=_INDEX, parser=named_output)] = None,
     kind: Annotated[
         str | None, Option(help="Of the index: flat (exact), hnsw or ivf; by default hnsw.")
@@ -53,15 +55,17 @@ def _search_cli(
 ) -> None:
     """Find the texts that are most similar to a query.
 
-    The search is exact, or goes through a saved index. Loading takes seconds and a query
-    milliseconds, so give many queries at once: as arguments, or as a file with --queries. If the
-    vectors of an index were moved, --vectors names their place.
+    The search is exact, or goes through a saved index. With --method bm25 it goes by the words of
+    the query, with hybrid by words and vectors. Loading takes seconds and a query milliseconds, so
+    give many queries at once: as arguments, or as a file with --queries. If the vectors of an index
+    were moved, --vectors names their place.
     """
     stored = None
     if vectors is not None:
         stored = Path(vectors)
     check_corpus_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
     asked = _all_queries(queries or [], queries_path)
+    _check_method(method, index)
     if corpus.is_dir():
         _check_folder(corpus, vectors, id_column=columns.id_column, index=index, kind=kind)
         collection = _open_folder(corpus, vectors)
@@ -74,7 +78,12 @@ def _search_cli(
     nlp = loading.load(pipeline)
     with encoder_for(corpus, nlp, loading.pipe) as encoder:
         found = collection.search(
-            encoder, asked, k=k, query_prompt=query_prompt, progress=loading.shown
+            encoder,
+            asked,
+            k=k,
+            method=cast(Any, method),
+            query_prompt=query_prompt,
+            progress=loading.shown,
         )
     if output is None or loading.shown:
         _show(asked, found, collection)
@@ -96,6 +105,17 @@ def _all_queries(given: Sequence[str], path: Path | None) -> list[str]:
             "There is no query. Give queries after the texts, or a file of queries with --queries."
         )
     return queries
+
+
+def _check_method(method: str, index: Path | None) -> None:
+    """End the command if there is no such method, or it needs no index."""
+    from ..search.searchable import SearchMethod
+    from ..validation import check
+
+    with exit_on_error("Cannot search"):
+        check("method", method, SearchMethod)
+    if method == "bm25" and index is not None:
+        fail("--index is of vectors, and --method bm25 searches by words. Leave one out.")
 
 
 def _read_queries(path: Path) -> list[str]:

@@ -1,7 +1,8 @@
 """BM25: search by the words that a query and a text have in common."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ _ARRAYS = {
     "starts": ("int64", 1),
     "content": ("uint8", 1),
 }
-_NOT_READ = "{path} holds no BM25 ({reason}). Build and save it again."
+_NOT_READ = "{path} holds no BM25 ({reason}). Delete it, and build it again."
 
 
 class BM25:
@@ -155,6 +156,21 @@ class BM25:
         return cls(index, nlp, digest)
 
 
+def saved_bm25(path: Path, texts: Sequence[str], nlp: Language | None) -> BM25:
+    """Return the BM25 of texts that a file holds, or build it and save it there.
+
+    The file is replaced if it is of other texts. If it cannot be written, nothing is saved.
+    """
+    if path.exists():
+        bm25 = BM25.load(path, nlp=nlp)
+        if bm25.digest == digest_of_stream(texts):
+            return bm25
+    bm25 = BM25.build(texts, nlp=nlp)
+    with suppress(OSError):
+        bm25.save(path)
+    return bm25
+
+
 def _new_index(**settings: float) -> Any:
     """Return an empty index of bm25s. RAISES (ImportError): if it is not installed."""
     return import_extra("bm25s", "BM25 needs bm25s", "search").BM25(method="lucene", **settings)
@@ -165,7 +181,7 @@ def _words_of(
 ) -> Iterator[list[str]]:
     """Yield the words of each text, see BM25."""
     # Pipes after the lemmatizer do not run
-    unused = nlp.pipe_names[_count_to_lemmas(nlp) :]
+    unused = nlp.pipe_names[len(_lemma_pipes(nlp)) :]
     for doc in nlp.pipe(texts, disable=unused):
         tokens = [token for token in doc if not (token.is_punct or token.is_space)]
         if are_queries:
@@ -176,16 +192,14 @@ def _words_of(
 
 def _kind_of_words(nlp: Language) -> str:
     """Return which words a pipeline makes, as messages name them."""
-    if _count_to_lemmas(nlp):
+    if _lemma_pipes(nlp):
         return f"lemmas of '{nlp.lang}'"
     return f"words of '{nlp.lang}'"
 
 
-def _count_to_lemmas(nlp: Language) -> int:
-    """Return the number of pipes up to the lemmatizer; 0 if there is none."""
-    makers = [
-        number
-        for number, name in enumerate(nlp.pipe_names, start=1)
-        if "token.lemma" in nlp.get_pipe_meta(name).assigns
-    ]
-    return max(makers, default=0)
+def _lemma_pipes(nlp: Language) -> list[str]:
+    """Return the names of the pipes up to the last lemmatizer; none if there is none."""
+    names = list(nlp.pipe_names)
+    while names and "token.lemma" not in nlp.get_pipe_meta(names[-1]).assigns:
+        names.pop()
+    return names

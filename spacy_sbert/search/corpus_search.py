@@ -26,6 +26,7 @@ from .searchable import (
     Searchable,
     SearchableIndex,
     SearchableTexts,
+    SearchMethod,
     build_text_index,
     load_index,
     text_blocks,
@@ -44,6 +45,7 @@ def search_texts(
     queries: Sequence[str],
     *,
     k: Positive = 10,
+    method: SearchMethod = "vectors",
     index: Path | str | None = None,
     kind: BuiltKind | None = None,
     column: str = TEXT_COLUMN,
@@ -59,6 +61,8 @@ def search_texts(
     corpus (Path or str): a file of texts, see read_corpus, or the folder of a saved index with
         texts.
     k (int): how many texts for each query; all if there are fewer.
+    method (str): "vectors", by the encoder; "bm25", by words, see BM25; "hybrid", both, see
+        reciprocal_rank_fusion. BM25 finds no text without a word of the query.
     index (Path or str): the folder of an index of the file, built and saved there if there is none.
         None to search exactly, without one. kind (str): of the index, see VectorIndex.build; None
         for "hnsw", or that of the index.
@@ -87,7 +91,9 @@ def search_texts(
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
         folder = None if index is None else Path(index)
         collection = SearchableTexts(corpus, texts, index=folder, kind=kind, vectors=vectors)
-    return collection.search(pipe, queries, k=k, query_prompt=query_prompt, progress=progress)
+    return collection.search(
+        pipe, queries, k=k, method=method, query_prompt=query_prompt, progress=progress
+    )
 
 
 def search_folder(

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike
 from ..bulk import PartVectors
 from ..bulk.dataset_encoding import JOB
 from ..files.tables import NamedRecord, distinct
+from ..pipeline.components import pipeline_of
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, ticking
 from ..validation import Positive, check
+from .bm25 import BM25, saved_bm25
 from .exact import Best, nearest, nearest_stored, slices
 from .faiss_index import BuiltKind, import_faiss
+from .fusion import reciprocal_rank_fusion
 from .identity import EncoderIdentity, check_same_encoder, identify
 from .index import VectorIndex
 from .index_folder import MANIFEST
@@ -25,13 +28,19 @@ from .texts import Corpus, TextVectors, encode_queries, text_vectors
 
 # Texts whose vectors are in memory beside an index that is built
 _WINDOW = 2**12
+SearchMethod = Literal["vectors", "bm25", "hybrid"]
+# How many texts of each search are joined, if not more are wanted
+_JOINED = 100
+# In the folder of an index
+_BM25_FILE = "bm25.npz"
 
 
 class FoundText(NamedTuple):
     """Text that is similar to a query.
 
-    score (float): their cosine similarity. row (int): that of the text in the corpus, from 0; blank
-        ones count.
+    score (float): their cosine similarity; that of BM25, or of reciprocal_rank_fusion, if they were
+        searched by words.
+    row (int): that of the text in the corpus, from 0; blank ones count.
     text (str), id (str or int): None if not stored.
     file (str): the file of a stored vector, None for others.
     columns (dict): the other columns of its table, None if not stored.
@@ -50,7 +59,7 @@ class Searchable(ABC):
 
     columns (tuple): the fields of FoundText that it fills. others (tuple): the names of the other
         columns that its texts came with. index_folder (Path): the folder of the index of texts that
-        is searched; None if there is none.
+        is searched; None if there is none. corpus (Corpus): the texts, None if not known.
 
     Example:
         collection = SearchableTexts(path, read_corpus(path))
@@ -62,6 +71,7 @@ class Searchable(ABC):
     columns: tuple[str, ...]
     others: tuple[str, ...] = ()
     index_folder: Path | None = None
+    corpus: Corpus | None = None
 
     def header(self) -> list[str]:
         """Return the names of the values of `record`. Other columns get new ones if taken."""
@@ -93,18 +103,54 @@ class Searchable(ABC):
         queries: Sequence[str],
         *,
         k: int,
+        method: SearchMethod = "vectors",
         query_prompt: str | None = None,
         progress: bool = False,
     ) -> list[list[FoundText]]:
         """Find what is most similar to each query, the best first; see search_texts."""
         check("k", k, Positive)
+        check("method", method, SearchMethod)
         self.check_encoder(pipe)
-        vectors = encode_queries(pipe, queries, query_prompt, progress=progress)
-        scores, rows = self.nearest(pipe, vectors, k, progress)
-        return [
+        wanted = k
+        if method == "hybrid":
+            wanted = max(k, _JOINED)
+        results: list[Best] = []
+        if method != "vectors":
+            bm25 = self.bm25(pipe, progress)
+            results.append(bm25.search(queries, k=min(wanted, len(bm25))))
+        if method != "bm25":
+            vectors = encode_queries(pipe, queries, query_prompt, progress=progress)
+            results.append(self.nearest(pipe, vectors, wanted, progress))
+        scores, rows = results[0]
+        if method == "hybrid":
+            scores, rows = reciprocal_rank_fusion(results, k=min(k, rows.shape[1]))
+        found = [
             self.describe(own_scores.tolist(), own_rows)
             for own_scores, own_rows in zip(scores, rows, strict=True)
         ]
+        if method == "bm25":
+            # Texts without a word of the query
+            found = [[hit for hit in hits if hit.score] for hits in found]
+        return found
+
+    def bm25(self, pipe: SentenceBert, progress: bool) -> BM25:
+        """Return the BM25 of the texts, by the words of the pipeline that the pipe is in.
+
+        It is saved in the folder of the index, if there is one, until its texts change.
+
+        RAISES (ValueError): if the texts are not known.
+        """
+        if self.corpus is None:
+            raise ValueError(
+                "Stored vectors cannot be searched by words. Use the method 'vectors', or search "
+                "a file or an index of texts."
+            )
+        nlp = pipeline_of(pipe)
+        folder = self.index_folder
+        with ticking("Reading words", shown=progress):
+            if folder is None or not (folder / MANIFEST).exists():
+                return BM25.build(self.corpus.texts, nlp=nlp)
+            return saved_bm25(folder / _BM25_FILE, self.corpus.texts, nlp)
 
     def check_encoder(self, pipe: SentenceBert) -> None:
         """Raise ValueError if another encoder made stored vectors. By default none are stored."""
@@ -137,7 +183,7 @@ class SearchableTexts(Searchable):
         if index is not None:
             import_faiss()
         self.path = path
-        self.corpus = corpus
+        self.corpus: Corpus = corpus
         self.index_folder = index
         self.columns = _columns_of(corpus)
         self.others = _others_of(corpus)
@@ -182,7 +228,7 @@ class SearchableIndex(Searchable):
 
     def __init__(self, folder: Path, index: VectorIndex):
         self.index_folder: Path = folder
-        self.corpus = _corpus_of(index, folder)
+        self.corpus: Corpus = _corpus_of(index, folder)
         self.columns = _columns_of(self.corpus)
         self.others = _others_of(self.corpus)
         self._index = index

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from spacy.language import Language
 
 from spacy_sbert.search import BM25
+from spacy_sbert.search.bm25 import saved_bm25
 
 TEXTS = [
     "A man is eating food.",
@@ -162,6 +163,21 @@ def test_damaged_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[:-50])
     with pytest.raises(ValueError, match="holds no BM25"):
         BM25.load(path)
+
+
+def test_saved_is_taken_again_until_the_texts_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bm25.npz"
+    first = saved_bm25(path, TEXTS, None)
+    other = saved_bm25(path, TEXTS[1:], None)
+    assert (len(first), len(other)) == (6, 5)
+    monkeypatch.setattr(BM25, "build", None)
+    again = saved_bm25(path, TEXTS[1:], None)
+    assert_array_equal(again.search(QUERIES, k=2), other.search(QUERIES, k=2))
+    monkeypatch.undo()
+    # A folder that cannot be written
+    assert len(saved_bm25(path / "bm25.npz", TEXTS, None)) == 6
 
 
 @pytest.mark.parametrize(
