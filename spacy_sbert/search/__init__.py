@@ -7,6 +7,7 @@ from .fusion import reciprocal_rank_fusion, weighted_fusion
 from .identity import EncoderIdentity, identify
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
+from .max_sim import rank_by_max_sim
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans
@@ -28,6 +29,7 @@ __all__ = [
     "nearest",
     "nearest_stored",
     "pairs_above",
+    "rank_by_max_sim",
     "recall",
     "reciprocal_rank_fusion",
     "similar_groups",

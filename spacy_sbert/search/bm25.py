@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ _ARRAYS = {
 _NOT_READ = "{path} holds no BM25 ({reason}). Delete it, and build it again."
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class BM25:
     """Texts that are searched by their words.
 
@@ -41,6 +43,8 @@ class BM25:
     space; their lemmas if the pipeline has a lemmatizer, up to which its pipes run. Stop words
     count in texts, and in a query only if it has no other words.
 
+    index (bm25s.BM25), nlp (Language), digest (str): as build and load make them: the scores of
+        each word, the pipeline that makes words, and the SHA-256 of the texts.
     SOURCE: Robertson and Zaragoza 2009, The probabilistic relevance framework, section 3, with the
         idf of Lucene: Kamphuis et al. 2020, Which BM25 do you mean?, table 1 (Lucene accurate). By
         bm25s, Lù 2024.
@@ -52,14 +56,12 @@ class BM25:
 
     """
 
-    def __init__(self, index: Any, nlp: Language, digest: str):
-        # As build and load make it: a bm25s.BM25, and the SHA-256 of the texts
-        self._index = index
-        self.nlp = nlp
-        self.digest = digest
+    index: Any
+    nlp: Language
+    digest: str
 
     def __len__(self) -> int:
-        return int(self._index.scores["num_docs"])
+        return int(self.index.scores["num_docs"])
 
     @classmethod
     @validated
@@ -84,9 +86,10 @@ class BM25:
         nlp = nlp or spacy.blank("en")
         plain = list(checked_texts(texts))
         vocabulary: dict[str, int] = {}
-        numbers: list[list[int]] = []
-        for words in _words_of(plain, nlp):
-            numbers.append([vocabulary.setdefault(word, len(vocabulary)) for word in words])
+        numbers = [
+            [vocabulary.setdefault(word, len(vocabulary)) for word in words]
+            for words in _words_of(plain, nlp)
+        ]
         if not vocabulary:
             raise ValueError(
                 f"Cannot index {len(plain)} texts by their words: they have none. Give texts with "
@@ -106,20 +109,19 @@ class BM25:
         RAISES (ValueError): if there are fewer than k texts. (TypeError): see checked_texts.
         """
         check_count(k, len(self), f"nearest of {len(self)} texts")
-        best_scores: list[numpy.ndarray] = []
-        best_rows: list[numpy.ndarray] = []
-        for words in _words_of(checked_texts(queries), self.nlp, are_queries=True):
-            scores = self._index.get_scores_from_ids(self._index.get_tokens_ids(words))
-            rows = numpy.argsort(-scores, kind="stable")[:k]
-            best_scores.append(scores[rows])
-            best_rows.append(rows)
-        found = numpy.array(best_scores, dtype="float32").reshape(-1, k)
-        return found, numpy.array(best_rows, dtype="int64").reshape(-1, k)
+        asked = list(checked_texts(queries))
+        best_scores = numpy.empty((len(asked), k), dtype="float32")
+        best_rows = numpy.empty((len(asked), k), dtype="int64")
+        for i, words in enumerate(_words_of(asked, self.nlp, are_queries=True)):
+            scores = self.index.get_scores_from_ids(self.index.get_tokens_ids(words))
+            best_rows[i] = numpy.argsort(-scores, kind="stable")[:k]
+            best_scores[i] = scores[best_rows[i]]
+        return best_scores, best_rows
 
     def save(self, path: str | Path) -> None:
         """Write the scores of each word as plain arrays (.npz), whole or not at all."""
-        scores = self._index.scores
-        content = [_kind_of_words(self.nlp), self.digest, len(self), *self._index.vocab_dict]
+        scores = self.index.scores
+        content = [_kind_of_words(self.nlp), self.digest, len(self), *self.index.vocab_dict]
         arrays = {
             "scores": scores["data"],
             "rows": scores["indices"],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy
 
 from ..similarity import check_count
-from ..validation import NonNegativeFloat, PositiveFloat, check, validated
+from ..validation import NonNegativeFloat, PositiveFloat, validated
 from .exact import Best
 
 
@@ -15,7 +15,7 @@ def reciprocal_rank_fusion(
     *,
     k: int,
     constant: PositiveFloat = 60,
-    weights: Sequence[float] | None = None,
+    weights: Sequence[NonNegativeFloat] | None = None,
 ) -> Best:
     """Join results by the ranks of their rows.
 
@@ -44,11 +44,13 @@ def reciprocal_rank_fusion(
     for scores, _ in results:
         ranks = numpy.arange(1, scores.shape[1] + 1)
         shares.append((scores != 0) / (constant + ranks))
-    return _fused(results, shares, weights, k)
+    return _fused(results, shares, weights or [1.0] * len(results), k)
 
 
 @validated
-def weighted_fusion(results: Sequence[Best], weights: Sequence[float], *, k: int) -> Best:
+def weighted_fusion(
+    results: Sequence[Best], weights: Sequence[NonNegativeFloat], *, k: int
+) -> Best:
     """Join results by their scores, each scaled to 0 to 1.
 
     score(row) = sum_i w_i (s_i(row) - min s_i) / (max s_i - min s_i)
@@ -71,32 +73,26 @@ def weighted_fusion(results: Sequence[Best], weights: Sequence[float], *, k: int
 
 
 def _fused(
-    results: Sequence[Best],
-    shares: Sequence[numpy.ndarray],
-    weights: Sequence[float] | None,
-    k: int,
+    results: Sequence[Best], shares: list[numpy.ndarray], weights: Sequence[float], k: int
 ) -> Best:
     """Return the k rows of each query with the highest weighted sums of shares, (n, k_i) each."""
-    if weights is None:
-        weights = [1.0] * len(results)
-    check("weights", weights, Sequence[NonNegativeFloat])
-    if len({len(rows) for _, rows in results}) != 1 or len(weights) != len(results):
-        shapes = [rows.shape for _, rows in results]
+    shapes = [rows.shape for _, rows in results]
+    if len({n for n, _ in shapes}) != 1 or len(weights) != len(results):
         raise ValueError(
             f"Cannot join results of the shapes {shapes} by the weights {weights}: expected the "
             "same queries in each, and a weight for each."
         )
-    most = max(rows.shape[1] for _, rows in results)
+    most = max(width for _, width in shapes)
     check_count(k, most, f"rows of results of {most}")
-    every_row = numpy.concatenate([rows for _, rows in results], axis=1)
     weighted = [weight * own for weight, own in zip(weights, shares, strict=True)]
+    every_row = numpy.concatenate([rows for _, rows in results], axis=1)
     every_share = numpy.concatenate(weighted, axis=1)
     best_scores = numpy.empty((len(every_row), k), dtype="float32")
     best_rows = numpy.empty((len(every_row), k), dtype="int64")
-    for i, (rows, own) in enumerate(zip(every_row, every_share, strict=True)):
+    for i, rows in enumerate(every_row):
         candidates, places = numpy.unique(rows, return_inverse=True)
         # In float32, sums of the same shares in another order are equal
-        sums = numpy.bincount(places, weights=own).astype("float32")
+        sums = numpy.bincount(places, weights=every_share[i]).astype("float32")
         order = numpy.argsort(-sums, kind="stable")[:k]
         best_scores[i] = sums[order]
         best_rows[i] = candidates[order]
