@@ -171,7 +171,8 @@ def inside(folder, monkeypatch):
 
 def run(command, pipeline, out, *options, code=0):
     arguments, output = (
-        text.format(out=f"{command.replace(' ', '-')}-{out}", pipeline=pipeline) for text in RUNS[command]
+        text.format(out=f"{command.replace(' ', '-')}-{out}", pipeline=pipeline)
+        for text in RUNS[command]
     )
     done = said(*command.split(), pipeline, *arguments.split(), "--quiet", *options, code=code)
     return result(command, output) if code == 0 else done

@@ -1,4 +1,4 @@
-"""An index that grows: against a dict of vectors and an index built at once, and what is refused."""
+"""An index that grows: against a dict of vectors and one built at once, and what is refused."""
 
 import copy
 import hashlib
@@ -108,7 +108,7 @@ def check_against(index, model, kind):
     scores, found = index.search(QUERIES, k=k)
     assert all(len(set(own)) == k for own in found.tolist())
     assert (numpy.diff(scores, axis=1) <= 0).all()
-    exact_scores, exact = nearest(QUERIES, vectors, k=k)
+    exact_scores, _ = nearest(QUERIES, vectors, k=k)
     if kind == "flat":
         once = VectorIndex.build(vectors)
         for ours, theirs in zip((scores, found), once.search(QUERIES, k=k), strict=True):
