@@ -245,6 +245,30 @@ def _span_vector(obj: DocSpanOrToken, records: Records, dense: _Dense | None) ->
     return _pooled(states, record.data, dense)
 
 
+def wordpiece_vectors(obj: DocSpanOrToken, name: str | None = None) -> numpy.ndarray:
+    """Return the vectors of the wordpieces of a Doc, Span or Token, as the encoder read them there.
+
+    They are its last layer, before pooling and dense layers, without special tokens.
+
+    name (str): see vector.
+    RETURNS (float32 (wordpieces, width)). RAISES (ValueError): if the Doc carries no stored
+        vectors, or none of wordpieces.
+    """
+    records = find(doc_of(obj), name)
+    if not records:
+        raise no_vectors(obj, name)
+    start, end = _characters(obj)
+    if start == end:
+        return numpy.zeros((0, records[0].data["width"]), dtype="float32")
+    record = records.at(start, end)
+    if "states" not in record.data:
+        raise ValueError(
+            f"The pipe '{record.name}' keeps no vectors of wordpieces. Set token_vectors = true in "
+            "the config of an 'sbert' pipe."
+        )
+    return record.data["states"][record.covered(start, end)]
+
+
 @numpy_defaults
 def _pooled(states: numpy.ndarray, data: Record, dense: _Dense | None) -> numpy.ndarray:
     """Return the vector of wordpieces, float32 (wordpieces, width), as a record's pipe does."""
