@@ -1,6 +1,6 @@
 """Indexes of vectors: built, searched by cosine, saved and loaded."""
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from html import escape
 from itertools import compress, islice
 from pathlib import Path
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ..arrays import as_rows
 from ..bulk import PartVectors, StoredVectors
-from ..files.tables import NamedRecord
 from ..pipeline.sbert import SentenceBert
 from ..similarity import cosine, unit_length
 from ..validation import Cosine, Positive, check, short_repr, validated
@@ -176,7 +175,7 @@ class VectorIndex:
         encoder: EncoderIdentity | SentenceBert | None = None,
         texts: Sequence[str] | None = None,
         ids: Sequence[RowId] | None = None,
-        columns: Sequence[NamedRecord] | None = None,
+        columns: Sequence[Mapping[str, object]] | None = None,
     ) -> "VectorIndex":
         """Make an index of a collection.
 
@@ -263,7 +262,7 @@ class VectorIndex:
         *,
         texts: Sequence[str] | None = None,
         ids: Sequence[RowId] | None = None,
-        columns: Sequence[NamedRecord] | None = None,
+        columns: Sequence[Mapping[str, object]] | None = None,
         encoder: EncoderIdentity | SentenceBert | None = None,
         replace: bool = False,
         skip_duplicates: Cosine | None = None,
@@ -304,9 +303,7 @@ class VectorIndex:
             check_same_encoder(self.encoder, identity, "memory")
         rows = checked_rows(texts, ids, columns) or []
         check_alike(self.rows or (), rows)
-        replaced: dict[RowId, int] = {}
-        if ids is not None:
-            replaced = find_ids(self.rows or (), [row.id for row in rows if row.id is not None])
+        replaced = find_ids(self.rows or (), checked_ids(ids) or [])
         if replaced and not replace:
             raise ValueError(
                 f"The index has the id {short_repr(next(iter(replaced)))} already "
@@ -317,16 +314,14 @@ class VectorIndex:
             vectors = iter([vectors])
         new = numpy.concatenate(list(unit_blocks(vectors)))
         check_widths(self.width, new.shape[1])
-        if rows:
-            check_row_count(len(rows), len(new))
+        check_row_count(len(rows or new), len(new))
         duplicates: list[Duplicate] = []
         if skip_duplicates is not None:
             duplicates = find_duplicates(new, skip_duplicates, self._search(new, 1), len(self))
         is_added = numpy.ones(len(new), dtype=bool)
         is_added[[one.number for one in duplicates]] = False
         self._append(new[is_added], list(compress(rows, is_added)))
-        if replaced:
-            self._remove(list(replaced.values()))
+        self._remove(list(replaced.values()))
         return duplicates
 
     def delete(self, ids: Sequence[RowId]) -> None:
@@ -369,6 +364,8 @@ class VectorIndex:
 
     def _remove(self, numbers: Sequence[int]) -> None:
         """Remove rows and their vectors, which a graph keeps until they are many."""
+        if not numbers:
+            return
         is_kept = numpy.ones(len(self), dtype=bool)
         is_kept[numbers] = False
         if self._rows is not None:

@@ -1,7 +1,7 @@
 """Rows of an index: the text, the id and the other columns that are saved beside each vector."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import UnionType
 from typing import Any, NamedTuple
@@ -39,16 +39,14 @@ def check_row_count(given: int, expected: int) -> None:
 def checked_rows(
     texts: Sequence[str] | None,
     ids: Sequence[RowId] | None,
-    columns: Sequence[NamedRecord] | None,
+    columns: Sequence[Mapping[str, object]] | None,
 ) -> list[IndexRow] | None:
     """Return the rows of texts, ids and other columns; None if none are given.
 
     RAISES (TypeError): if a text or an id is missing, or of another type. (ValueError): if counts
         differ, or columns are no dicts of JSON values.
     """
-    for number, record in enumerate(columns or ()):
-        check(f"columns[{number}]", record, dict[str, JsonValue])
-    given = (_column("texts", texts, str), checked_ids(ids), columns)
+    given = (_column("texts", texts, str), checked_ids(ids), _checked_columns(columns))
     counts = [len(values) for values in given if values is not None]
     if not counts:
         return None
@@ -60,6 +58,16 @@ def checked_rows(
 def checked_ids(ids: Iterable[RowId] | None) -> list[Any] | None:
     """Return ids as they are saved. RAISES (TypeError): if one is missing, or of another type."""
     return _column("ids", ids, str | int)
+
+
+def _checked_columns(columns: Iterable[Any] | None) -> list[NamedRecord] | None:
+    if columns is None:
+        return None
+    checked: list[NamedRecord] = []
+    for number, record in enumerate(columns):
+        check(f"columns[{number}]", record, dict[str, JsonValue])
+        checked.append({**record})
+    return checked
 
 
 def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) -> list[Any] | None:
@@ -111,6 +119,8 @@ def find_ids(rows: Sequence[IndexRow], ids: Sequence[RowId]) -> dict[RowId, int]
 
     RAISES (ValueError): if an id is in several rows, or given more than once.
     """
+    if not ids:
+        return {}
     check_distinct(ids, "given")
     check_distinct((row.id for row in rows), "in the index")
     wanted = set(ids)

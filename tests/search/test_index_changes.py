@@ -283,6 +283,17 @@ def test_an_index_without_ids_or_rows():
     assert [row.columns for row in plain.rows] == [None] * 6 + [{"page": 3}]
 
 
+def test_rows_keep_their_own_columns_of_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"page": [1, 2], "by": ["x", None]})
+    with pytest.raises(ValueError, match=r"columns\[0\] = 'page'"):
+        VectorIndex.build(VECTORS[:2], columns=frame)
+    records = frame.to_dict("records")
+    index = VectorIndex.build(VECTORS[:2], columns=records)
+    records[0]["page"] = 7
+    assert [row.columns for row in index.rows] == [{"page": 1, "by": "x"}, {"page": 2, "by": None}]
+
+
 def test_blocks_are_made_when_all_else_is_checked():
     def never():
         raise AssertionError("vectors were read")

@@ -78,7 +78,7 @@ def test_recall_and_scores(built):
 
 def test_it_is_not_changed(built):
     for act in (lambda: built[1].add(VECTORS[:1]), lambda: built[1].delete([1])):
-        with pytest.raises(ValueError, match="kind ivfpq can't be changed.*build_ivfpq"):
+        with pytest.raises(ValueError, match=r"kind ivfpq can't be changed.*build_ivfpq"):
             act()
     assert len(built[1]) == N
 
