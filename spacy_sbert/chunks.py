@@ -24,7 +24,6 @@ from .validation import (
     Positive,
     SpansKey,
     invalid_value_message,
-    short_repr,
     validated,
 )
 
@@ -109,12 +108,8 @@ class SentenceChunker(Pipe):
         if self.threshold is not None:
             vectors = sbert.encode(sentences)
             differs = cosine(vectors[:-1], vectors[1:]) < self.threshold
-            breaks = (numpy.flatnonzero(differs) + 1).tolist()
+            breaks = list(numpy.flatnonzero(differs) + 1)
         groups = _groups(sentences, size, self.max_length, breaks, self.min_length)
-        if len(groups) > 1 and size(groups[-1]) < self.min_length:
-            both = [*groups[-2], *groups[-1]]
-            if size(both) <= self.max_length:
-                groups[-2:] = [both]
         doc.spans[self.spans_key] = SpanGroup(
             doc,
             name=self.spans_key,
@@ -146,19 +141,18 @@ class SentenceChunker(Pipe):
         """
         sentences: list[Span] = []
         for sentence in sentences_of(doc):
-            tokens = [doc[token.i : token.i + 1] for token in sentence if not token.is_space]
-            if not tokens:
+            places = [token.i for token in sentence if not token.is_space]
+            if not places:
                 continue
-            groups = [tokens]
-            n_wordpieces = size(tokens)
-            if n_wordpieces > self.max_length:
-                groups = _groups(tokens, size, self.max_length)
-                if self._notices.is_new("long sentence"):
-                    text = short_repr(sentence.text)
-                    warn(
-                        Warnings.LONG_SENTENCE.format(size=n_wordpieces, name=self.name, text=text)
-                    )
-            sentences += map(_joined, groups)
+            whole = doc[places[0] : places[-1] + 1]
+            n_wordpieces = size([whole])
+            if n_wordpieces <= self.max_length:
+                sentences.append(whole)
+                continue
+            tokens = [doc[place : place + 1] for place in places]
+            sentences += map(_joined, _groups(tokens, size, self.max_length))
+            if self._notices.is_new("long sentence"):
+                warn(Warnings.LONG_SENTENCE.format(size=n_wordpieces, name=self.name, text=whole))
         return sentences
 
 
@@ -172,6 +166,7 @@ def _groups(
     """Return neighbouring parts of a Doc in groups of as many as fit; one at least.
 
     breaks (list[int]): the parts before which a group of min_length ends.
+    min_length (int): a last group below it joins the one before if they fit together.
     """
     groups: list[list[Span]] = []
     for number, part in enumerate(parts):
@@ -182,6 +177,10 @@ def _groups(
                 last.append(part)
                 continue
         groups.append([part])
+    if len(groups) > 1 and size(groups[-1]) < min_length:
+        both = groups[-2] + groups[-1]
+        if size(both) <= max_length:
+            groups[-2:] = [both]
     return groups
 
 

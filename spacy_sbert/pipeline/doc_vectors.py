@@ -242,10 +242,9 @@ def _span_vector(
         return zeros
     record = records.at(start, end)
     row = record.row_at(start, end)
-    if row is not None:
-        has_others = record.rows.min() < start or record.rows.max() > end
-        if not (context and has_others):
-            return row.copy()
+    has_context = context and (start, end) != trimmed(record.data["text"], record.start)
+    if row is not None and not has_context:
+        return row.copy()
     text = records.text[start:end]
     _check_states(record, text, dense)
     states = record.data["states"][record.covered(start, end)]

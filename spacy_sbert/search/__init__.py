@@ -6,6 +6,7 @@ from .identity import EncoderIdentity, identify
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
+from .passages import passages
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans
 
@@ -25,6 +26,7 @@ __all__ = [
     "nearest",
     "nearest_stored",
     "pairs_above",
+    "passages",
     "recall",
     "similar_groups",
 ]

@@ -15,7 +15,6 @@ from .exact import check_widths, nearest
 from .faiss_index import BuiltKind, import_faiss
 from .index import VectorIndex, index_html
 
-_Unit = Literal["doc", "sent", "noun_chunks", "ents", "chunks"]
 _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
     "sent": sentences,
@@ -28,7 +27,8 @@ _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
 @validated
 def collect_spans(
     docs: Doc | Iterable[Doc],
-    unit: _Unit | Callable[[Doc], Iterable[Span]] = "sent",
+    unit: Literal["doc", "sent", "noun_chunks", "ents", "chunks"]
+    | Callable[[Doc], Iterable[Span]] = "sent",
 ) -> Iterator[Span]:
     """Yield the sentences, passages, or other Spans, of Docs, in order.
 
