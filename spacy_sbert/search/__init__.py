@@ -9,6 +9,7 @@ from .index import VectorIndex
 from .ivfpq import build_ivfpq
 from .max_sim import rank_by_max_sim
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
+from .passages import passages
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans
 
@@ -29,6 +30,7 @@ __all__ = [
     "nearest",
     "nearest_stored",
     "pairs_above",
+    "passages",
     "rank_by_max_sim",
     "recall",
     "reciprocal_rank_fusion",
