@@ -9,7 +9,7 @@ import numpy
 from ...files.text_lines import has_text
 from ...reranker.component import SentenceReranker
 from ...search.bm25 import BM25
-from ...search.exact import nearest, recall
+from ...search.exact import nearest
 from ...search.fusion import reciprocal_rank_fusion
 from ...search.index import VectorIndex
 from ..ranking_measures import DEPTH, MEASURES, ranking_measures
@@ -79,9 +79,6 @@ def _found(run: Run, collection: Collection) -> tuple[dict[str, numpy.ndarray], 
         notes.append(f"{n_empty} of {len(texts)} documents are empty.")
     try:
         found["hnsw"] = VectorIndex.build(documents, kind="hnsw").search(queries, k=k)[1]
-        # Relevant documents may not show a loss: others near rank 100 come in place of those missed
-        share = 100 * recall(found["hnsw"], found["vectors"])
-        notes.append(f"hnsw finds {share:.2f} % of the {k} nearest vectors of each query.")
     except ImportError as error:
         notes.append(str(error))
     try:
