@@ -119,3 +119,33 @@ def test_mteb_runs_made_up_tasks(encoder):
     columns = {"sentence1": FIRST, "sentence2": FIRST}
     scores, _ = evaluated(encoder, AbsTaskBitextMining, "BitextMining", columns)
     assert scores["f1"] == 1.0, "each sentence finds itself, by our similarity"
+
+
+PROMPTS = {"query": "The cat ", "document": "He cannot ", "STS": "A man "}
+
+
+@pytest.mark.parametrize("task", ["STS", "Retrieval"])
+def test_prompts_are_those_of_sentence_transformers(task, make_nlp, tiny_bert):
+    """The vectors, and so the scores, are those that mteb's own wrapper gets of the encoder."""
+    pytest.importorskip("mteb")
+    from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
+    from mteb.types import PromptType
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+
+    module = Transformer(str(tiny_bert))
+    pooling = Pooling(module.get_word_embedding_dimension(), "mean")
+    theirs = SentenceTransformerEncoderWrapper(
+        SentenceTransformer(modules=[module, pooling], device="cpu"), model_prompts=PROMPTS
+    )
+    ours = MtebEncoder(make_nlp(model={"prompts": PROMPTS}))
+    facts = SimpleNamespace(name="MadeUp", type=task)
+    roles = [None] if task == "STS" else [PromptType.query, PromptType.document]
+    plain = ours.encode([{"text": FIRST}])
+    for role in roles:
+        given = ours.encode([{"text": FIRST}], task_metadata=facts, prompt_type=role)
+        expected = theirs.model.encode(
+            FIRST, prompt=PROMPTS[task if role is None else role.value], normalize_embeddings=False
+        )
+        assert numpy.abs(given - plain).max() > 1e-3
+        assert cosine(given, expected) == pytest.approx(numpy.ones(4), abs=1e-6)

@@ -168,7 +168,7 @@ def test_the_suite_measures_each_search(collections, make_nlp):
     task = results["tasks"]["animals"]
     scores = task["variants"][0]["scores"]
     assert task["counts"] == {"documents": 4, "all": 2}
-    assert set(scores) >= {"vectors", "hnsw", "bm25", "both"}
+    assert set(scores) >= {"vectors", "hnsw", "bm25", "hybrid"}
     pipe = find_sbert(nlp)
     collection = read_beir(collections / "animals")
     rows = nearest(pipe.encode(collection.queries), pipe.encode(collection.documents), k=4)[1]

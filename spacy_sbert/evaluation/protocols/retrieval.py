@@ -22,7 +22,7 @@ from ..task import DataFile, Run, Task, as_they_are
 class _RetrievalTask(Task):
     """Measures of the rankings of a collection, see ranking_measures, by several searches.
 
-    vectors, exact; hnsw, vectors through an index; bm25, words; both, vectors and words by
+    vectors, exact; hnsw, vectors through an index; bm25, words; hybrid, vectors and words by
     reciprocal ranks; each again as NAME_reranked if there is a reranker, which orders the first
     100. What needs a package that is not installed is left out, and a note says so.
 
@@ -85,7 +85,7 @@ def _found(run: Run, collection: Collection) -> tuple[dict[str, numpy.ndarray], 
         nlp = None if run.source is None else run.source.nlp
         words = BM25.build(texts, nlp=nlp).search(collection.queries, k=k)
         found["bm25"] = words[1]
-        found["both"] = reciprocal_rank_fusion([vectors, words], k=k)[1]
+        found["hybrid"] = reciprocal_rank_fusion([vectors, words], k=k)[1]
     except ImportError as error:
         notes.append(str(error))
     return found, notes
