@@ -214,6 +214,11 @@ class Warnings:
         "the shared "
         'transformer) unit = "doc+sent".'
     )
+    LONG_SENTENCE = (
+        "A sentence of {size} wordpieces is longer than max_length of '{name}', and was broken "
+        "between tokens ('{text!s:.50}'). Raise max_length, or set sentence boundaries also where "
+        "list items and headings end."
+    )
     OTHER_ENCODER = (
         "Compared vectors of two encoders, which have no common meaning ({ours}; {theirs}). "
         "Process both texts with the same pipeline."
