@@ -129,11 +129,11 @@ def MarginMSELoss(similarity: Similarity = "dot") -> LossLayer:
 
     A margin is how much more similar to its query one text is than another.
 
-    loss = 1/(n k) sum_i sum_j ((s(q_i, p_i) - s(q_i, n_ij)) - (t_ip - t_ij))^2
+    loss = 1/(n k) sum_i sum_j ((s(q_i, p_i) - s(q_i, n_ij)) - (t_i0 - t_ij))^2
 
     similarity (str): s, "dot" or "cosine".
-    Input: [q, p, n_1 .. n_k], each float (n, width), and the teacher's scores of p and of each n_j,
-        t, float (n, k + 1), or its margins t_ip - t_ij, float (n, k).
+    Input: [q, p, n_1 .. n_k], each float (n, width), and the teacher's scores t of p and of each
+        n_j, float (n, k + 1). Of margins m_j alone these are 0, -m_1 .. -m_k.
     RAISES (ValueError): for another number of scores.
     SOURCE: Hofstätter et al. 2020 (Improving Efficient Neural Ranking Models with
         Cross-Architecture Knowledge Distillation), section 3.
@@ -146,45 +146,24 @@ def _margin_mse(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, similarity: Similarity
 ) -> tuple[float, MembersBackprop]:
     members, gold = inputs
-    rows, back_to_members = compared(members, similarity)
-    queries, positives, *negatives = rows
-    errors = _margins(queries, positives, negatives) - _gold_margins(model, members, gold)
+    model.check_inputs(members, len(gold))
+    if gold.shape[1] != len(members) - 1:
+        raise ValueError(
+            f"The loss '{model.name}' got {gold.shape[1]} scores for examples of {len(members)} "
+            f"members. Expected {len(members) - 1}, of the positive and of each negative."
+        )
+    (queries, positives, *negatives), back_to_members = compared(members, similarity)
+    margins = [(queries * (positives - negative)).sum(axis=1) for negative in negatives]
+    errors = get_array_module(gold).stack(margins, axis=1) - (gold[:, :1] - gold[:, 1:])
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_queries = 0 * queries
-        d_positives = 0 * positives
         d_negatives = []
         d_margins = errors * (2 * d_loss / errors.size)
         for number, negative in enumerate(negatives):
             d_margin = d_margins[:, [number]]
             d_queries += d_margin * (positives - negative)
-            d_positives += d_margin * queries
             d_negatives.append(-d_margin * queries)
-        return back_to_members([d_queries, d_positives, *d_negatives])
+        return back_to_members([d_queries, -sum(d_negatives), *d_negatives])
 
     return mean_square(errors), backprop
-
-
-def _margins(queries: Floats2d, positives: Floats2d, negatives: Members) -> Floats2d:
-    """Return how much more similar positives are than each of their negatives, (n, k)."""
-    margins = [(queries * (positives - negative)).sum(axis=1) for negative in negatives]
-    return get_array_module(queries).stack(margins, axis=1)
-
-
-def _gold_margins(model: LossLayer, members: Members, gold: Floats2d) -> Floats2d:
-    """Return the teacher's margins, (n, k), of these, or of its scores.
-
-    RAISES (ValueError): for another number of them.
-    """
-    model.check_inputs(members, len(gold))
-    n_negatives = len(members) - 2
-    n_scores = gold.shape[1]
-    if n_scores == n_negatives + 1:
-        return gold[:, :1] - gold[:, 1:]
-    if n_scores != n_negatives:
-        raise ValueError(
-            f"The loss '{model.name}' got {n_scores} scores for examples of {n_negatives} "
-            f"negatives. Give {n_negatives + 1}, of the positive and of each negative, or "
-            f"{n_negatives} margins."
-        )
-    return gold

@@ -246,30 +246,37 @@ def _guided(
 ) -> tuple[float, MembersBackprop]:
     members, guide = inputs
     _check_pairs(model, members, len(guide))
-    n_guided = guide.shape[1]
-    if n_guided != len(members):
+    if guide.shape[1] != len(members):
         raise ValueError(
-            f"The loss '{model.name}' got a guide's vectors of {n_guided} members for examples of "
-            f"{len(members)}. Set all_members = true in spacy-sbert.TeacherCorpus.v1."
+            f"The loss '{model.name}' got a guide's vectors of {guide.shape[1]} members for "
+            f"examples of {len(members)}. Set all_members = true in spacy-sbert.TeacherCorpus.v1."
         )
+    xp = get_array_module(members[0])
+    n = len(members[0])
+    rows, back_to_members = compared(members, "cosine")
+    guides, _ = compared(list(xp.swapaxes(guide, 0, 1)), "cosine")
     # The numbers of the members whose rows are compared
     searches = [(0, number) for number in range(1, len(members))]
     if contrast_anchors:
         searches.append((0, 0))
     if contrast_positives:
         searches.append((1, 1))
-    limits = _guided_limits(guide, margin_strategy, margin)
-    xp = get_array_module(members[0])
-    n = len(members[0])
-    rows, back_to_members = compared(members, "cosine")
+    guided = [guides[query] @ guides[answer].T for query, answer in searches]
+    limits = xp.diagonal(guided[0])[:, None]
+    margins = margin
+    if margin_strategy == "relative":
+        margins = margin * xp.abs(limits)
     blocks = []
-    for query, answer in searches:
-        left_out = _too_similar(guide, query, answer, limits)
+    for (query, answer), similarities in zip(searches, guided, strict=True):
+        left_out = similarities > limits - margins
+        if answer < 2:
+            # The own positive is not, and a text is no negative of itself
+            left_out = xp.where(xp.eye(n, dtype=bool), query == answer, left_out)
         scores = rows[query] @ rows[answer].T / temperature
         blocks.append(xp.where(left_out, -xp.inf, scores))
     losses, d_scores = cross_entropy(xp.concatenate(blocks, axis=1), xp.arange(n))
-    d_blocks = xp.split(d_scores / (n * temperature), len(searches), axis=1)
     gradients = [xp.zeros_like(member) for member in members]
+    d_blocks = xp.split(d_scores / (n * temperature), len(searches), axis=1)
     for (query, answer), d_block in zip(searches, d_blocks, strict=True):
         gradients[query] += d_block @ rows[answer]
         gradients[answer] += d_block.T @ rows[query]
@@ -278,36 +285,6 @@ def _guided(
         return back_to_members([d_loss * gradient for gradient in gradients])
 
     return float(losses.mean()), backprop
-
-
-def _guided_similarities(guide: Floats3d, query: int, answer: int) -> Floats2d:
-    """Return a guide's cosines of all rows of two members, (n, n)."""
-    (queries, answers), _ = compared([guide[:, query], guide[:, answer]], "cosine")
-    return queries @ answers.T
-
-
-def _guided_limits(guide: Floats3d, margin_strategy: _MarginStrategy, margin: float) -> Floats2d:
-    """Return how similar an anchor's negatives may be for the guide, (n, 1)."""
-    xp = get_array_module(guide)
-    similarities = xp.diagonal(_guided_similarities(guide, 0, 1))
-    margins = margin
-    if margin_strategy == "relative":
-        margins = margin * xp.abs(similarities)
-    return xp.expand_dims(similarities - margins, 1)
-
-
-def _too_similar(guide: Floats3d, query: int, answer: int, limits: Floats2d) -> Ints2d:
-    """Return which rows of two members are no negatives for the guide, bool (n, n).
-
-    An anchor's own positive is left in, and a text is no negative of itself.
-    """
-    too_similar = _guided_similarities(guide, query, answer) > limits
-    is_own = get_array_module(guide).eye(len(guide), dtype=bool)
-    if query == answer:
-        return too_similar | is_own
-    if answer == 1:
-        return too_similar & ~is_own
-    return too_similar
 
 
 @validated

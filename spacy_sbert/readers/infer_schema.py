@@ -278,7 +278,7 @@ def _read_gold(path: Path, roles: _Roles, given: GoldColumn, *, header: bool) ->
 
 def _columns(roles: _Roles, gold: GoldColumn, *, header: bool) -> Columns:
     scale = {"min_score": gold.min_score, "max_score": gold.max_score}
-    found = {name: value for name, value in scale.items() if value is not None}
+    found: dict[str, Any] = {name: value for name, value in scale.items() if value is not None}
     return Columns(
         roles.texts, gold.score, gold.label, header=header, missing=gold.missing, **found
     )

@@ -1,16 +1,15 @@
 """Hard negatives: texts that are similar to an anchor, and are none of its positives."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Annotated, Literal, NamedTuple
 
 import numpy
 from pydantic import Field
 
-from ..models.prompts import Role
 from ..pipeline.sbert import SentenceBert
-from ..progress import progress_bar
+from ..progress import progress_of
 from ..reranker.component import SentenceReranker
 from ..similarity import cosine
 from ..validation import NonNegative, NonNegativeFloat, Positive, Seed, short_repr, validated
@@ -50,15 +49,14 @@ def mine_hard_negatives(
     num_negatives: Positive = 3,
     sampling_strategy: Literal["random", "top"] = "top",
     seed: Seed = 0,
-    query_prompt_name: str | None = None,
-    corpus_prompt_name: str | None = None,
     progress: bool = False,
 ) -> list[MinedPair]:
     """Find hard negatives of each pair among the texts of a corpus, by cosine similarity, exactly.
 
     Candidates are the texts that are most similar to the anchor, without the anchor itself and all
     of its positives. Of those that the scores and margins leave, ranks range_min to range_max
-    count. The scores of all pairs are never in memory, only those of blocks.
+    count. The scores of all pairs are never in memory, only those of blocks. Anchors get the
+    encoder's prompt for queries, texts that for documents.
 
     pipe (SentenceBert): the encoder.
     pairs (Sequence of (str, str)): anchors and positives; an anchor may have several.
@@ -76,8 +74,6 @@ def mine_hard_negatives(
     num_negatives (int): how many of each pair.
     sampling_strategy (str): "top" for the most similar ones, "random" to draw them. seed (int): of
         drawing.
-    query_prompt_name, corpus_prompt_name (str): the encoder's prompt for anchors, and for texts;
-        None for that of its queries, and of its documents.
     progress (bool): whether to show progress bars.
     RETURNS (list of MinedPair): each different pair, those of one anchor together.
     RAISES (ValueError): if a text is empty, an anchor its own positive, a setting out of range, or
@@ -91,27 +87,30 @@ def mine_hard_negatives(
 
     """
     by_anchor = _positives_by_anchor(pairs)
-    n_positives = max(map(len, by_anchor.values()))
     positives = [positive for own in by_anchor.values() for positive in own]
-    texts = list(dict.fromkeys([*_stripped(corpus, "corpus"), *positives]))
+    texts = list(dict.fromkeys([*(text.strip() for text in corpus), *positives]))
+    n_positives = max(map(len, by_anchor.values()))
     if range_max is None:
         range_max = range_min + num_negatives + n_positives
         upper_limits = (max_score, absolute_margin, relative_margin)
         if cross_encoder is not None or upper_limits != (None, None, None):
             range_max += 9 * num_negatives
-    _check_range(range_min, range_max, num_negatives, len(texts))
-    queries = _encode(pipe, list(by_anchor), "query", query_prompt_name, progress)
-    vectors = _encode(pipe, texts, "document", corpus_prompt_name, progress)
-    search = _search(by_anchor, queries, texts, vectors, range_max + n_positives, progress)
+    _check_range(range_min, range_max, num_negatives, texts)
+    queries = pipe.encode(list(by_anchor), prompt=pipe.prompt_of_role("query"), progress=progress)
+    vectors = pipe.encode(texts, prompt=pipe.prompt_of_role("document"), progress=progress)
     random = Random(seed)
     mined: list[MinedPair] = []
-    for found in search:
+    search = _search(by_anchor, queries, texts, vectors, range_max + n_positives)
+    search = progress_of(search, total=len(queries), shown=progress, unit="anchors", desc="Mining")
+    for anchor, scores in search:
         if cross_encoder is not None:
-            found = _rescored(found, cross_encoder)
-        limit = _limit(min(found.positives.values()), max_score, absolute_margin, relative_margin)
-        ranked = [text for text, score in found.candidates.items() if score <= limit]
+            scores = {one.text: one.score for one in cross_encoder.rank(anchor, list(scores))}
+        own = by_anchor[anchor]
+        lowest = min(scores[positive] for positive in own)
+        limit = _limit(lowest, max_score, absolute_margin, relative_margin)
+        ranked = [text for text in scores if text not in own and scores[text] <= limit]
         if min_score is not None:
-            ranked = [text for text in ranked if found.candidates[text] >= min_score]
+            ranked = [text for text in ranked if scores[text] >= min_score]
         ranked = ranked[range_min:range_max]
         if sampling_strategy == "random":
             # Also draws if all are taken, as sentence-transformers does
@@ -119,26 +118,10 @@ def mine_hard_negatives(
             places = sorted(random.sample(range(n_places), num_negatives))
             ranked = [ranked[place] for place in places if place < len(ranked)]
         negatives = ranked[:num_negatives]
-        scores = [found.candidates[text] for text in negatives]
-        for positive, score in found.positives.items():
-            mined.append(MinedPair(found.anchor, positive, tuple(negatives), (score, *scores)))
+        for positive in own:
+            own_scores = tuple(scores[text] for text in (positive, *negatives))
+            mined.append(MinedPair(anchor, positive, tuple(negatives), own_scores))
     return mined
-
-
-class _Found(NamedTuple):
-    """Anchor with the scores of its positives, and of other texts, the most similar first."""
-
-    anchor: str
-    positives: dict[str, float]
-    candidates: dict[str, float]
-
-
-def _stripped(texts: Iterable[str], what: str) -> list[str]:
-    """Return texts without white space around them. RAISES (ValueError): if one is empty."""
-    stripped = [text.strip() for text in texts]
-    if "" in stripped:
-        raise ValueError(f"The {what} number {stripped.index('') + 1} is empty. Remove it.")
-    return stripped
 
 
 def _positives_by_anchor(pairs: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
@@ -146,24 +129,26 @@ def _positives_by_anchor(pairs: Sequence[tuple[str, str]]) -> dict[str, list[str
 
     RAISES (ValueError): if there is no pair, a text is empty, or a pair is one text twice.
     """
-    if not pairs:
-        raise ValueError("There are no pairs to mine negatives for. Give (anchor, positive).")
-    anchors = _stripped((anchor for anchor, _ in pairs), "anchor")
-    positives = _stripped((positive for _, positive in pairs), "positive")
     by_anchor: dict[str, list[str]] = {}
-    for number, (anchor, positive) in enumerate(zip(anchors, positives, strict=True), start=1):
-        if anchor == positive:
+    for number, pair in enumerate(pairs, start=1):
+        anchor, positive = (text.strip() for text in pair)
+        if not anchor or not positive or anchor == positive:
             raise ValueError(
-                f"The pair number {number} is one text twice: {short_repr(anchor)}. Remove it."
+                f"The pair number {number}, {short_repr(pair)}, has an empty text, or one text "
+                "twice. Remove it."
             )
         own = by_anchor.setdefault(anchor, [])
         if positive not in own:
             own.append(positive)
+    if not by_anchor:
+        raise ValueError("There are no pairs to mine negatives for. Give (anchor, positive).")
     return by_anchor
 
 
-def _check_range(range_min: int, range_max: int, num_negatives: int, n_texts: int) -> None:
-    """Refuse ranks with fewer texts than are asked for."""
+def _check_range(range_min: int, range_max: int, num_negatives: int, texts: Sequence[str]) -> None:
+    """Refuse ranks with fewer texts than are asked for, and an empty text."""
+    if "" in texts:
+        raise ValueError("A text of the corpus is empty. Remove it.")
     needed = range_min + num_negatives
     if needed > range_max:
         raise ValueError(
@@ -171,21 +156,12 @@ def _check_range(range_min: int, range_max: int, num_negatives: int, n_texts: in
             f"range_max = {range_max}. Set range_max to {needed} or more."
         )
     # One of them is the positive
-    if needed >= n_texts:
+    if needed >= len(texts):
         raise ValueError(
-            f"The corpus and the positives are {n_texts} different texts, too few for "
+            f"The corpus and the positives are {len(texts)} different texts, too few for "
             f"num_negatives = {num_negatives} from range_min = {range_min} on. Give {needed + 1} "
             "or more."
         )
-
-
-def _encode(
-    pipe: SentenceBert, texts: list[str], role: Role, prompt_name: str | None, progress: bool
-) -> numpy.ndarray:
-    """Return the vectors of texts with the prompt of a name, or of their role."""
-    if prompt_name is not None:
-        return pipe.encode(texts, prompt_name=prompt_name, progress=progress)
-    return pipe.encode(texts, prompt=pipe.prompt_of_role(role), progress=progress)
 
 
 def _search(
@@ -194,46 +170,25 @@ def _search(
     texts: Sequence[str],
     vectors: numpy.ndarray,
     k: int,
-    shown: bool,
-) -> Iterator[_Found]:
-    """Yield what is among the k texts that are most similar to each anchor.
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield each anchor with the scores of its k most similar texts, the best first.
+
+    The anchor itself is left out, and the scores of its positives are added.
 
     queries, vectors (float32 (n, width)): of the anchors, and of the texts.
     """
     rows = {text: row for row, text in enumerate(texts)}
     anchors = list(by_anchor)
-    with progress_bar(len(anchors), shown=shown, unit="anchors", desc="Mining") as bar:
-        for block in slices(len(anchors), _BLOCK):
-            # One more, which may be the anchor itself
-            best = nearest(queries[block], vectors, k=min(k + 1, len(texts)))
-            for anchor, query, scores, near in zip(
-                anchors[block], queries[block], *best, strict=True
-            ):
-                own = by_anchor[anchor]
-                own_vectors = vectors[[rows[positive] for positive in own]]
-                own_scores = cosine(numpy.broadcast_to(query, own_vectors.shape), own_vectors)
-                similar = {
-                    texts[row]: float(score) for row, score in zip(near, scores, strict=True)
-                }
-                similar.pop(anchor, None)
-                others = [text for text in list(similar)[:k] if text not in own]
-                yield _Found(
-                    anchor,
-                    dict(zip(own, own_scores.tolist(), strict=True)),
-                    {text: similar[text] for text in others},
-                )
-                bar.update()
-
-
-def _rescored(found: _Found, cross_encoder: SentenceReranker) -> _Found:
-    """Return the same with the scores of a cross-encoder."""
-    ranked = cross_encoder.rank(found.anchor, [*found.positives, *found.candidates])
-    scores = {one.text: one.score for one in ranked}
-    return _Found(
-        found.anchor,
-        {text: scores[text] for text in found.positives},
-        {text: scores[text] for text in scores if text in found.candidates},
-    )
+    for block in slices(len(anchors), _BLOCK):
+        # One more, which may be the anchor itself
+        best = nearest(queries[block], vectors, k=min(k + 1, len(texts)))
+        for anchor, query, scores, near in zip(anchors[block], queries[block], *best, strict=True):
+            others = [place for place, row in enumerate(near) if texts[row] != anchor][:k]
+            found = {texts[near[place]]: float(scores[place]) for place in others}
+            own = by_anchor[anchor]
+            own_vectors = vectors[[rows[positive] for positive in own]]
+            own_scores = cosine(numpy.broadcast_to(query, own_vectors.shape), own_vectors)
+            yield anchor, found | dict(zip(own, own_scores.tolist(), strict=True))
 
 
 def _limit(

@@ -238,7 +238,8 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
     if layer.gold == "label":
         return labels_of(examples, spans_key)
     if layer.gold in ARRAYS:
-        return cast(_Gold, ops.asarray(gold_arrays(examples, layer.gold, spans_key)))
+        arrays = cast(Floats3d, gold_arrays(examples, layer.gold, spans_key))
+        return cast(_Gold, ops.asarray(arrays))
     if layer.gold == "text":
         spans = [members(example.predicted, spans_key) for example in examples]
         return [[span.text for span in of_member] for of_member in zip(*spans, strict=True)]
