@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy
 from spacy.language import Language
@@ -209,7 +208,7 @@ class _FindSbert:
             )
         return pipes[-1]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type, tuple]:
         return partial, (_itself, self())
 
 

@@ -323,3 +323,19 @@ def test_an_encoder_of_passages_before_them_is_refused(tiny_bert, unit):
     nlp.add_pipe("sbert_chunks", config={"max_length": 16, "min_length": 0})
     with pytest.raises(ValueError, match=r"has no passages in doc\.spans\['chunks'\]"):
         nlp(TEXT)
+
+
+def test_a_key_of_ones_own_and_members_of_pairs(tiny_bert):
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sentencizer")
+    config = {"max_length": 16, "min_length": 0, "spans_key": "passages"}
+    nlp.add_pipe("sbert_chunks", config=config)
+    get_spans = {"unit": "chunk", "chunks_key": "passages"}
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "get_spans": get_spans}})
+    doc = nlp(TEXT)
+    get_rows = find_sbert(nlp).model.source.attrs["get_spans"]
+    assert get_rows([doc]) == [list(doc.spans["passages"])]
+    # A pair of training or evaluation has no passages
+    pair = nlp.make_doc("a man the cat")
+    pair.spans["sbert"] = [pair[2:4], pair[0:2]]
+    assert get_rows([pair]) == [[pair[0:2], pair[2:4]]]

@@ -40,7 +40,7 @@ def _search_cli(
     k: Annotated[
         int, Option("--k", "-k", help="The number of texts to find for each query.", min=1)
     ] = 10,
-    method: Annotated[str, Option("--method", "-m", help=_METHOD)] = "vectors",
+    method: Annotated[str, Option(help=_METHOD)] = "vectors",
     index: Annotated[Path | None, Option("--index", "-i", help=_INDEX, parser=named_output)] = None,
     kind: Annotated[
         str | None, Option(help="Of the index: flat (exact), hnsw or ivf; by default hnsw.")

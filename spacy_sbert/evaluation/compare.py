@@ -153,10 +153,6 @@ def _untested(ours: Json, theirs: Json) -> str | None:
         if len(first["right"]) != len(second["right"]):
             return "the numbers of examples differ"
         return None
-    if first.get("values") and second.get("values"):
-        if first["queries"] != second["queries"]:
-            return "the queries differ"
-        return None
     if not first.get("predicted") or not second.get("predicted"):
         return "no predictions were kept"
     if first["gold"] != second["gold"]:
@@ -179,9 +175,6 @@ def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int]:
         right = numpy.array(list(first["right"])) == "1"
         right_there = numpy.array(list(second["right"])) == "1"
         return mean_of(right), mean_of(right_there), len(right)
-    if first.get("values"):
-        values = numpy.array(first["values"])
-        return mean_of(values), mean_of(numpy.array(second["values"])), len(values)
     gold = numpy.array(first["gold"], dtype="float64")
     predicted = numpy.array(first["predicted"], dtype="float64")
     predicted_there = numpy.array(second["predicted"], dtype="float64")

@@ -30,8 +30,9 @@ class MtebEncoder:
 
     It has what mteb's EncoderProtocol asks for. Prompts are those that mteb gives a
     SentenceTransformer: the first that the encoder has of "TASK-query", "TASK", "KIND-query",
-    "KIND" and "query", such as "STS", and for documents the same with "document". Its revision is the digest of the pipeline, so that results that mteb keeps
-    are never those of another one.
+    "KIND" and "query", such as "STS", and for documents the same with "document". Its
+    revision is the digest of the pipeline, so that results that mteb keeps are never those of
+    another one.
     SOURCE: Muennighoff et al. 2023, MTEB: Massive Text Embedding Benchmark.
     """
 
@@ -51,7 +52,7 @@ class MtebEncoder:
         self,
         inputs: Iterable[Mapping[str, Any]],
         *,
-        task_metadata: object = None,
+        task_metadata: Any = None,
         prompt_type: object = None,
         batch_size: int | None = None,
         **kwargs: object,
@@ -131,15 +132,12 @@ class MtebEncoder:
         )
 
 
-def _prompt_names(task_metadata: object, role: Role | None) -> list[str]:
+def _prompt_names(task_metadata: Any, role: Role | None) -> list[str]:
     """Return the names of the prompts that a task prefers, in the order of mteb."""
-    names = []
-    for key in ("name", "type"):
-        value = getattr(task_metadata, key, None)
-        if value and role is not None:
-            names.append(f"{value}-{role}")
-        if value:
-            names.append(value)
+    names: list[str] = []
+    if task_metadata is not None:
+        for name in (task_metadata.name, task_metadata.type):
+            names += [f"{name}-{role}", name]
     return names
 
 

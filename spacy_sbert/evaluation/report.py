@@ -6,7 +6,7 @@ from ..render.document import Cell, Document, Table, TableRow
 from ..render.plots import Bar, Plot, bars
 from .compare import aligned
 from .results import ABSENT, Json, by_suite, figure
-from .tables import difference_cells, figure_text, model_tables, paper_tables, plots
+from .tables import figure_text, model_tables, paper_tables, plots
 
 LEGEND = "undefined: the score is not defined. -: not measured. Numbers in brackets are notes."
 
@@ -140,13 +140,26 @@ def _primary_tables(
 
 
 def _test_table(names: Sequence[str], comparison: Json) -> Table:
+    def signed(value: float) -> str:
+        return f"{round(100 * value, 2) + 0.0:+.2f}"
+
     rows: list[TableRow] = []
     for task, compared in comparison["tasks"].items():
         for name, test in zip(names[1:], compared["tests"], strict=True):
             if "reason" in test:
                 rows.append((task, name, f"no test: {test['reason']}", ABSENT, ABSENT, ABSENT))
                 continue
-            rows.append((task, name, compared["primary"], *difference_cells(test)))
+            ends = f"{signed(test['low'])} to {signed(test['high'])}"
+            rows.append(
+                (
+                    task,
+                    name,
+                    compared["primary"],
+                    signed(test["difference"]),
+                    ends,
+                    f"{test['p']:.3f}",
+                )
+            )
     caption = (
         f"Difference x 100: the model less {names[0]}, on the same examples; p: two-sided, by the "
         f"paired bootstrap with {comparison['resamples']} resamples, seed {comparison['seed']}, of "

@@ -5,18 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import Errors
 from ..files.tables import read_table
-from ..files.text_lines import check_cell, check_encoding, has_text, read_lines
-from ..validation import short_repr
+from ..files.text_lines import check_cell, has_text, read_lines
 
+# Line, id, text
+_Record = tuple[int, str, str]
 # Line, query, document, gain
 _Judgement = tuple[int, str, str, int]
-_WHOLE = re.compile(r"-?[0-9]{1,9}")
 # A line of SMART's layout that begins a part of a record: title, author, source, text
-_PART = re.compile(r"\.([A-Z])\s*")
-# The grades of Cranfield, which its readme names
-_BEST_GRADE = 1
+_PART = re.compile(r"\.[A-Z]\s*")
+# The grade of Cranfield that is "of no interest"
 _NO_INTEREST = 5
 
 
@@ -24,116 +22,97 @@ _NO_INTEREST = 5
 class Collection:
     """Documents, queries, and the documents that answer them.
 
-    documents (m strings): in the order of their ids, so that the lower row wins of equal scores, as
+    documents (m strings): in the order of their ids, so that the lower id wins of equal scores, as
         in sentence-transformers.
-    query_ids, queries (n strings each): those with a relevant document, in the order of their file.
-    gains (n dicts): of the rows of the documents that were judged.
-    notes: what a reader has to know.
+    queries (n strings): those with a relevant document, in the order of their file.
+    gains (n dicts): of each query, the gains of the rows of the documents that were judged.
     """
 
     documents: Sequence[str]
-    query_ids: Sequence[str]
     queries: Sequence[str]
     gains: Sequence[Mapping[int, int]]
-    notes: Sequence[str]
-
-
-def beir_files(folder: Path, split: str) -> list[Path]:
-    """Return the files of a folder in BEIR's layout: corpus, queries, judgements of a split."""
-    return [folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / f"{split}.tsv"]
 
 
 def read_beir(folder: Path, split: str = "test") -> Collection:
     """Read a collection in BEIR's layout.
 
     folder (Path): with corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and
-        qrels/SPLIT.tsv (query-id, corpus-id, score). Title and text are joined by a space; a corpus
-        may have no titles.
-    RAISES (ValueError): for a missing column, a record without a text, an id that is there twice or
+        qrels/SPLIT.tsv (query-id, corpus-id, score). Title and text are joined by a space; both may
+        be empty. A query without a relevant document is left out.
+    RAISES (ValueError): for a missing column, a query without a text, an id that is there twice or
         not at all, a score that is no whole number, or no relevant document, with file and line;
         (OSError): if a file is missing.
     SOURCE: Thakur et al. 2021, BEIR.
     """
-    corpus, queries, qrels = beir_files(folder, split)
-    documents: dict[str, str] = {}
-    columns = ("_id", "title", "text")
-    for line, (key, title, text) in read_table(corpus, columns, optional=("title",)):
-        parts = [_checked_text(text, "text", corpus, line)]
-        if title is not None:
-            parts.insert(0, _checked_text(title, "title", corpus, line))
-        _add(documents, key, " ".join(parts).strip(), corpus, line)
-    texts: dict[str, str] = {}
-    for line, (key, text) in read_table(queries, ("_id", "text")):
-        _add(texts, key, check_cell(text, "text", queries, line), queries, line)
-    return _collection(documents, texts, _beir_judgements(qrels), corpus, qrels)
+    corpus = folder / "corpus.jsonl"
+    queries = folder / "queries.jsonl"
+    qrels = folder / "qrels" / f"{split}.tsv"
+    documents = _by_id(_beir_records(corpus, ("title", "text")), corpus)
+    texts = _by_id(_beir_records(queries, ("text",)), queries, is_query=True)
+    return _collection(documents, texts, _beir_gains(qrels), qrels)
+
+
+def _beir_records(path: Path, columns: Sequence[str]) -> Iterator[_Record]:
+    for line, (key, *parts) in read_table(path, ("_id", *columns), optional=("title",)):
+        texts = []
+        for column, part in zip(columns, parts, strict=True):
+            if str(part or "").strip():
+                texts.append(check_cell(part, column, path, line))
+        if isinstance(key, int):
+            key = str(key)
+        yield line, check_cell(key, "_id", path, line), " ".join(texts)
+
+
+def _beir_gains(path: Path) -> Iterator[_Judgement]:
+    for line, cells in read_table(path, ("query-id", "corpus-id", "score")):
+        query, document, score = (str(cell).strip() for cell in cells)
+        yield line, query, document, _whole(score, path, line)
 
 
 def read_cranfield(folder: Path) -> Collection:
     """Read the Cranfield collection, in SMART's layout.
 
     folder (Path): with cran.all.1400, cran.qry and QRelsCorrectedforTRECeval (query, 0, document,
-        grade). The n-th query of cran.qry is query n.
+        grade). The n-th query of cran.qry is query n, whatever its .I says.
+
+    The lower a grade, the better: 1 is "a complete answer to the question", 2 "of a high degree of
+    relevance", 3 "useful", 4 "of minimum interest", 5 "of no interest", which each query has once.
+    Gains are 4, 3, 2, 1, 0: grades as gains, as trec_eval would take them, would be upside down.
     RAISES (ValueError): as read_beir.
     """
     corpus = folder / "cran.all.1400"
+    queries = folder / "cran.qry"
     qrels = folder / "QRelsCorrectedforTRECeval"
-    documents: dict[str, str] = {}
-    for line, key, text in _smart_records(corpus):
-        _add(documents, key, text, corpus, line)
-    records = _smart_records(folder / "cran.qry")
-    queries = {str(number): text for number, (_, _, text) in enumerate(records, 1)}
-    return _collection(documents, queries, _cranfield_judgements(qrels), corpus, qrels)
+    documents = _by_id(_smart_records(corpus), corpus)
+    numbered = enumerate(_smart_records(queries), 1)
+    asked = ((line, str(number), text) for number, (line, _, text) in numbered)
+    texts = _by_id(asked, queries, is_query=True)
+    return _collection(documents, texts, _cranfield_gains(qrels), qrels)
 
 
-def _smart_records(path: Path) -> Iterator[tuple[int, str, str]]:
+def _smart_records(path: Path) -> Iterator[_Record]:
     """Yield line, number, and title and text of each record."""
-    start = 0
-    number = ""
+    records: list[tuple[int, str, list[str]]] = []
     part = ""
-    words: list[str] = []
     for line, text in read_lines(path):
-        found = _PART.fullmatch(text)
         if text.startswith(".I"):
-            if start:
-                yield start, number, " ".join(words)
-            start, number = line, text[2:].strip()
-            words = []
-        elif found:
-            part = found[1]
-        elif part in ("T", "W"):
-            words += text.split()
-    if start:
-        yield start, number, " ".join(words)
+            records.append((line, text[2:].strip(), []))
+        elif _PART.fullmatch(text):
+            part = text[1]
+        elif records and part in "TW":
+            records[-1][2].extend(text.split())
+    for line, number, words in records:
+        yield line, number, " ".join(words)
 
 
-def _beir_judgements(path: Path) -> Iterator[_Judgement]:
-    columns = ("query-id", "corpus-id", "score")
-    for line, (query, document, score) in read_table(path, columns):
-        yield line, str(query).strip(), str(document).strip(), _whole(score, path, line)
-
-
-def _cranfield_judgements(path: Path) -> Iterator[_Judgement]:
-    """Yield judgements with gains from 4, for a complete answer, to 0.
-
-    The lower a grade, the better: 1 is "a complete answer to the question", 2 "of a high degree of
-    relevance", 3 "useful", 4 "of minimum interest". 5, "of no interest", has the paper that a query
-    was asked for. Taken as gains, as trec_eval would, they would be upside down.
-    """
+def _cranfield_gains(path: Path) -> Iterator[_Judgement]:
     for line, text in read_lines(path):
         cells = text.split()
-        if not cells:
-            continue
         if len(cells) != 4:
-            raise ValueError(
-                f"{path}, line {line}: expected query, 0, document and grade, got "
-                f"{short_repr(text.strip())}. Repair the line."
-            )
+            raise _error(path, line, "expected query, 0, document and grade")
         grade = _whole(cells[3], path, line)
-        if not _BEST_GRADE <= grade <= _NO_INTEREST:
-            raise ValueError(
-                f"{path}, line {line}: the grade {grade} is not from {_BEST_GRADE} to "
-                f"{_NO_INTEREST}. Repair the line."
-            )
+        if grade not in range(1, _NO_INTEREST + 1):
+            raise _error(path, line, f"the grade {grade} is not from 1 to {_NO_INTEREST}")
         yield line, cells[0], cells[2], _NO_INTEREST - grade
 
 
@@ -141,72 +120,50 @@ def _collection(
     documents: Mapping[str, str],
     queries: Mapping[str, str],
     judgements: Iterable[_Judgement],
-    corpus: Path,
-    qrels: Path,
+    path: Path,
 ) -> Collection:
-    """Return a collection. corpus, qrels (Path): for errors."""
-    if not documents:
-        raise ValueError(f"{corpus} has no documents: expected one a line.")
+    """Return a collection. path (Path): of the judgements, for errors."""
     ids = sorted(documents)
     rows = {key: row for row, key in enumerate(ids)}
-    gains: dict[str, dict[int, int]] = {}
+    gains: dict[str, dict[int, int]] = {query: {} for query in queries}
     for line, query, document, gain in judgements:
-        for what, key, known in (("query", query, queries), ("document", document, documents)):
-            if key not in known:
-                raise ValueError(
-                    f"{qrels}, line {line}: there is no {what} with the id '{key}'. Remove the "
-                    f"line, or add the {what}."
-                )
-        judged = gains.setdefault(query, {})
-        if rows[document] in judged:
-            raise ValueError(
-                f"{qrels}, line {line}: the document '{document}' was judged before for the query "
-                f"'{query}'. Keep one line of them."
-            )
-        judged[rows[document]] = gain
-    answered = [key for key in queries if max(gains.get(key, {}).values(), default=0) > 0]
+        if query not in gains:
+            raise _error(path, line, f"there is no query '{query}'")
+        if document not in rows:
+            raise _error(path, line, f"there is no document '{document}'")
+        if rows[document] in gains[query]:
+            raise _error(path, line, f"the document '{document}' of '{query}' was judged before")
+        gains[query][rows[document]] = gain
+    answered = [key for key, judged in gains.items() if max(judged.values(), default=0) > 0]
     if not answered:
-        raise ValueError(f"{qrels} has no relevant document: expected a score of 1 or more.")
-    notes: list[str] = []
-    # Queries of other splits have no judgements
-    n_unanswered = len(gains) - len(answered)
-    if n_unanswered:
-        notes.append(f"{n_unanswered} queries are left out: no document is relevant to them.")
-    empty = [key for key in ids if not has_text(documents[key])]
-    if empty:
-        notes.append(f"{len(empty)} of {len(ids)} documents are empty, the first is '{empty[0]}'.")
-    texts = [documents[key] for key in ids]
-    questions = [queries[key] for key in answered]
-    return Collection(texts, answered, questions, [gains[key] for key in answered], notes)
+        raise ValueError(f"{path} has no relevant document: expected a score of 1 or more.")
+    return Collection(
+        [documents[key] for key in ids],
+        [queries[key] for key in answered],
+        [gains[key] for key in answered],
+    )
 
 
-def _add(texts: dict[str, str], key: object, text: str, path: Path, line: int) -> None:
-    """Add a text by its id. RAISES (ValueError): if the id is no text, empty, or there already."""
-    if isinstance(key, int):
-        key = str(key)
-    key = check_cell(key, "_id", path, line)
-    if key in texts:
-        raise ValueError(
-            f"{path}, line {line}: the id '{key}' was there before. Give each text its own id."
-        )
-    texts[key] = text
+def _by_id(records: Iterable[_Record], path: Path, *, is_query: bool = False) -> dict[str, str]:
+    """Return texts by their ids. RAISES (ValueError): if an id is there twice, or a query empty."""
+    texts: dict[str, str] = {}
+    for line, key, text in records:
+        if key in texts:
+            raise _error(path, line, f"the id '{key}' was there before")
+        if is_query and not has_text(text):
+            raise _error(path, line, f"the query '{key}' has no text")
+        texts[key] = text
+    if not any(map(has_text, texts.values())):
+        raise ValueError(f"{path} has no text: expected documents or queries.")
+    return texts
 
 
-def _checked_text(value: object, column: str, path: Path, line: int) -> str:
-    """Return a text, which may be empty. RAISES (ValueError): if it is no text."""
-    if not isinstance(value, str):
-        raise ValueError(
-            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(value))
-        )
-    check_encoding(value, path, line)
-    return value
+def _whole(value: str, path: Path, line: int) -> int:
+    try:
+        return int(value)
+    except ValueError as error:
+        raise _error(path, line, f"the score '{value}' is no whole number") from error
 
 
-def _whole(value: object, path: Path, line: int) -> int:
-    """Return a score of a judgement. RAISES (ValueError): if it is no whole number."""
-    if not _WHOLE.fullmatch(str(value).strip()):
-        raise ValueError(
-            f"{path}, line {line}: the score {short_repr(value)} is no whole number. Repair the "
-            "line."
-        )
-    return int(str(value))
+def _error(path: Path, line: int, problem: str) -> ValueError:
+    return ValueError(f"{path}, line {line}: {problem}. Repair the line.")

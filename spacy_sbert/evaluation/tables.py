@@ -38,18 +38,6 @@ def figure_text(value: Figure, name: str = "") -> str:
     return f"{round(100 * value, 2) + 0.0:.2f}"
 
 
-def signed_text(value: float) -> str:
-    """Return a difference x 100 with its sign."""
-    # No -0.00
-    return f"{round(100 * value, 2) + 0.0:+.2f}"
-
-
-def difference_cells(test: Mapping[str, float]) -> tuple[str, str, str]:
-    """Return difference, interval and p of a paired test, see paired_difference."""
-    ends = f"{signed_text(test['low'])} to {signed_text(test['high'])}"
-    return signed_text(test["difference"]), ends, f"{test['p']:.3f}"
-
-
 def figure_cell(task: Json | None, path: Sequence[str], entry: Json | None = None) -> Cell:
     """Return a figure of a variant, by default the first, with its deviation and notes.
 
@@ -165,7 +153,6 @@ def model_tables(results: Json) -> tuple[list[Table], list[Table]]:
     """Return the tables of the report on one model: its figures, and how they were measured."""
     tables = paper_tables([(results["model"]["name"], results)])
     tables += _figures_tables(results)
-    tables.append(_difference_table(results))
     for make_tables in _further_tables:
         tables += make_tables(results)
     for key in ("skipped", "failed"):
@@ -197,22 +184,6 @@ def _figures_tables(results: Json) -> Iterator[Table]:
         )
         table = Table(f"Every figure: {suite}", columns, rows, caption, texts=3)
         yield table.trimmed(ABSENT)
-
-
-def _difference_table(results: Json) -> Table:
-    """Return paired tests of the searches of each retrieval task."""
-    rows: list[TableRow] = []
-    for task, result in results["tasks"].items():
-        for search, tests in result.get("differences", {}).items():
-            for measure, test in tests.items():
-                words = measure.replace("_", " ")
-                rows.append((task, search.replace("_", " "), words, *difference_cells(test)))
-    caption = (
-        "Difference x 100: the search less vectors alone, on the same queries; p: two-sided, by "
-        "the paired bootstrap, not corrected for the number of tests."
-    )
-    columns = ("Task", "Search", "Figure", "Difference", "95 %", "p")
-    return Table("Every search against vectors alone", columns, rows, caption, texts=3)
 
 
 def _scores(task: Json) -> Json:
@@ -247,7 +218,6 @@ def _conditions_table(results: Json) -> Table:
         "digest": "SHA-256 of the model",
         "device": "device",
         "reranker": "reranker",
-        "reranker_digest": "SHA-256 of the reranker",
         "width": "width of the vectors",
         "encoded": "texts encoded in this run; others were kept from an earlier one",
     }

@@ -214,7 +214,7 @@ class Task:
             {"normalization", "size", "scores"}, of random ones also "deviation" over the seeds, in
             the shape of scores; "intervals", 95 %, of figures of the first variant by path;
             "predictions", what the first variant says of each example and its gold value; "notes",
-            what a reader has to know; maybe "differences", see retrieval.
+            what a reader has to know.
         RAISES (ValueError): if a file is not what it should be; the message names file and line.
         """
         raise NotImplementedError

@@ -176,11 +176,11 @@ def test_search_by_words():
     assert len(found) == len(TEXTS)
     said(*search, "--index", "index", "--kind", "flat", *OUT)
     assert rows() == found
-    said("search", "nlp", "index", "Dog food?", "-k", 6, "-m", "hybrid", *OUT)
+    said("search", "nlp", "index", "Dog food?", "-k", 6, "--method", "hybrid", *OUT)
     assert rows() == found
 
 
 def test_method_is_checked_at_once():
-    assert "'vectors', 'bm25' or 'hybrid'" in said(*SEARCH, "he", "-m", "words", code=1)
+    assert "'vectors', 'bm25' or 'hybrid'" in said(*SEARCH, "he", "--method", "words", code=1)
     output = said(*SEARCH, "he", "--method", "bm25", "--index", "index", code=1)
     assert "--index is of vectors" in output

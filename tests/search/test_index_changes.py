@@ -285,13 +285,13 @@ def test_an_index_without_ids_or_rows():
 
 def test_rows_keep_their_own_columns_of_a_data_frame():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"page": [1, 2], "by": ["x", None]})
+    frame = pandas.DataFrame({"page": [1, 2], "by": ["x", "y"]})
     with pytest.raises(ValueError, match=r"columns\[0\] = 'page'"):
         VectorIndex.build(VECTORS[:2], columns=frame)
     records = frame.to_dict("records")
     index = VectorIndex.build(VECTORS[:2], columns=records)
     records[0]["page"] = 7
-    assert [row.columns for row in index.rows] == [{"page": 1, "by": "x"}, {"page": 2, "by": None}]
+    assert [row.columns for row in index.rows] == [{"page": 1, "by": "x"}, {"page": 2, "by": "y"}]
 
 
 def test_blocks_are_made_when_all_else_is_checked():

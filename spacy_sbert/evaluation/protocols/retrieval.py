@@ -2,204 +2,136 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy
 
+from ...files.text_lines import has_text
 from ...reranker.component import SentenceReranker
 from ...search.bm25 import BM25
-from ...search.exact import Best, nearest, recall
+from ...search.exact import nearest
 from ...search.fusion import reciprocal_rank_fusion
 from ...search.index import VectorIndex
 from ..ranking_measures import DEPTH, MEASURES, ranking_measures
-from ..results import Json, intervals_of, mean_of, paired_difference
-from ..retrieval_data import Collection, beir_files, read_beir, read_cranfield
-from ..task import DataFile, MissingData, Run, Task, as_they_are, check_official_count
-
-# What the others are compared with
-_VECTORS = "vectors"
+from ..results import Json, Resampled, intervals_of, mean_of
+from ..retrieval_data import Collection, read_beir, read_cranfield
+from ..task import DataFile, Run, Task, as_they_are
 
 
+@dataclass(frozen=True)
 class _RetrievalTask(Task):
     """Measures of the rankings of a collection, see ranking_measures, by several searches.
 
     vectors, exact; hnsw, vectors through an index; bm25, words; both, vectors and words by
     reciprocal ranks; each again as NAME_reranked if there is a reranker, which orders the first
     100. What needs a package that is not installed is left out, and a note says so.
+
+    files: of the collection, below its folder. folder (Path): where they are, None for that of
+        place.
+    read (Callable): from the folder to the collection.
     """
 
-    suite = "retrieval"
+    name: str
+    place: DataFile
+    files: tuple[str, ...]
+    read: Callable[[Path], Collection]
+    folder: Path | None = None
+    suite: str = "retrieval"
 
-    def collection(self, run: Run) -> tuple[Collection, list[str]]:
-        """Return the collection, and notes on it."""
-        raise NotImplementedError
+    def find(self, root: Path) -> list[Path]:
+        folder = self.folder or self.place.find(root).parent
+        return [DataFile((name,), self.place.source).find(folder) for name in self.files]
 
     def run(self, run: Run) -> Json:
-        collection, notes = self.collection(run)
-        searches, left_out = _searches(run, collection)
-        found = {name: rows for name, (_, rows) in searches.items()}
+        collection = self.read(self.find(run.root)[0].parent)
+        found, notes = _found(run, collection)
         if run.reranker is not None:
             found |= _reranked(run.reranker, collection, found)
-        measured = {name: ranking_measures(rows, collection.gains) for name, rows in found.items()}
         scores: Json = {}
-        statistics = {}
-        for name, measures in measured.items():
-            scores[name] = {measure: float(each.mean()) for measure, each in measures.items()}
-            for measure, each in measures.items():
-                statistics[f"{name}.{measure}"] = mean_of(each)
+        statistics: dict[str, Resampled] = {}
+        for search, rows in found.items():
+            measures = ranking_measures(rows, collection.gains)
+            scores[search] = {name: float(values.mean()) for name, values in measures.items()}
+            statistics |= {f"{search}.{name}": mean_of(each) for name, each in measures.items()}
         n = len(collection.queries)
         settings = run.settings
-        primary = MEASURES[0]
         return {
             "counts": {"documents": len(collection.documents), "all": n},
-            "primary": f"{_VECTORS}.{primary}",
+            "primary": f"vectors.{MEASURES[0]}",
             "variants": as_they_are(scores),
             "intervals": intervals_of(statistics, n, settings.bootstrap, settings.seeds[0]),
-            "differences": _differences(measured, settings.bootstrap, settings.seeds[0]),
-            "predictions": {
-                "queries": list(collection.query_ids),
-                "values": measured[_VECTORS][primary].tolist(),
-            },
-            "notes": [*notes, *collection.notes, *left_out],
+            "predictions": {},
+            "notes": notes,
         }
 
 
-def _searches(run: Run, collection: Collection) -> tuple[dict[str, Best], list[str]]:
-    """Return what each search finds, and notes on those that are left out."""
-    documents = run.encode(collection.documents, role="document")
-    queries = run.encode(collection.queries, fit_on=collection.documents, role="query")
-    k = min(DEPTH, len(documents))
-    found = {_VECTORS: nearest(queries, documents, k=k)}
-    nlp = None if run.source is None else run.source.nlp
-
-    def by_index() -> Best:
-        return VectorIndex.build(documents, kind="hnsw").search(queries, k=k)
-
-    def by_words() -> Best:
-        return BM25.build(collection.documents, nlp=nlp).search(collection.queries, k=k)
-
-    others: dict[str, Callable[[], Best]] = {"hnsw": by_index, "bm25": by_words}
+def _found(run: Run, collection: Collection) -> tuple[dict[str, numpy.ndarray], list[str]]:
+    """Return the rows that each search finds, int64 (queries, k), and notes."""
+    texts = collection.documents
+    documents = run.encode(texts, role="document")
+    queries = run.encode(collection.queries, fit_on=texts, role="query")
+    k = min(DEPTH, len(texts))
+    vectors = nearest(queries, documents, k=k)
+    found = {"vectors": vectors[1]}
     notes = []
-    for name, search in others.items():
-        try:
-            found[name] = search()
-        except ImportError as error:
-            notes.append(f"{name} is left out. {error}")
-    if "hnsw" in found:
-        # Relevant documents do not show it: those near rank 100 come in place of those missed
-        share = recall(found["hnsw"][1], found[_VECTORS][1])
-        notes.append(f"hnsw finds {100 * share:.2f} % of the {k} nearest vectors of each query.")
-    if "bm25" in found:
-        found["both"] = reciprocal_rank_fusion([found[_VECTORS], found["bm25"]], k=k)
+    n_empty = sum(not has_text(text) for text in texts)
+    if n_empty:
+        notes.append(f"{n_empty} of {len(texts)} documents are empty.")
+    try:
+        found["hnsw"] = VectorIndex.build(documents, kind="hnsw").search(queries, k=k)[1]
+    except ImportError as error:
+        notes.append(str(error))
+    try:
+        nlp = None if run.source is None else run.source.nlp
+        words = BM25.build(texts, nlp=nlp).search(collection.queries, k=k)
+        found["bm25"] = words[1]
+        found["both"] = reciprocal_rank_fusion([vectors, words], k=k)[1]
+    except ImportError as error:
+        notes.append(str(error))
     return found, notes
 
 
 def _reranked(
     reranker: SentenceReranker, collection: Collection, found: Mapping[str, numpy.ndarray]
 ) -> dict[str, numpy.ndarray]:
-    """Return the rows that were found in the order of the reranker; it scores each pair once."""
-    pairs = {
-        (query, row): None
-        for rows in found.values()
-        for query, own in enumerate(rows.tolist())
-        for row in own
-    }
+    """Return what was found in the order of the reranker, which scores each pair once."""
+    scores = numpy.zeros((len(collection.queries), len(collection.documents)), dtype="float32")
+    is_found = scores.astype(bool)
+    for rows in found.values():
+        numpy.put_along_axis(is_found, rows, values=True, axis=1)
+    pairs = numpy.argwhere(is_found).tolist()
     texts = [(collection.queries[query], collection.documents[row]) for query, row in pairs]
-    score_of = dict(zip(pairs, reranker.score_pairs(texts).tolist(), strict=True))
+    scores[is_found] = reranker.score_pairs(texts)
     reranked = {}
-    for name, rows in found.items():
-        scores = [[score_of[query, row] for row in own] for query, own in enumerate(rows.tolist())]
-        order = numpy.argsort(-numpy.array(scores), axis=1, kind="stable")
-        reranked[f"{name}_reranked"] = numpy.take_along_axis(rows, order, axis=1)
+    for search, rows in found.items():
+        order = numpy.argsort(-numpy.take_along_axis(scores, rows, axis=1), kind="stable")
+        reranked[f"{search}_reranked"] = numpy.take_along_axis(rows, order, axis=1)
     return reranked
-
-
-def _differences(
-    measured: Mapping[str, Mapping[str, numpy.ndarray]], resamples: int, seed: int
-) -> Json:
-    """Return paired_difference of each search and measure from vectors alone."""
-    if not resamples:
-        return {}
-    tests: Json = {}
-    for name, measures in measured.items():
-        if name == _VECTORS:
-            continue
-        tests[name] = {}
-        for measure, ours in measures.items():
-            theirs = measured[_VECTORS][measure]
-            tests[name][measure] = paired_difference(
-                mean_of(ours), mean_of(theirs), len(ours), resamples, seed
-            )
-    return tests
-
-
-@dataclass(frozen=True)
-class _BeirTask(_RetrievalTask):
-    """The test split of a collection in BEIR's layout."""
-
-    name: str
-    folder: Path
-
-    def find(self, root: Path) -> list[Path]:
-        paths = beir_files(self.folder, "test")
-        for path in paths:
-            if not path.is_file():
-                raise MissingData(f"{path} not found: expected a collection in BEIR's layout.")
-        return paths
-
-    def collection(self, run: Run) -> tuple[Collection, list[str]]:
-        return read_beir(self.folder), []
 
 
 class _BeirTasks(_RetrievalTask):
     """The collections in BEIR's layout, each a task that has the name of its folder."""
 
-    name = "BEIR"
-    place = DataFile(("NAME/corpus.jsonl",), "https://github.com/beir-cellar/beir")
-
     def below(self, root: Path) -> Sequence[Task]:
         tasks: dict[str, Task] = {}
-        for depth in ("", "*/", "*/*/", "*/*/*/"):
-            for path in sorted(root.glob(f"{depth}corpus.jsonl")):
-                name = path.parent.resolve().name
-                if name in tasks:
-                    raise ValueError(
-                        f"{path.parent} is the second collection named '{name}' below {root}. "
-                        "Rename one of the folders."
-                    )
-                tasks[name] = _BeirTask(name, path.parent)
+        for path in sorted(root.rglob("corpus.jsonl")):
+            folder = path.parent
+            name = folder.resolve().name
+            if name in tasks:
+                raise ValueError(f"{folder} is the second collection '{name}'. Rename one folder.")
+            tasks[name] = _RetrievalTask(name, self.place, self.files, self.read, folder)
         return list(tasks.values()) or [self]
 
 
-class _Cranfield(_RetrievalTask):
-    """The Cranfield collection: abstracts on aeronautics, and what their authors asked.
-
-    SOURCE: Cleverdon 1967, The Cranfield tests on index language devices.
-    """
-
-    name = "Cranfield"
-    place = DataFile(
-        tuple(f"{folder}cran.all.1400" for folder in ("cranfield/", "retrieval/cranfield/", "")),
-        "http://ir.dcs.gla.ac.uk/resources/test_collections/cran/",
-    )
-
-    def find(self, root: Path) -> list[Path]:
-        corpus = self.place.find(root)
-        paths = [corpus]
-        for name in ("cran.qry", "QRelsCorrectedforTRECeval"):
-            path = corpus.with_name(name)
-            if not path.is_file():
-                self.place.refuse(path, root)
-            paths.append(path)
-        return paths
-
-    def collection(self, run: Run) -> tuple[Collection, list[str]]:
-        corpus, queries, _ = self.find(run.root)
-        found = read_cranfield(corpus.parent)
-        check = partial(check_official_count, any_count=run.settings.any_count)
-        notes = check(len(found.documents), corpus, 1400)
-        return found, [*notes, *check(len(found.queries), queries, 225)]
-
-
-TASKS: tuple[Task, ...] = (_Cranfield(), _BeirTasks())
+# Cleverdon 1967, The Cranfield tests on index language devices
+_CRANFIELD = DataFile(
+    tuple(f"{folder}cran.all.1400" for folder in ("cranfield/", "retrieval/cranfield/", "")),
+    "http://ir.dcs.gla.ac.uk/resources/test_collections/cran/",
+)
+_CRANFIELD_FILES = ("cran.all.1400", "cran.qry", "QRelsCorrectedforTRECeval")
+_BEIR = DataFile(("NAME/corpus.jsonl",), "https://github.com/beir-cellar/beir")
+_BEIR_FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
+TASKS: tuple[Task, ...] = (
+    _RetrievalTask("Cranfield", _CRANFIELD, _CRANFIELD_FILES, read_cranfield),
+    _BeirTasks("BEIR", _BEIR, _BEIR_FILES, read_beir),
+)
