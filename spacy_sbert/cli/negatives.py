@@ -10,7 +10,7 @@ from wasabi import msg
 from ..files.tables import COLUMN, check_table_name
 from ..validation import check
 from ._corpus import encoder_for, write_rows
-from ._util import check_corpus, check_new, command, exit_on_error, named_output
+from ._util import check_new, command, exit_on_error, named_output
 from .options import (
     TEXTS,
     LoadingOnGpu,
@@ -38,9 +38,7 @@ _OutputFormat = Literal["triplet", "n-tuple"]
 class _Mining:
     """The options of mine_hard_negatives that have its names."""
 
-    num_negatives: Annotated[
-        int, Option("--num-negatives", "-n", help="How many for each pair.", min=1)
-    ] = 3
+    num_negatives: Annotated[int, Option(help="How many for each pair.", min=1)] = 3
     range_min: Annotated[int, Option(help="How many of the nearest texts to skip.", min=0)] = 0
     range_max: Annotated[
         int | None, Option(help="The last rank of the nearest texts that counts.", min=1)
@@ -70,9 +68,7 @@ def _mine_negatives_cli(
     ],
     loading: LoadingOnGpu,
     mining: _Mining,
-    corpus: Annotated[
-        Path | None, Option(help=_CORPUS, exists=True, dir_okay=False, callback=check_corpus)
-    ] = None,
+    corpus: Annotated[Path | None, Option(help=_CORPUS, exists=True, dir_okay=False)] = None,
     column: TextColumn = None,
     members: Annotated[str | None, Option("--members", "-m", help=_MEMBERS)] = None,
     reranker: Annotated[str | None, Option(help=_RERANKER, callback=not_empty)] = None,
