@@ -125,7 +125,6 @@ WARNINGS = [
     "labels-alike",
     "labels-once",
     "late-sentences",
-    "long-sentence",
     "lost-hooks",
     "members-lost",
     "meta-fewer-directions",

@@ -3,20 +3,17 @@
 import re
 from collections.abc import Iterator
 
-import numpy
 import pytest
 import spacy
 import typer
 from click.testing import CliRunner
 from helpers.counted_cases import parts
-from helpers.invoking import all_commands
 from helpers.pipelines import ROOT
 from helpers.wrong_settings import PROMISE
 from thinc.api import Config
 
 from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app
-from spacy_sbert.search import VectorIndex
 
 GROUP = typer.main.get_command(app)
 VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0", "\udcff"]
@@ -130,7 +127,7 @@ BY_VALUE = {
     "id_column",
 }
 # Named by what was given
-BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first", "ids"}
+BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first"}
 OTHERWISE = {
     "labels": "as a table",
     "column": "as a table",
@@ -162,7 +159,6 @@ def folder(tiny_bert, tmp_path_factory):
     for name in ("data", "texts"):
         (made / name).mkdir()
     (made / "texts" / "a.txt").write_text("A man is eating.\n")
-    VectorIndex.build(numpy.eye(2), ids=["a", "b"]).save(made / "index")
     encode_dataset(made / "texts", made / "vectors", pipeline=made / "nlp")
     config = Config().from_disk(ROOT / "configs" / "ranking.cfg", interpolate=False)
     config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
@@ -188,9 +184,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
         "export": {"pipeline": nlp, "output": out},
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
         "import": {"source": str(tiny_bert), "output": out},
-        "index add": {"pipeline": nlp, "index_path": out, "corpus": corpus},
-        "index delete": {"index_path": str(folder / "index"), "ids": "1"},
-        "index build": {"vectors": str(folder / "vectors"), "index_path": out},
+        "index": {"vectors": str(folder / "vectors"), "index_path": out},
         "init-config": {"train_path": own, "dev_path": own, "--output": f"{out}.cfg"},
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
         "train": {"config": str(folder / "train.cfg")},
@@ -204,7 +198,7 @@ def options() -> Iterator[tuple[str, str, str]]:
     """Every command, the name of each of its parameters that takes a value, and how that is
     written.
     """
-    for command, made in all_commands().items():
+    for command, made in GROUP.commands.items():
         if command in LEFT_OUT:
             continue
         for one in made.params:
@@ -216,7 +210,7 @@ def run(command, given, written, value):
     given = {**given, written: value}
     named = [f"{key}={text}" for key, text in given.items() if key.startswith("--")]
     plain = [text for key, text in given.items() if not key.startswith("--")]
-    done = CliRunner().invoke(GROUP, [*command.split(), *named, *plain])
+    done = CliRunner().invoke(GROUP, [command, *named, *plain])
     return done, re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
 
 
