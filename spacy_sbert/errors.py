@@ -211,8 +211,13 @@ class Warnings:
     POOLED_IN_CONTEXT = (
         "A Span is pooled in the context of its Doc. For its text alone: find_sbert(nlp, "
         '"{name}").encode(spans); for sentences: [components.{name}.model.get_spans] (or that of '
-        "the shared "
-        'transformer) unit = "doc+sent".'
+        'the shared transformer) unit = "doc+sent". If that is what you want: find_sbert(nlp, '
+        '"{name}").vector(span, context=True).'
+    )
+    LONG_SENTENCE = (
+        "A sentence of {size} wordpieces is longer than max_length of '{name}', and was broken "
+        "between tokens ('{text!s:.50}'). Raise max_length, or set sentence boundaries also where "
+        "list items and headings end."
     )
     OTHER_ENCODER = (
         "Compared vectors of two encoders, which have no common meaning ({ours}; {theirs}). "

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.pipeline import Pipe
 from thinc.api import Model
 
-from .models.spans import SPANS_KEY
+from .models.spans import CHUNKS_KEY, SPANS_KEY
 from .validation import NonNegativeFloat, SpansKey, Width
 
 # spaCy loads every entry point in spacy_factories when a pipe is added: so this module imports
@@ -81,6 +81,12 @@ _TEXTCAT_CONFIG: dict[str, object] = {
     "spans_key": "sbert_textcat",
     "upstream": "*",
     "scorer": {"@scorers": "spacy-sbert.class_scorer.v1"},
+}
+_CHUNKS_CONFIG: dict[str, object] = {
+    "max_length": 128,
+    "min_length": 32,
+    "threshold": None,
+    "spans_key": CHUNKS_KEY,
 }
 _ASSIGNS = [
     "doc.vector",
@@ -282,5 +288,30 @@ def make_sbert_textcat(
         spans_key=spans_key,
         upstream=upstream,
         scorer=scorer,
+        nlp=nlp,
+    )
+
+
+@Language.factory(
+    "sbert_chunks", assigns=["doc.spans"], requires=["doc.sents"], default_config=_CHUNKS_CONFIG
+)
+def make_sbert_chunks(
+    nlp: Language,
+    name: str,
+    max_length: int,
+    min_length: int,
+    threshold: float | None,
+    spans_key: str,
+) -> Pipe:
+    """Build the `sbert_chunks` pipe, see SentenceChunker."""
+    from .chunks import SentenceChunker  # noqa: PLC0415 (thin)
+
+    return SentenceChunker(
+        nlp.vocab,
+        name,
+        max_length=max_length,
+        min_length=min_length,
+        threshold=threshold,
+        spans_key=spans_key,
         nlp=nlp,
     )

@@ -335,6 +335,34 @@ def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
     return cosine(rows, others)
 
 
+def max_sim(query: ArrayLike, docs: Sequence[ArrayLike]) -> numpy.ndarray:
+    """Return how well the tokens of each text match those of a query: MaxSim, late interaction.
+
+    max_sim(q, d) = sum_i max_j cos(q_i, d_j)
+
+    A vector of zeros has no direction: a token of the query adds 0, one of a text is left out. A
+    text that has no others scores 0.
+
+    query (float array of shape (tokens, width)): the vectors of its tokens.
+    docs (Sequence): those of each text, of shape (tokens, width) each.
+    RETURNS (float32 (docs,)): up to the number of the query's tokens. RAISES (ValueError): if an
+        array is of another shape or width, has no row, or a number is not finite.
+    SOURCE: Khattab and Zaharia 2020, ColBERT, section 3.3.
+
+    Example:
+        max_sim([[1.0, 0.0], [0.0, 1.0]], [[[2.0, 0.0]], [[1.0, 1.0]]])  # [1.0, 1.4142135]
+
+    """
+    rows = checked(query, "query")
+    scores = numpy.zeros(len(docs), dtype="float32")
+    for number, doc in enumerate(docs):
+        tokens = checked(doc, f"docs[{number}]")
+        tokens = tokens[tokens.any(axis=1)]
+        if len(tokens):
+            scores[number] = cos_sim(rows, tokens).max(axis=1).sum()
+    return scores
+
+
 def _checked_rows(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     rows = _rows_of(u, "u")
     others = _rows_of(v, "v")

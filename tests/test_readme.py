@@ -123,6 +123,9 @@ def parse(words):
     nothing runs.
     """
     name, command, rest = GROUP.resolve_command(GROUP.context_class(GROUP), words)
+    # Of a group, such as index
+    if hasattr(command, "commands"):
+        name, command, rest = command.resolve_command(command.context_class(command), rest)
     values, left, _ = command.make_parser(
         command.context_class(command, info_name=name)
     ).parse_args(rest)

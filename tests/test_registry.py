@@ -125,6 +125,7 @@ WARNINGS = [
     "labels-alike",
     "labels-once",
     "late-sentences",
+    "long-sentence",
     "lost-hooks",
     "members-lost",
     "meta-fewer-directions",

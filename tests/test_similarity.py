@@ -17,6 +17,7 @@ from spacy_sbert.similarity import (
     euclidean,
     flip_signs,
     manhattan,
+    max_sim,
     pairwise_cos_sim,
     pearson,
     principal_components,
@@ -199,3 +200,49 @@ def test_what_is_no_number_is_not_scaled(dtype, function):
 def test_numbers_too_large_for_a_float():
     with pytest.raises(TypeError, match="int too large to convert to float"):
         similarity.cos_sim([[10**400, 1]], [[1, 2]])
+
+
+def colbert_scores(queries, documents, masks):
+    """MaxSim as in PyLate: padded tokens of length 1, (n, tokens, width), and which are real."""
+    products = numpy.einsum("ash,bth->abst", queries, documents)
+    products = numpy.where(masks[None, :, None, :], products, -numpy.inf)
+    return products.max(axis=-1).sum(axis=-1)
+
+
+def test_max_sim_is_that_of_padded_batches():
+    query = RNG.normal(size=(5, 8))
+    lengths = [1, 7, 3, 4]
+    docs = [RNG.normal(size=(length, 8)) * 3 for length in lengths]
+    padded = numpy.zeros((4, 7, 8))
+    masks = numpy.zeros((4, 7), dtype=bool)
+    for i, doc in enumerate(docs):
+        padded[i, : len(doc)] = doc / numpy.linalg.norm(doc, axis=1, keepdims=True)
+        masks[i, : len(doc)] = True
+    unit = query / numpy.linalg.norm(query, axis=1, keepdims=True)
+    found = max_sim(query, docs)
+    assert found.dtype == "float32"
+    assert numpy.allclose(found, colbert_scores(unit[None], padded, masks)[0], atol=1e-6)
+    assert max_sim(query, [query])[0] == pytest.approx(5)
+
+
+def test_max_sim_leaves_out_vectors_of_zeros():
+    """Their cosine, 0, is more than that of opposite vectors."""
+    doc = [[-1.0, 0.0], [0.0, 0.0]]
+    assert max_sim([[1.0, 0.0], [0.0, 0.0]], [doc, doc[:1], doc[1:]]).tolist() == [-1, -1, 0]
+    assert max_sim([[1.0, 0.0]], []).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("query", "docs", "message"),
+    [
+        (numpy.zeros((0, 2)), [[[1.0, 2.0]]], r"query of shape \(0, 2\)"),
+        ([[1.0, 2.0]], [[[1.0, 2.0]], numpy.zeros((0, 2))], r"docs\[1\] of shape \(0, 2\)"),
+        # One text in place of several
+        ([[1.0, 2.0]], numpy.ones((3, 2)), r"docs\[0\] of shape \(2,\)"),
+        ([[1.0, 2.0]], [[[1.0, 2.0, 3.0]]], "width"),
+        ([[1.0, 2.0]], [[[1.0, numpy.nan]]], r"Row 0 of the docs\[0\] is not finite"),
+    ],
+)
+def test_max_sim_refuses(query, docs, message):
+    with pytest.raises(ValueError, match=message):
+        max_sim(query, docs)

@@ -12,6 +12,7 @@ from ..errors import Errors, missing_packages
 from ..models.resolve import find_local, suggestion
 from ..models.sbert_config import Precision
 from ..pipeline.sbert import SentenceBert, find_sbert
+from ..reranker.component import find_reranker
 from ..validation import NonNegative, check, short_repr
 
 # Factories of pipes whose vectors Docs can answer with, and of those that only score
@@ -92,20 +93,34 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
             nlp.disable_pipe(other)
 
 
-def _blank(name: str | None, encoder: str | None = None) -> Language:
-    """Return a blank pipeline with an `sbert` pipe, with the default encoder if none is named."""
+def _blank(name: str | None, encoder: str | None = None, factory: str = "sbert") -> Language:
+    """Return a blank pipeline with a pipe, with the default encoder if none is named."""
     nlp = spacy.blank("en")
     config = {}
     if encoder is not None:
         config["model"] = {"name": encoder}
-    nlp.add_pipe("sbert", name=name or "sbert", config=config)
+    nlp.add_pipe(factory, name=name or factory, config=config)
     return nlp
 
 
-def load_pipeline(pipeline: str | Path, name: str | None = None) -> Language:
+def load_reranker(reranker: str | Path) -> Language:
+    """Load a pipeline with an `sbert_reranker`, or make one with a cross-encoder.
+
+    reranker (str or Path): a folder or an installed package, or the name or folder of a
+        cross-encoder on this machine.
+    RAISES (ValueError): if the pipeline has no `sbert_reranker`. For other errors see load_pipe.
+    """
+    nlp = load_pipeline(reranker, factory=_RERANKER)
+    find_reranker(nlp)
+    return nlp
+
+
+def load_pipeline(
+    pipeline: str | Path, name: str | None = None, *, factory: str = "sbert"
+) -> Language:
     """Load a folder or an installed package, or make a blank pipeline with an encoder.
 
-    See load_pipe.
+    See load_pipe. factory (str): of the pipe of a blank pipeline.
     """
     if not isinstance(pipeline, str | Path):
         raise TypeError(
@@ -123,7 +138,7 @@ def load_pipeline(pipeline: str | Path, name: str | None = None) -> Language:
             raise OSError(
                 Errors.BULK_NO_PIPELINE.format(given=pipeline, near=near, reason=error)
             ) from error
-    return _blank(name, pipeline)
+    return _blank(name, pipeline, factory)
 
 
 def _is_encoder(name: str) -> bool:

@@ -35,11 +35,23 @@ def _begin() -> None:
             stream.reconfigure(errors="replace")
 
 
-def command(name: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command. Each field of a parameter that is a dataclass is an option of its own."""
+def group(name: str, help_text: str) -> Typer:
+    """Return a group of commands: `spacy sbert NAME COMMAND`."""
+    made = Typer(name=name, help=help_text, no_args_is_help=True)
+    app.add_typer(made)
+    return made
+
+
+def command(
+    name: str, *, of: Typer = app, **settings: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command. Each field of a parameter that is a dataclass is an option of its own.
+
+    of (Typer): the group that it belongs to.
+    """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        return app.command(name, **settings)(flattened(function))
+        return of.command(name, **settings)(flattened(function))
 
     return register
 

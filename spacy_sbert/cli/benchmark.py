@@ -15,15 +15,15 @@ from wasabi import msg
 from ..files.atomic import write_text
 from ..progress import ticking
 from ._util import check_new, command, exit_on_error, fail, named_output
-from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet
+from .options import LoadingOnGpu, Output, Overwrite, Pipeline, Quiet, not_empty
 
 if TYPE_CHECKING:
     from ..evaluation import Settings
     from ..evaluation.encoders import VectorSource
 
 _SUITES = (
-    "The tasks: sts, sick, triplets, nli, transfer, speed, with commas between, or others that "
-    "--code registers."
+    "The tasks: sts, sick, triplets, nli, transfer, speed, retrieval, with commas between, or "
+    "others that --code registers."
 )
 _OTHERS = "Others than this if the tasks of --code know them."
 _BASELINES = (
@@ -31,6 +31,7 @@ _BASELINES = (
     "random-projection."
 )
 _CACHE = "Keeps vectors and results; by default beside --output."
+_RERANKER = "A reranker, by name or folder, for the suite retrieval."
 # spaCy's name of a pipeline that has none
 _NAMELESS = "pipeline"
 
@@ -112,6 +113,9 @@ def _benchmark_cli(
     overwrite: Overwrite = False,
     suite: Annotated[str, Option("--suite", "-s", help=_SUITES)] = "sts",
     cache: Annotated[Path | None, Option(help=_CACHE, parser=named_output)] = None,
+    reranker: Annotated[
+        str | None, Option("--reranker", help=_RERANKER, callback=not_empty)
+    ] = None,
 ) -> None:
     """Score a pipeline on the standard data sets.
 
@@ -121,6 +125,7 @@ def _benchmark_cli(
     """
     _check_output(output, overwrite=overwrite, renewed=True)
 
+    from ..bulk.loading import load_reranker
     from ..evaluation import evaluate_suites
     from ..evaluation.report import evaluation_report
 
@@ -132,6 +137,10 @@ def _benchmark_cli(
     with exit_on_error(f"Cannot evaluate on {folder}"):
         settings = measured.checked(suites)
     nlp = replace(loading, code=None).load(pipeline, answering=True)
+    reranking = None
+    if reranker is not None:
+        with exit_on_error(f"Cannot load {reranker}"):
+            reranking = load_reranker(reranker)
     with exit_on_error(f"Cannot evaluate on {folder}"):
         with ticking("Loading", shown=loading.shown):
             source = baseline.source(nlp, _name(nlp.meta, pipeline, loading.pipe))
@@ -140,6 +149,7 @@ def _benchmark_cli(
             folder,
             suites,
             settings=settings,
+            reranker=reranking,
             cache=cache,
             save=_saver(output),
             progress_bar=loading.shown,

@@ -1,4 +1,4 @@
-"""`python -m spacy sbert search` and `index`: similar texts of a file, an index or vectors."""
+"""`python -m spacy sbert search`: similar texts of a file, an index or vectors."""
 
 import sys
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from wasabi import msg
 from ..files.text_lines import has_text, read_lines
 from ._corpus import check_corpus_paths, encoder_for, read_with_vectors, write_rows
 from ._util import check_corpus, command, exit_on_error, fail, named_output
-from .options import TEXTS, ColumnOptions, LoadingOnGpu, Overwrite, Pipeline, Quiet, without_none
+from .options import TEXTS, ColumnOptions, LoadingOnGpu, Overwrite, Pipeline, without_none
 
 if TYPE_CHECKING:
     from ..search.searchable import FoundText, Searchable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _LONGEST = 100
 _SEARCHED = f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`."
 _RESULTS = "A .tsv or .jsonl file for the results."
+_METHOD = "vectors, bm25 (by words) or hybrid (both)."
 _INDEX = "The folder of an index, built if it is new."
-_LISTS = "The number of lists of near vectors; by default half the root of that of vectors."
 
 
 @command("search")
@@ -40,6 +40,7 @@ def _search_cli(
     k: Annotated[
         int, Option("--k", "-k", help="The number of texts to find for each query.", min=1)
     ] = 10,
+    method: Annotated[str, Option(help=_METHOD)] = "vectors",
     index: Annotated[Path | None, Option("--index", "-i", help=_INDEX, parser=named_output)] = None,
     kind: Annotated[
         str | None, Option(help="Of the index: flat (exact), hnsw or ivf; by default hnsw.")
@@ -54,15 +55,17 @@ def _search_cli(
 ) -> None:
     """Find the texts that are most similar to a query.
 
-    The search is exact, or goes through a saved index. Loading takes seconds and a query
-    milliseconds, so give many queries at once: as arguments, or as a file with --queries. If the
-    vectors of an index were moved, --vectors names their place.
+    The search is exact, or goes through a saved index. With --method bm25 it goes by the words of
+    the query, with hybrid by words and vectors. Loading takes seconds and a query milliseconds, so
+    give many queries at once: as arguments, or as a file with --queries. If the vectors of an index
+    were moved, --vectors names their place.
     """
     stored = None
     if vectors is not None:
         stored = Path(vectors)
     check_corpus_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
     asked = _all_queries(queries or [], queries_path)
+    _check_method(method, index)
     if corpus.is_dir():
         _check_folder(corpus, vectors, id_column=columns.id_column, index=index, kind=kind)
         collection = _open_folder(corpus, vectors)
@@ -75,16 +78,21 @@ def _search_cli(
     nlp = loading.load(pipeline)
     with encoder_for(corpus, nlp, loading.pipe) as encoder:
         found = collection.search(
-            encoder, asked, k=k, query_prompt=query_prompt, progress=loading.shown
+            encoder,
+            asked,
+            k=k,
+            method=cast(Any, method),
+            query_prompt=query_prompt,
+            progress=loading.shown,
         )
     if output is None or loading.shown:
-        _show(asked, found, collection.columns)
+        _show(asked, found, collection)
     if is_new:
         msg.good(f"Saved the index to {folder}")
     elif folder is not None:
         msg.info(f"Searched the index in {folder}")
     if output is not None:
-        _write_found(output, asked, found, collection.columns)
+        _write_found(output, asked, found, collection)
 
 
 def _all_queries(given: Sequence[str], path: Path | None) -> list[str]:
@@ -97,6 +105,17 @@ def _all_queries(given: Sequence[str], path: Path | None) -> list[str]:
             "There is no query. Give queries after the texts, or a file of queries with --queries."
         )
     return queries
+
+
+def _check_method(method: str, index: Path | None) -> None:
+    """End the command if there is no such method, or it needs no index."""
+    from ..search.searchable import SearchMethod
+    from ..validation import check
+
+    with exit_on_error("Cannot search"):
+        check("method", method, SearchMethod)
+    if method == "bm25" and index is not None:
+        fail("--index is of vectors, and --method bm25 searches by words. Leave one out.")
 
 
 def _read_queries(path: Path) -> list[str]:
@@ -173,21 +192,20 @@ def _open_file(
 
 
 def _show(
-    queries: Sequence[str], found: "Sequence[Sequence[FoundText]]", columns: Sequence[str]
+    queries: Sequence[str], found: "Sequence[Sequence[FoundText]]", collection: "Searchable"
 ) -> None:
     """Print a table of what was found for each query."""
-    header = [name.capitalize() for name in columns]
+    header = [name.capitalize() for name in collection.header()]
     for query, hits in zip(queries, found, strict=True):
-        rows = [[_shown(hit, name) for name in columns] for hit in hits]
+        rows = [[_shown(value) for value in collection.record(hit)] for hit in hits]
         msg.table(rows, header=header, title=_shorten(query), divider=True)
 
 
-def _shown(hit: "FoundText", name: str) -> str:
-    if name == "score":
-        return f"{hit.score:.4f}"
-    value = getattr(hit, name)
+def _shown(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, float):
+        return f"{value:.4f}"
     return _shorten(str(value))
 
 
@@ -201,43 +219,9 @@ def _write_found(
     output: Path,
     queries: Sequence[str],
     found: "Sequence[Sequence[FoundText]]",
-    columns: Sequence[str],
+    collection: "Searchable",
 ) -> None:
     rows = []
     for query, hits in zip(queries, found, strict=True):
-        for hit in hits:
-            values = [getattr(hit, name) for name in columns]
-            rows.append((query, *values))
-    write_rows(output, ("query", *columns), rows)
-
-
-@command("index")
-def _index_cli(
-    vectors: Annotated[
-        str, Argument(help="The vectors that `encode` made of a folder; also s3://bucket/vectors.")
-    ],
-    index_path: Annotated[Path, Argument(help="The folder of the index.", parser=named_output)],
-    n_lists: Annotated[int | None, Option("--lists", help=_LISTS, min=1)] = None,
-    code_bytes: Annotated[
-        int | None, Option("--bytes", help="Of each vector; by default up to 64.", min=1)
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Build an index of more vectors than memory holds.
-
-    After an interruption the same command goes on.
-    """
-    from ..bulk import PartVectors
-    from ..search import build_ivfpq
-
-    if Path(vectors).is_file():
-        fail(
-            f"{vectors} is a file: expected a folder of vectors. `search --vectors --index` builds "
-            "one of a file."
-        )
-    with exit_on_error(f"Cannot build an index of {vectors}", RuntimeError):
-        stored = PartVectors(vectors)
-        index = build_ivfpq(
-            stored, index_path, n_lists=n_lists, code_bytes=code_bytes, progress=not quiet
-        )
-    msg.good(f"Wrote an index of {len(index)} vectors to {index_path}")
+        rows += [(query, *collection.record(hit)) for hit in hits]
+    write_rows(output, ("query", *collection.header()), rows)

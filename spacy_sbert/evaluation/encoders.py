@@ -1,6 +1,7 @@
 """Sources of sentence vectors under evaluation, and the store that keeps their vectors."""
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,9 @@ from ..errors import DivergedError, Errors, import_extra
 from ..files.atomic import check_output
 from ..files.checksum import digest_of_bytes, digest_of_parts
 from ..files.serialization import device, read_arrays, versions, write_arrays
+from ..models.prompts import Role
 from ..pipeline.digest import pipeline_digest
+from ..pipeline.sbert import SentenceBert
 
 # From items, and the name of the work, to the items with a progress bar
 Progress = Callable[[Sequence[Any], str], Iterable[Any]]
@@ -43,6 +46,17 @@ class VectorSource:
         """
         raise NotImplementedError
 
+    def prompts_of(self, role: Role | None, names: Sequence[str] = ()) -> dict[str, str]:
+        """Return the prompts of queries or documents by pipe, without default ones.
+
+        names: of prompts that are preferred, see Prompts.of_role.
+        """
+        return {}
+
+    def encode_prompted(self, texts: Sequence[str], prompts: Mapping[str, str]) -> numpy.ndarray:
+        """Return the vectors of n texts with prompts, see prompts_of, float32 (n, width)."""
+        return self.encode(texts)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
@@ -62,13 +76,28 @@ class PipelineSource(VectorSource):
         # Since the last time the pipeline may have been trained
         return pipeline_digest(self.pipeline)
 
+    def prompts_of(self, role: Role | None, names: Sequence[str] = ()) -> dict[str, str]:
+        found = {}
+        for name, pipe in self.pipeline.pipeline:
+            prompt = None
+            if isinstance(pipe, SentenceBert):
+                prompt = pipe.prompt_of_role(role, names)
+            if prompt is not None:
+                found[name] = prompt
+        return found
+
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         """Return the vectors of texts, float32 (n, width); fit_on is ignored.
 
         RAISES (ValueError): if the pipeline has no vectors, or one is not finite.
         """
+        return self.encode_prompted(texts, {})
+
+    def encode_prompted(self, texts: Sequence[str], prompts: Mapping[str, str]) -> numpy.ndarray:
         rows: list[numpy.ndarray] = []
-        for doc in self.pipeline.pipe(texts, batch_size=self.batch_size):
+        options = {name: {"prompt": prompt} for name, prompt in prompts.items()}
+        docs = self.pipeline.pipe(texts, batch_size=self.batch_size, component_cfg=options)
+        for doc in docs:
             vector = to_numpy(doc.vector).astype("float32", copy=False)
             if not vector.size:
                 raise ValueError(
@@ -126,9 +155,13 @@ class VectorStore:
         self._add((key.tobytes() for key in arrays["keys"]), arrays["vectors"])
 
     def __call__(
-        self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        fit_on: Sequence[str] | None = None,
+        role: Role | None = None,
     ) -> numpy.ndarray:
-        """Return the vectors of n texts, float32 (n, width); fit_on: see Run."""
+        """Return the vectors of n texts, float32 (n, width); fit_on, role: see Run."""
         distinct = list(dict.fromkeys(texts))
         if self.source.learns:
             corpus = texts if fit_on is None else fit_on
@@ -137,18 +170,24 @@ class VectorStore:
             self.width = rows.shape[1]
             number = {text: i for i, text in enumerate(distinct)}
             return rows[[number[text] for text in texts]]
-        new = [text for text in distinct if _key(text) not in self.rows]
+        prompts: dict[str, str] = {}
+        if role is not None:
+            prompts = self.source.prompts_of(role)
+        keys = {text: _key(text, prompts) for text in distinct}
+        new = [text for text in distinct if keys[text] not in self.rows]
         # By length: batches of texts of like length waste no work on padding
         new.sort(key=len, reverse=True)
         if new:
             for start in self.progress(range(0, len(new), _CHUNK), "encoding"):
-                self._encode(new[start : start + _CHUNK])
-        return numpy.stack([self.rows[_key(text)] for text in texts])
+                chunk = new[start : start + _CHUNK]
+                self._encode(chunk, [keys[text] for text in chunk], prompts)
+        return numpy.stack([self.rows[keys[text]] for text in texts])
 
-    def _encode(self, texts: Sequence[str]) -> None:
+    def _encode(
+        self, texts: Sequence[str], keys: Sequence[bytes], prompts: Mapping[str, str]
+    ) -> None:
         """Encode texts, and save their vectors."""
-        vectors = self.source.encode(texts, ()).astype("float32", copy=False)
-        keys = [_key(text) for text in texts]
+        vectors = self.source.encode_prompted(texts, prompts).astype("float32", copy=False)
         self.encoded += len(keys)
         self._add(keys, vectors)
         if self.folder is None:
@@ -164,7 +203,9 @@ class VectorStore:
         self.rows.update(zip(keys, vectors, strict=True))
 
 
-def _key(text: str) -> bytes:
+def _key(text: str, prompts: Mapping[str, str]) -> bytes:
+    if prompts:
+        text = json.dumps(prompts) + text
     return bytes.fromhex(digest_of_bytes(text.encode("utf8")))[:_KEY]
 
 

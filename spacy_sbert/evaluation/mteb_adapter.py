@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy
 import torch
@@ -10,6 +10,7 @@ from spacy.language import Language
 from torch.nn.functional import normalize
 
 from ..errors import import_extra
+from ..models.prompts import Role
 from ..models.surroundings import undisturbed
 from .encoders import PipelineSource
 
@@ -27,9 +28,11 @@ _UNKNOWN = (
 class MtebEncoder:
     """The vectors of a pipeline for mteb: `mteb.evaluate(MtebEncoder(nlp), tasks)`.
 
-    It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts,
-    whatever the task. Its revision is the digest of the pipeline, so that results that mteb keeps
-    are never those of another one.
+    It has what mteb's EncoderProtocol asks for. Prompts are those that mteb gives a
+    SentenceTransformer: the first that the encoder has of "TASK-query", "TASK", "KIND-query",
+    "KIND" and "query", such as "STS", and for documents the same with "document". Its
+    revision is the digest of the pipeline, so that results that mteb keeps are never those of
+    another one.
     SOURCE: Muennighoff et al. 2023, MTEB: Massive Text Embedding Benchmark.
     """
 
@@ -49,19 +52,23 @@ class MtebEncoder:
         self,
         inputs: Iterable[Mapping[str, Any]],
         *,
-        task_metadata: object = None,
+        task_metadata: Any = None,
+        prompt_type: object = None,
         batch_size: int | None = None,
         **kwargs: object,
     ) -> numpy.ndarray:
         """Encode the texts of batches.
 
-        inputs (iterable): batches, {"text": [...]} each. task_metadata: its name is in errors.
-            batch_size (int): of
-        mteb's encode_kwargs. kwargs: hf_split, hf_subset, prompt_type and other encode_kwargs; they
-        are not used.
+        inputs (iterable): batches, {"text": [...]} each; mteb has joined titles and texts.
+        task_metadata, prompt_type: the task, and PromptType.query or document, which decide the
+            prompt.
+        batch_size (int): of mteb's encode_kwargs. kwargs: hf_split, hf_subset and other
+            encode_kwargs; they are not used.
         RETURNS (float32 (n, width)): in the order of the texts.
         RAISES (ValueError): if a batch has no text, or the pipeline no vectors.
         """
+        role = cast(Role | None, getattr(prompt_type, "value", None))
+        prompts = self.source.prompts_of(role, _prompt_names(task_metadata, role))
         texts: list[str] = []
         for batch in inputs:
             if "text" not in batch:
@@ -76,7 +83,7 @@ class MtebEncoder:
         # Wastes no work on padding
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
         if order:
-            vectors[order] = self.source.encode([texts[i] for i in order])
+            vectors[order] = self.source.encode_prompted([texts[i] for i in order], prompts)
         return vectors
 
     @undisturbed()
@@ -123,6 +130,15 @@ class MtebEncoder:
             use_instructions=False,
             **dict.fromkeys(_UNKNOWN.split()),
         )
+
+
+def _prompt_names(task_metadata: Any, role: Role | None) -> list[str]:
+    """Return the names of the prompts that a task prefers, in the order of mteb."""
+    names: list[str] = []
+    if task_metadata is not None:
+        for name in (task_metadata.name, task_metadata.type):
+            names += [f"{name}-{role}", name]
+    return names
 
 
 def _unit(vectors: _Vectors) -> torch.Tensor:

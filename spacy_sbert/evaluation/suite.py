@@ -6,21 +6,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from spacy.language import Language
+
 from ..errors import Warnings, warn
 from ..files.atomic import check_input, write_text
 from ..files.checksum import checksummed_json, digest_of_parts, verify_json
 from ..files.serialization import device, versions
-from ..pipeline.digest import unseen_by_digest
+from ..pipeline.digest import pipeline_digest, unseen_by_digest
 from ..progress import progress_of
+from ..reranker.component import find_reranker
 from .encoders import VectorSource, VectorStore, sklearn_module
-from .protocols import nli, senteval, speed, sts, triplets
+from .protocols import nli, retrieval, senteval, speed, sts, triplets
 from .report import Results
 from .results import FORMAT, Json
 from .task import MissingData, Run, Settings, Task
 
-_TASKS = {
-    task.name: task for module in (sts, triplets, nli, senteval, speed) for task in module.TASKS
-}
+_SUITES = (sts, triplets, nli, senteval, speed, retrieval)
+_TASKS = {task.name: task for module in _SUITES for task in module.TASKS}
 
 
 def register_tasks(*tasks: Task) -> None:
@@ -40,6 +42,7 @@ def evaluate_suites(
     suites: Iterable[str] = ("sts",),
     *,
     settings: Settings | None = None,
+    reranker: Language | None = None,
     cache: Path | None = None,
     save: Callable[[Json], None] | None = None,
     progress_bar: bool | None = None,
@@ -48,9 +51,10 @@ def evaluate_suites(
 
     source (Source): gives the vectors, such as PipelineSource(nlp).
     root (Path): the folder of the data sets, in their official layouts.
-    suites (iterable of str): sts, sick, triplets, nli, transfer, speed, and those of registered
-        tasks.
+    suites (iterable of str): sts, sick, triplets, nli, transfer, speed, retrieval, and those of
+        registered tasks.
     settings (Settings): how to evaluate.
+    reranker (Language): a pipeline with an `sbert_reranker`, for the suite retrieval.
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model,
         data, settings and versions are the same.
     save (Callable): takes the results after each task, so that an interruption loses none.
@@ -76,10 +80,15 @@ def evaluate_suites(
     tasks: list[Task] = []
     for suite in list(suites) or [""]:
         check_suite(suite, settings)
-        tasks += tasks_of(suite)
+        for task in tasks_of(suite):
+            tasks += task.below(root)
+    model = {"name": source.name, "digest": source.digest, "device": device()}
+    if reranker is not None:
+        model["reranker"] = "{lang}_{name}".format(**reranker.meta)
+        model["reranker_digest"] = pipeline_digest(reranker)
     results = Results(
         format=FORMAT,
-        model={"name": source.name, "digest": source.digest, "device": device()},
+        model=model,
         versions=versions(),
         settings=settings.to_json(),
         tasks={},
@@ -88,7 +97,8 @@ def evaluate_suites(
     )
     runnable = [task for task in tasks if _has_data(task, root, results)]
     store = VectorStore(source, cache, progress)
-    run = Run(root, store, settings, progress, source)
+    pipe = None if reranker is None else find_reranker(reranker)
+    run = Run(root, store, settings, progress, source, pipe)
     for task in progress(runnable, "tasks"):
         with _noting_errors(task, results):
             results["tasks"][task.name] = _run_or_reuse(task, run, results, cache)
@@ -166,7 +176,8 @@ def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Js
     data = task.digests(run.root)
     if cache is None or not task.is_kept:
         return _run(task, run, data)
-    model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
+    made_by = ("digest", "device", "reranker_digest")
+    model = {part: value for part, value in results["model"].items() if part in made_by}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
     file = cache / f"{task.name}-{key[:32]}.json"
     # There is none, or it is damaged

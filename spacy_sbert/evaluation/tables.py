@@ -217,6 +217,7 @@ def _conditions_table(results: Json) -> Table:
         "name": "model",
         "digest": "SHA-256 of the model",
         "device": "device",
+        "reranker": "reranker",
         "width": "width of the vectors",
         "encoded": "texts encoded in this run; others were kept from an earlier one",
     }

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ..errors import Errors
 from ..files.checksum import file_digest
+from ..reranker.component import SentenceReranker
 from ..validation import Seed, check_fields
 from .encoders import Progress, VectorSource
 from .results import Json
@@ -142,9 +143,11 @@ class Run:
 
     root (Path): the folder of all data.
     encode (Callable): from texts (n strings) to vectors, float32 (n, width), see VectorStore. Its
-        argument fit_on is the corpus of a source that learns: training texts, by default the texts.
+        argument fit_on is the corpus of a source that learns: training texts, by default the texts;
+        its argument role, "query" or "document", decides the prompt.
     settings (Settings): how to evaluate. progress (Callable): a bar for long work.
     source (Source): gives the vectors, for tasks on more than vectors (heads, speed).
+    reranker (SentenceReranker): puts what a search finds in a new order, None for none.
     """
 
     root: Path
@@ -152,6 +155,7 @@ class Run:
     settings: Settings
     progress: Progress
     source: VectorSource | None = None
+    reranker: SentenceReranker | None = None
 
 
 class Task:
@@ -184,6 +188,10 @@ class Task:
                     "Give tasks that know more with --code: benchmarks/papers/paper_tasks.py has "
                     "those of the papers."
                 )
+
+    def below(self, root: Path) -> "Sequence[Task]":
+        """Return the tasks for the data that are there: this one, or one for each of several."""
+        return [self]
 
     def find(self, root: Path) -> list[Path]:
         """Return the files that are read. RAISES (MissingData): if they are missing."""

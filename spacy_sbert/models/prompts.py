@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from .sbert_config import SentenceTransformersConfig
+
+# What a text is in a search
+Role = Literal["query", "document"]
+# As in encode_query and encode_document of sentence-transformers
+_NAMES_OF_ROLES: dict[Role | None, tuple[str, ...]] = {
+    "query": ("query",),
+    "document": ("document", "passage", "corpus"),
+    None: (),
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,24 @@ class Prompts:
             f'in the config of the encoder, prompts = {{"{wanted}": "..."}}, or give the text '
             "itself as prompt."
         )
+
+    def of_role(
+        self, settings: SentenceTransformersConfig, role: Role | None, names: Sequence[str] = ()
+    ) -> str | None:
+        """Return the prompt of queries or documents, None for the default one.
+
+        It is that of the first name that the encoder has; without any, queries and documents get
+        none, and other texts the default one.
+
+        settings: of the folder. names: of prompts that come before "query", or "document",
+            "passage" and "corpus".
+        """
+        known = {**settings.prompts, **self.own}
+        names = [*names, *_NAMES_OF_ROLES[role]]
+        if role is None and known.keys().isdisjoint(names):
+            return None
+        prompt = next((known[name] for name in names if name in known), "")
+        return None if prompt == self.find(settings) else prompt
 
 
 def _is_key(name: str) -> bool:

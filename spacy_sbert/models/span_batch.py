@@ -213,12 +213,11 @@ def encode_spans(
         vectors need them.
     """
     flat = _flat(spans)
-    # The text of a whole Doc has its last space, which no Span has, nor a row of
-    # spacy-transformers.
+    # A row of spacy-transformers has no last space
     if tokenizer.overflow.as_spacy_transformers:
         texts = [span.text for span in flat]
     else:
-        texts = [span.doc.text if len(span) == len(span.doc) else span.text for span in flat]
+        texts = [row_text(span) for span in flat]
     wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
     rows = replace(
         SpanBatch.of_texts(wordpieces, tokenizer.settings),
@@ -230,6 +229,13 @@ def encode_spans(
     if with_pieces:
         batch.keep_pieces(*_pieces_in_docs(tokenizer, wordpieces, spans, texts))
     return wordpieces, batch
+
+
+def row_text(span: Span) -> str:
+    """Return the text of a row: that of a whole Doc has its last space, which no Span has."""
+    if len(span) == len(span.doc):
+        return span.doc.text
+    return span.text
 
 
 def _flat(spans: list[list[Span]]) -> list[Span]:

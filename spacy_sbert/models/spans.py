@@ -11,6 +11,8 @@ from ..validation import Name, Width, invalid_value_message, validated
 
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
 SPANS_KEY = "sbert"
+# Where `sbert_chunks` puts passages
+CHUNKS_KEY = "chunks"
 
 
 def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
@@ -47,31 +49,35 @@ def trimmed(text: str, start: int) -> tuple[int, int]:
     return first, max(first, start + len(text.rstrip()))
 
 
-Unit = Literal["doc", "sent", "doc+sent"]
+Unit = Literal["doc", "sent", "doc+sent", "chunk", "doc+chunk"]
 
 
 @validated
-def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
+def sentence_spans(
+    unit: Unit = "doc", spans_key: Name = SPANS_KEY, chunks_key: Name = CHUNKS_KEY
+) -> SpanGetter:
     """Return the span getter of sentence encoders.
 
-    It gives one row a Doc, one a sentence, both, or one for each member of a pair.
+    It gives one row a Doc, one a sentence, one a passage, or one for each member of a pair.
 
     unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a
-        sentencizer, senter or parser before the encoder); "doc+sent" for one a Doc and, where there
-        are boundaries of several sentences, one a sentence behind it.
+        sentencizer, senter or parser before the encoder); "chunk" for one a passage (needs
+        `sbert_chunks` before the encoder); "doc+sent" and "doc+chunk" for one a Doc and, where
+        there are several sentences or passages, one for each of these behind it.
     spans_key (str): a Doc with members in doc.spans[spans_key] is an example of training or
         evaluation: its members are its rows, whatever the unit.
+    chunks_key (str): where passages are, doc.spans[chunks_key].
     RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none
         for an empty Doc.
     RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has
-        no boundaries.
+        no boundaries, or passages and it has none.
 
     Example:
         get_spans = sentence_spans(unit="doc+sent")
         (spans,) = get_spans([nlp("A man is eating. He likes it.")])
 
     """
-    return partial(_get_sentence_spans, unit=unit, spans_key=spans_key)
+    return partial(_get_sentence_spans, unit=unit, spans_key=spans_key, chunks_key=chunks_key)
 
 
 @validated
@@ -101,18 +107,20 @@ def _strides(doc: Doc, window: int, stride: int) -> list[Span]:
     return [doc[start : start + window] for start in range(0, last + stride, stride)]
 
 
-def _get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
-    return [_rows(doc, unit, spans_key) for doc in docs]
+def _get_sentence_spans(
+    docs: Iterable[Doc], unit: str, spans_key: str, chunks_key: str = CHUNKS_KEY
+) -> list[list[Span]]:
+    return [_rows(doc, unit, spans_key, chunks_key) for doc in docs]
 
 
 def getter_settings(getter: Any) -> dict[str, str]:
-    """Return the unit and spans_key of a span getter of this package; nothing for another."""
+    """Return the settings of a span getter of this package; nothing for another."""
     if getattr(getter, "func", None) is not _get_sentence_spans:
         return {}
     return getter.keywords
 
 
-def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
+def _rows(doc: Doc, unit: str, spans_key: str, chunks_key: str) -> list[Span]:
     """Return the rows of a Doc in the order of the text.
 
     One without tokens would break the alignment of its batch.
@@ -125,22 +133,38 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
     if unit == "doc":
         return [doc[:]]
     if unit == "sent":
-        return _sentences(doc)
+        return sentences_of(doc)
+    if unit == "chunk":
+        return chunks(doc, chunks_key)
     rows = [doc[:]]
-    if doc.has_annotation("SENT_START"):
-        sentences = list(doc.sents)
-        if len(sentences) > 1:
-            rows += sentences
+    parts: list[Span] = []
+    if unit == "doc+chunk":
+        parts = chunks(doc, chunks_key)
+    elif doc.has_annotation("SENT_START"):
+        parts = list(doc.sents)
+    if len(parts) > 1:
+        rows += parts
     return rows
 
 
-def _sentences(doc: Doc) -> list[Span]:
+def chunks(doc: Doc, chunks_key: str = CHUNKS_KEY) -> list[Span]:
+    """Return the passages of a Doc. RAISES (ValueError): if it has none."""
+    if chunks_key in doc.spans:
+        return list(doc.spans[chunks_key])
+    raise ValueError(
+        f"The Doc '{doc.text[:50]}' has no passages in doc.spans['{chunks_key}']. Put "
+        "'sbert_chunks' behind what sets sentence boundaries and before what encodes: "
+        'nlp.add_pipe("sbert_chunks", before="sbert"), or before="transformer" if that is shared.'
+    )
+
+
+def sentences_of(doc: Doc) -> list[Span]:
     """Return the sentences of a Doc. RAISES (ValueError): if it has no boundaries of them."""
     if doc.has_annotation("SENT_START"):
         return list(doc.sents)
     raise ValueError(
         f"The Doc '{doc.text[:50]}' has no sentence boundaries, which unit = \"sent\" in "
-        "get_spans needs. Put a parser, senter or sentencizer before what encodes, "
+        "get_spans and 'sbert_chunks' need. Put a parser, senter or sentencizer before these, "
         'nlp.add_pipe("sentencizer", before="sbert"), or before="transformer" if that is shared; '
         'or set unit = "doc+sent", which encodes such Docs whole.'
     )

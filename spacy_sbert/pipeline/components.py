@@ -22,6 +22,12 @@ class InPipeline:
         return InPipeline, ()
 
 
+def pipeline_of(component: Any) -> Language | None:
+    """Return the pipeline that a component is in; None for a copy."""
+    in_pipeline: InPipeline = component._in_pipeline  # noqa: SLF001 (the components of this package have it)
+    return in_pipeline.nlp
+
+
 def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
     """Return the component of a class: the one of this name, or the last.
 

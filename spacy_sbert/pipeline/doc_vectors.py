@@ -76,7 +76,11 @@ def doc_of(obj: DocSpanOrToken) -> Doc:
 
 
 def vector(
-    obj: DocSpanOrToken, name: str | None = None, dense: _Dense | None = None
+    obj: DocSpanOrToken,
+    name: str | None = None,
+    dense: _Dense | None = None,
+    *,
+    context: bool = False,
 ) -> numpy.ndarray:
     """Return the stored vector of a Doc, Span or Token.
 
@@ -87,18 +91,23 @@ def vector(
         `doc.vector`.
     dense (Callable): the dense layer of the pipe, if it has one: Spans and Tokens that are not rows
         need it.
+    context (bool): whether a Span is pooled in context also if it is a row (late chunking).
     RETURNS (float32 (width,)): zeros where there is no text.
-    RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
+    RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span; with context,
+        if no row has the Span and more of its Doc, or its end was cut.
+    SOURCE: Günther et al. 2024 (Late Chunking), section 3.
     """
     records = find(doc_of(obj), name)
     if records:
-        return _vector(obj, records, dense)
+        return _vector(obj, records, dense, context=context)
     if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
         return cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]  # noqa: SLF001 (what Span.as_doc sets)
     raise no_vectors(obj, name)
 
 
-def _vector(obj: DocSpanOrToken, records: Records, dense: _Dense | None = None) -> numpy.ndarray:
+def _vector(
+    obj: DocSpanOrToken, records: Records, dense: _Dense | None = None, *, context: bool = False
+) -> numpy.ndarray:
     """Return the vector of a Doc, Span or Token from one or more records of its Doc."""
     if _is_whole(obj):
         return _doc_vector(doc_of(obj), records, dense)
@@ -106,7 +115,7 @@ def _vector(obj: DocSpanOrToken, records: Records, dense: _Dense | None = None) 
         record = _record_of_part(obj, records)
         if record is not None and len(record.vectors):
             return _mean(record.vectors)
-    return _span_vector(obj, records, dense)
+    return _span_vector(obj, records, dense, context=context)
 
 
 def _is_whole(obj: DocSpanOrToken) -> bool:
@@ -223,7 +232,9 @@ def _kind(data: Record) -> str:
     return f"pooling {data['pooling']}, {normalized}, {width}"
 
 
-def _span_vector(obj: DocSpanOrToken, records: Records, dense: _Dense | None) -> numpy.ndarray:
+def _span_vector(
+    obj: DocSpanOrToken, records: Records, dense: _Dense | None, *, context: bool = False
+) -> numpy.ndarray:
     """Return the vector of a Span or Token: its row, or its wordpieces pooled in context."""
     zeros = numpy.zeros((records[0].data["width"],), dtype="float32")
     start, end = _characters(obj)
@@ -231,18 +242,46 @@ def _span_vector(obj: DocSpanOrToken, records: Records, dense: _Dense | None) ->
         return zeros
     record = records.at(start, end)
     row = record.row_at(start, end)
-    if row is not None:
+    has_context = context and (start, end) != trimmed(record.data["text"], record.start)
+    if row is not None and not has_context:
         return row.copy()
     text = records.text[start:end]
     _check_states(record, text, dense)
     states = record.data["states"][record.covered(start, end)]
-    if record.data["truncated"] and not record.has_read(text, start):
+    is_cut = record.data["truncated"] and not record.has_read(text, start)
+    if context:
+        _check_context(record, start, end, is_cut=is_cut)
+    elif is_cut:
         _notify(obj.doc, record.name, Warnings.BEHIND_LIMIT)
     elif isinstance(obj, Span) and len(states):
         _notify(obj.doc, record.name, Warnings.POOLED_IN_CONTEXT)
     if not len(states):
         return zeros
     return _pooled(states, record.data, dense)
+
+
+def wordpiece_vectors(obj: DocSpanOrToken, name: str | None = None) -> numpy.ndarray:
+    """Return the vectors of the wordpieces of a Doc, Span or Token, as the encoder read them there.
+
+    They are its last layer, before pooling and dense layers, without special tokens.
+
+    name (str): see vector.
+    RETURNS (float32 (wordpieces, width)). RAISES (ValueError): if the Doc carries no stored
+        vectors, or none of wordpieces.
+    """
+    records = find(doc_of(obj), name)
+    if not records:
+        raise no_vectors(obj, name)
+    start, end = _characters(obj)
+    if start == end:
+        return numpy.zeros((0, records[0].data["width"]), dtype="float32")
+    record = records.at(start, end)
+    if "states" not in record.data:
+        raise ValueError(
+            f"The pipe '{record.name}' keeps no vectors of wordpieces. Set token_vectors = true in "
+            "the config of an 'sbert' pipe."
+        )
+    return record.data["states"][record.covered(start, end)]
 
 
 @numpy_defaults
@@ -273,6 +312,18 @@ def _check_states(record: PlacedRecord, text: str, dense: _Dense | None) -> None
     if "states" not in data:
         raise ValueError(
             f"{span}is not kept. Set token_vectors = true in the config of the pipe '{pipe}'."
+        )
+
+
+def _check_context(record: PlacedRecord, start: int, end: int, *, is_cut: bool) -> None:
+    """Refuse a vector in context of characters that were not read in it, or not to their end."""
+    starts, ends = record.rows.T
+    has_more = (starts <= start) & (ends >= end) & (ends - starts > end - start)
+    if is_cut or not has_more.any():
+        raise ValueError(
+            f"The characters {start} to {end} of a Doc were not read in its context. Set unit = "
+            f'"doc" or "doc+chunk" in [components.{record.name}.model.get_spans], and overflow = '
+            '"windows" if the Doc is longer than the encoder\'s limit.'
         )
 
 

@@ -262,14 +262,17 @@ class SentenceBert(TextEncoding, TrainingStep, ChecksummedPipe):
         """Warn of something about the vectors of the pipe, once."""
         self._notices.once(message)
 
-    def vector(self, obj: DocSpanOrToken) -> numpy.ndarray:
+    def vector(self, obj: DocSpanOrToken, *, context: bool = False) -> numpy.ndarray:
         """Return the vector of a Doc, Span or Token, float32 (width,).
 
         A dense layer is applied if there is one.
+
+        context (bool): whether a Span is pooled in the context of its Doc also if it was encoded on
+            its own (late chunking), see doc_vectors.vector.
         """
         layer = self.model.pooling.dense
         dense = None if layer is None else partial(_through, layer)
-        return doc_vectors.vector(obj, self.name, dense)
+        return doc_vectors.vector(obj, self.name, dense, context=context)
 
     # Scores and labels of pairs
 

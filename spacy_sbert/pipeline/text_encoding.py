@@ -31,6 +31,7 @@ from .call_options import EncodeCall, EncodeOptions, PredictOptions
 from .components import InPipeline
 
 if TYPE_CHECKING:
+    from ..models.prompts import Role
     from ..models.text_encoders import TextEncoder
 
 
@@ -142,6 +143,13 @@ class TextEncoding:
         if nlp is not None and self._notices.is_new("changes"):
             self._warn_of_changes(nlp)
         return self.model.text_encoder(nlp, self.name, self._settings(**options))
+
+    def prompt_of_role(self, role: "Role | None", names: Sequence[str] = ()) -> str | None:
+        """Return the prompt of queries or documents, see Prompts.of_role; None for the default."""
+        if not self.model.source.takes_prompts:
+            return None
+        encoder = sentence_model.find_transformer(self.name, self.model)
+        return encoder.prompts.of_role(encoder.shim.load(), role, names)
 
     def _warn_of_changes(self, nlp: Language) -> None:
         """Warn if the pipeline changes a text, or its tokens, before it encodes the Doc."""

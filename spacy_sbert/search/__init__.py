@@ -1,15 +1,20 @@
-"""Search among sentence vectors by cosine similarity, exact or through an index; clusters."""
+"""Search by cosine similarity of vectors, exact or through an index, and by words; clusters."""
 
+from .bm25 import BM25
 from .clustering import hierarchical_clusters, kmeans_clusters
 from .exact import nearest, nearest_stored, recall
+from .fusion import reciprocal_rank_fusion, weighted_fusion
 from .identity import EncoderIdentity, identify
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
+from .max_sim import rank_by_max_sim
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
+from .passages import passages
 from .quantization import BinaryVectors, Int8Vectors
 from .spans import SpanSearch, collect_spans
 
 __all__ = [
+    "BM25",
     "BinaryVectors",
     "EncoderIdentity",
     "Int8Vectors",
@@ -25,6 +30,10 @@ __all__ = [
     "nearest",
     "nearest_stored",
     "pairs_above",
+    "passages",
+    "rank_by_max_sim",
     "recall",
+    "reciprocal_rank_fusion",
     "similar_groups",
+    "weighted_fusion",
 ]

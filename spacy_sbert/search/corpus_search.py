@@ -1,5 +1,6 @@
-"""Search, mine and cluster files of texts: the functions behind the commands."""
+"""Search, index, mine and cluster files of texts: the functions behind the commands."""
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -7,15 +8,29 @@ from typing import Any, Literal, NamedTuple
 import numpy
 from numpy.typing import ArrayLike
 
+from ..files.tables import NamedRecord
 from ..pipeline.sbert import SentenceBert
 from ..progress import ticking
 from ..validation import Cosine, Positive, check, validated
 from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
+from .duplicates import Duplicate
 from .exact import least
 from .faiss_index import BuiltKind
+from .identity import identify
 from .index import VectorIndex
+from .index_folder import MANIFEST
+from .index_rows import RowId, check_distinct
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
-from .searchable import FoundText, Searchable, SearchableIndex, SearchableTexts
+from .searchable import (
+    FoundText,
+    Searchable,
+    SearchableIndex,
+    SearchableTexts,
+    SearchMethod,
+    build_text_index,
+    load_index,
+    text_blocks,
+)
 from .texts import TEXT_COLUMN, Corpus, TextVectors, read_corpus, text_vectors
 
 NO_CLUSTER = -1
@@ -30,6 +45,7 @@ def search_texts(
     queries: Sequence[str],
     *,
     k: Positive = 10,
+    method: SearchMethod = "vectors",
     index: Path | str | None = None,
     kind: BuiltKind | None = None,
     column: str = TEXT_COLUMN,
@@ -45,6 +61,8 @@ def search_texts(
     corpus (Path or str): a file of texts, see read_corpus, or the folder of a saved index with
         texts.
     k (int): how many texts for each query; all if there are fewer.
+    method (str): "vectors", by the encoder; "bm25", by words, see BM25; "hybrid", both, see
+        reciprocal_rank_fusion. BM25 finds no text without a word of the query.
     index (Path or str): the folder of an index of the file, built and saved there if there is none.
         None to search exactly, without one. kind (str): of the index, see VectorIndex.build; None
         for "hnsw", or that of the index.
@@ -73,7 +91,9 @@ def search_texts(
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
         folder = None if index is None else Path(index)
         collection = SearchableTexts(corpus, texts, index=folder, kind=kind, vectors=vectors)
-    return collection.search(pipe, queries, k=k, query_prompt=query_prompt, progress=progress)
+    return collection.search(
+        pipe, queries, k=k, method=method, query_prompt=query_prompt, progress=progress
+    )
 
 
 def search_folder(
@@ -97,6 +117,67 @@ def search_folder(
     """
     collection = Searchable.open(Path(folder), vectors=vectors)
     return collection.search(pipe, queries, k=k, query_prompt=query_prompt, progress=progress)
+
+
+@validated
+def add_texts(
+    pipe: SentenceBert,
+    folder: Path | str,
+    corpus: Corpus,
+    *,
+    replace: bool = False,
+    skip_duplicates: Cosine | None = None,
+    kind: BuiltKind | None = None,
+    vectors: ArrayLike | TextVectors | None = None,
+    progress: bool = False,
+) -> tuple[VectorIndex, list[Duplicate]]:
+    """Add texts with their ids and other columns to the index in a folder, and save it.
+
+    folder (Path or str): of the index; one is built there if there is none. kind (str): of a new
+        one, see VectorIndex.build; None for "hnsw".
+    corpus (Corpus): the texts, see read_corpus.
+    replace, skip_duplicates: see VectorIndex.add. For the other arguments see search_texts.
+    RETURNS (VectorIndex, list[Duplicate]): the index, and the texts that were left out.
+    RAISES (ValueError): if the index is of another encoder or kind, there is none to compare
+        duplicates with, or texts cannot be added; (RuntimeError): if another process has changed
+        it. It stays as it was then.
+    """
+    folder = Path(folder)
+    columns: list[NamedRecord] | None = None
+    if corpus.others is not None:
+        # Dates and the like are strings, as in tables that are written
+        columns = json.loads(json.dumps(corpus.others, default=str))
+    duplicates: list[Duplicate] = []
+    if (folder / MANIFEST).exists():
+        index = load_index(folder, identify(pipe), kind)
+        duplicates = index.add(
+            text_blocks(pipe, corpus.texts, vectors, progress),
+            texts=corpus.texts,
+            ids=stored_ids(index, corpus.ids),
+            columns=columns,
+            replace=replace,
+            skip_duplicates=skip_duplicates,
+        )
+    elif skip_duplicates is not None:
+        raise ValueError(
+            f"There is no index in {folder} to compare new texts with. Build it first, without "
+            "skip_duplicates (--skip-duplicates)."
+        )
+    else:
+        check_distinct(corpus.ids or (), "given")
+        corpus = corpus._replace(others=columns)
+        index = build_text_index(pipe, corpus, kind, vectors, progress)
+    with ticking("Saving", shown=progress):
+        index.save(folder)
+    return index, duplicates
+
+
+def stored_ids(index: VectorIndex, ids: Sequence[RowId] | None) -> list[RowId] | None:
+    """Return ids as the index has them, which may be numbers in one file and digits in another."""
+    if ids is None:
+        return None
+    stored = {str(row.id): row.id for row in index.rows or () if row.id is not None}
+    return [stored.get(str(row_id), row_id) for row_id in ids]
 
 
 @validated

@@ -162,9 +162,7 @@ def build_index(
     if kind == "flat":
         index = faiss.IndexFlatIP(width)
     elif kind == "hnsw":
-        index = faiss.IndexHNSWFlat(width, _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = _HNSW_BUILD
-        index.hnsw.efSearch = _HNSW_SEARCH
+        index = _empty_graph(width)
         blocks = _distinct(blocks, places)
     elif isinstance(vectors, Iterator):
         sample, blocks = _first_vectors(blocks)
@@ -177,6 +175,14 @@ def build_index(
     if len(places) > index.ntotal:
         return index, numpy.array(places)
     return index, None
+
+
+def _empty_graph(width: int) -> Any:
+    faiss = import_faiss()
+    index = faiss.IndexHNSWFlat(width, _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = _HNSW_BUILD
+    index.hnsw.efSearch = _HNSW_SEARCH
+    return index
 
 
 def _distinct(blocks: Iterator[numpy.ndarray], places: list[int]) -> Iterator[numpy.ndarray]:
@@ -317,20 +323,76 @@ class FaissIndex:
             self._digest = _digest_of_vectors(self.raw)
         self._was_lent = True
 
-    def search(self, rows: numpy.ndarray, k: int) -> Best:
-        """Return the k nearest of each query of length 1, also if lists or graphs show fewer."""
+    def search(self, rows: numpy.ndarray, k: int, is_live: numpy.ndarray | None = None) -> Best:
+        """Return the k nearest of each query of length 1, also if lists or graphs show fewer.
+
+        is_live (bool (ntotal,)): of a graph, which of its vectors are to be found; None for all.
+        """
         faiss = import_faiss()
         # FAISS takes no integer of NumPy
         k = int(k)
-        scores, indices = self.raw.search(rows, k)
+        live = None
+        every = None
+        if is_live is not None and not is_live.all():
+            selector = faiss.IDSelectorBitmap(numpy.packbits(is_live, bitorder="little"))
+            # As many candidates as if there were no others
+            candidates = int(self.raw.hnsw.efSearch / is_live.mean())
+            live = faiss.SearchParametersHNSW(sel=selector, efSearch=candidates)
+            every = faiss.SearchParameters(sel=selector)
+        scores, indices = self.raw.search(rows, k, params=live)
         is_short = (indices < 0).any(axis=1)
         if not is_short.any():
             return scores, indices
         # All vectors are compared
         if self.kind == "hnsw":
-            found = faiss.downcast_index(self.raw.storage).search(rows[is_short], k)
+            found = faiss.downcast_index(self.raw.storage).search(rows[is_short], k, params=every)
         else:
             every = faiss.SearchParametersIVF(nprobe=self.raw.nlist)
             found = self.raw.search(rows[is_short], k, params=every)
         scores[is_short], indices[is_short] = found
         return scores, indices
+
+    def add(self, rows: numpy.ndarray) -> numpy.ndarray:
+        """Add vectors of length 1, and return the place of each, int64 (n,).
+
+        In a graph, a vector that is equal to one before it has the place of that one.
+        """
+        start = self.raw.ntotal
+        if self.kind != "hnsw":
+            self.raw.add(rows)
+            return numpy.arange(start, self.raw.ntotal)
+        _, nearest = self.raw.search(rows, 1)
+        places = nearest[:, 0]
+        is_new = (self.raw.reconstruct_batch(places) != rows).any(axis=1)
+        new_places: list[int] = []
+        for block in _distinct(iter([rows[is_new]]), new_places):
+            self.raw.add(block)
+        places[is_new] = numpy.array(new_places, dtype="int64") + start
+        return places
+
+    def remove(self, is_kept: numpy.ndarray) -> None:
+        """Remove vectors from a flat index or from lists, and number the others from 0 on.
+
+        is_kept (bool (ntotal,)): whether each stays.
+        """
+        self.raw.remove_ids(numpy.flatnonzero(~is_kept))
+        if self.kind == "flat":
+            return
+        faiss = import_faiss()
+        new_numbers = numpy.cumsum(is_kept) - 1
+        lists = faiss.downcast_InvertedLists(self.raw.invlists)
+        for number in range(lists.nlist):
+            size = lists.list_size(number)
+            # An empty list may point to nothing
+            if size:
+                numbers = faiss.rev_swig_ptr(lists.get_ids(number), size)
+                numbers[:] = new_numbers[numbers]
+
+    def rebuild(self, places: numpy.ndarray) -> None:
+        """Make a graph of the vectors at these places only, in their order."""
+        graph = _empty_graph(self.raw.d)
+        graph.hnsw.efSearch = self.raw.hnsw.efSearch
+        for part in slices(len(places), _BLOCK_ROWS):
+            graph.add(self.raw.reconstruct_batch(places[part]))
+        self.raw = graph
+        self._lent = None

@@ -1,11 +1,9 @@
 """Indexes of vectors: built, searched by cosine, saved and loaded."""
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from html import escape
-from itertools import islice, zip_longest
+from itertools import compress, islice
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
 import numpy
@@ -15,7 +13,8 @@ from ..arrays import as_rows
 from ..bulk import PartVectors, StoredVectors
 from ..pipeline.sbert import SentenceBert
 from ..similarity import cosine, unit_length
-from ..validation import Positive, check, one_column, short_repr, validated
+from ..validation import Cosine, Positive, check, short_repr, validated
+from .duplicates import Duplicate, find_duplicates
 from .exact import Best, check_widths, checked_queries, nearest
 from .faiss_index import (
     BuiltKind,
@@ -25,21 +24,34 @@ from .faiss_index import (
     check_numbers,
     copied_index,
     import_faiss,
+    unit_blocks,
 )
 from .identity import EncoderIdentity, check_same_encoder, identity_of
 from .index_folder import (
     IndexManifest,
-    IndexRow,
     read_index,
     read_index_rows,
     read_places,
     write_folder,
 )
+from .index_rows import (
+    IndexRow,
+    RowId,
+    check_alike,
+    check_row_count,
+    checked_ids,
+    checked_rows,
+    find_ids,
+)
+from .places import Places
 
 # The least cosine of a vector and the same one, made in another run or precision
 _SAME = 0.999
 # How many candidates of "ivfpq" there are for each vector wanted
 _RESCORED = 10
+# The least share of vectors in a graph that are not deleted; it is built again with fewer
+_LIVE = 2 / 3
+_NO_ROW = IndexRow(None, None)
 
 
 def index_html(index: Sized, texts: Iterable[str]) -> str:
@@ -63,8 +75,8 @@ class VectorIndex:
     kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
     encoder (EncoderIdentity): what made the vectors; None if not known.
     rows (Sequence[IndexRow]): text and id of each vector; None if there are none.
-    places (int64 (n,)): of each vector its place in `index`, where equal ones are once; None if it
-        has all of them.
+    places (int64 (n,)): of each vector its place in `index`, where equal ones are once and deleted
+        ones may be; None if it has all of them, and no others.
     vectors (str), folder (str): of "ivfpq", the digest and the place of the stored vectors.
     """
 
@@ -85,10 +97,11 @@ class VectorIndex:
                 check_numbers(index.raw, kind)
         self._faiss: FaissIndex = index
         self.encoder = encoder
-        self._places: numpy.ndarray | None = None
+        self._places: Places | None = None
         if places is not None:
-            self._places = places.copy()
-            self._places.flags.writeable = False
+            self._places = Places(places, int(index.raw.ntotal))
+        # The folder that it was loaded from or saved to, and the index that was there then
+        self._saved: tuple[Path, IndexManifest] | None = None
         self.vectors = vectors
         self.folder = folder
         if encoder is not None:
@@ -114,7 +127,9 @@ class VectorIndex:
 
     @property
     def places(self) -> numpy.ndarray | None:
-        return self._places
+        if self._places is None:
+            return None
+        return self._places.of_rows
 
     @property
     def rows(self) -> Sequence[IndexRow] | None:
@@ -124,7 +139,7 @@ class VectorIndex:
     def rows(self, rows: Sequence[IndexRow | tuple[str | None, str | int | None]] | None) -> None:
         own = None
         if rows is not None:
-            _check_row_count(len(rows), len(self))
+            check_row_count(len(rows), len(self))
             own = tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
         # They are of the vectors that the index has now
         self._faiss.accept_vectors(has_order=own is not None)
@@ -159,7 +174,8 @@ class VectorIndex:
         kind: BuiltKind = "flat",
         encoder: EncoderIdentity | SentenceBert | None = None,
         texts: Sequence[str] | None = None,
-        ids: Sequence[str | int] | None = None,
+        ids: Sequence[RowId] | None = None,
+        columns: Sequence[Mapping[str, object]] | None = None,
     ) -> "VectorIndex":
         """Make an index of a collection.
 
@@ -171,6 +187,7 @@ class VectorIndex:
             drawn from all of it.
         encoder (EncoderIdentity or SentenceBert): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
+        columns (Sequence[dict]): the other columns of each, values of JSON by name.
         RAISES (ValueError): if there is no vector, or shapes, counts, numbers or the kind are
             wrong. (ImportError): if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al.
@@ -182,19 +199,14 @@ class VectorIndex:
 
         """
         check("kind", kind, BuiltKind)
-        identity = identity_of(encoder)
+        identity = _encoder_of(vectors, encoder)
         # Before blocks are made
         import_faiss()
-        rows = _rows(texts, ids)
-        if isinstance(vectors, StoredVectors):
-            stored = EncoderIdentity.of(vectors)
-            if identity is not None:
-                check_same_encoder(stored, identity, vectors.name)
-            identity = stored
-        elif not isinstance(vectors, Iterator):
+        rows = checked_rows(texts, ids, columns)
+        if not isinstance(vectors, Iterator | StoredVectors):
             vectors = as_rows(vectors, "vectors")
         if rows is not None and not isinstance(vectors, Iterator):
-            _check_row_count(len(rows), len(vectors))
+            check_row_count(len(rows), len(vectors))
         index, places = build_index(kind, vectors)
         return cls(FaissIndex(index, kind), kind, encoder=identity, rows=rows, places=places)
 
@@ -238,26 +250,149 @@ class VectorIndex:
         return _rescored(rows, candidates, vectors, k)
 
     def _search(self, rows: numpy.ndarray, k: int) -> Best:
-        if self.places is None:
+        if self._places is None:
             return self._faiss.search(rows, k)
-        scores, found = self._faiss.search(rows, min(k, self._faiss.raw.ntotal))
-        by_place, ends = self._rows_by_place
-        best_scores = numpy.empty((len(rows), k), dtype="float32")
-        best_rows = numpy.empty((len(rows), k), dtype="int64")
-        for i, own in enumerate(found):
-            copies = [by_place[ends[place] : ends[place + 1]] for place in own]
-            counts = [len(equal) for equal in copies]
-            best_scores[i] = numpy.repeat(scores[i], counts)[:k]
-            best_rows[i] = numpy.concatenate(copies)[:k]
-        return best_scores, best_rows
+        is_live = self._places.n_rows > 0
+        scores, places = self._faiss.search(rows, min(k, int(is_live.sum())), is_live)
+        return self._places.best_rows(scores, places, k)
 
-    @cached_property
-    def _rows_by_place(self) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """The rows by their place in `index`, and where those of each place begin among them."""
-        places = self.places
-        if places is None:
-            places = numpy.arange(len(self))
-        return numpy.argsort(places, kind="stable"), numpy.cumsum([0, *numpy.bincount(places)])
+    def add(
+        self,
+        vectors: ArrayLike | Iterator[ArrayLike],
+        *,
+        texts: Sequence[str] | None = None,
+        ids: Sequence[RowId] | None = None,
+        columns: Sequence[Mapping[str, object]] | None = None,
+        encoder: EncoderIdentity | SentenceBert | None = None,
+        replace: bool = False,
+        skip_duplicates: Cosine | None = None,
+    ) -> list[Duplicate]:
+        """Add vectors behind the others, with texts and ids if those have them.
+
+        If anything is wrong with what is given, nothing is changed.
+
+        vectors (float array of shape (n, width), or an iterator of such): see `build`. Blocks are
+            made after all else was checked.
+        texts, ids, columns: of each, see `build`. Ids must be unique.
+        encoder (EncoderIdentity or SentenceBert): what made the vectors; None not to check that it
+            made the others.
+        replace (bool): whether ids may be there already: their vectors, texts and columns go.
+        skip_duplicates (float): the cosine similarity from which on a new vector is left out, if
+            the nearest one of the index, as `search` finds it, is so near, or one before it that is
+            added. None to add all.
+        RETURNS (list[Duplicate]): the vectors that were left out, and the rows that they are near
+            to.
+        RAISES (ValueError): if an id is there already, or more than once; the width, the encoder or
+            counts differ; or the index is of the kind "ivfpq". (TypeError): see `build`.
+
+        Example:
+            new = pipe.encode(texts)
+            for number, row, score in index.add(new, texts=texts, ids=ids, skip_duplicates=0.95):
+                print(f"{ids[number]} is left out, as it is like {index.rows[row].id}: {score:.2f}")
+
+        """
+        check("skip_duplicates", skip_duplicates, Cosine | None)
+        if replace and skip_duplicates is not None:
+            raise ValueError(
+                "Cannot skip duplicates of vectors that are replaced. Replace them first, and then "
+                "add the new ones."
+            )
+        self._check_can_change()
+        identity = _encoder_of(vectors, encoder)
+        if identity is not None:
+            check_same_encoder(self.encoder, identity, "memory")
+        rows = checked_rows(texts, ids, columns) or []
+        check_alike(self.rows or (), rows)
+        replaced = find_ids(self.rows or (), checked_ids(ids) or [])
+        if replaced and not replace:
+            raise ValueError(
+                f"The index has the id {short_repr(next(iter(replaced)))} already "
+                f"({len(replaced)} of {len(rows)} are there). Leave them out, or replace their "
+                "vectors: replace=True (--replace)."
+            )
+        if not isinstance(vectors, Iterator):
+            vectors = iter([vectors])
+        new = numpy.concatenate(list(unit_blocks(vectors)))
+        check_widths(self.width, new.shape[1])
+        check_row_count(len(rows or new), len(new))
+        duplicates: list[Duplicate] = []
+        if skip_duplicates is not None:
+            duplicates = find_duplicates(new, skip_duplicates, self._search(new, 1), len(self))
+        is_added = numpy.ones(len(new), dtype=bool)
+        is_added[[one.number for one in duplicates]] = False
+        self._append(new[is_added], list(compress(rows, is_added)))
+        self._remove(list(replaced.values()))
+        return duplicates
+
+    def delete(self, ids: Sequence[RowId]) -> None:
+        """Remove vectors with their texts. The rows behind them move up.
+
+        ids (Sequence[str or int]): of vectors that are there. Give many at once: each call reads
+            the ids of all.
+        RAISES (ValueError): if an id is not there or given twice, ids of the index are not unique,
+            no vector would be left, or the index is of the kind "ivfpq". Nothing is changed then.
+        """
+        self._check_can_change()
+        given = checked_ids(ids) or []
+        numbers = find_ids(self.rows or (), given)
+        missing = [row_id for row_id in given if row_id not in numbers]
+        if missing:
+            raise ValueError(
+                f"The index has no row with the id {short_repr(missing[0])} ({len(missing)} of "
+                f"{len(given)} are not there). Leave them out."
+            )
+        if len(given) == len(self):
+            raise ValueError(
+                "Cannot delete all vectors: an index has one at least. Build a new index."
+            )
+        self._remove(list(numbers.values()))
+
+    def _check_can_change(self) -> None:
+        if self.kind == "ivfpq":
+            raise ValueError(
+                "An index of the kind ivfpq can't be changed. Change the stored vectors that it is "
+                "of, and build it again: build_ivfpq."
+            )
+        self._check_unchanged()
+
+    def _append(self, vectors: numpy.ndarray, rows: Sequence[IndexRow]) -> None:
+        if self._rows is not None or rows:
+            own = self._rows or (_NO_ROW,) * len(self)
+            self._rows = (*own, *(rows or (_NO_ROW,) * len(vectors)))
+        places = self._places_of_rows()
+        self._set_places(numpy.concatenate([places, self._faiss.add(vectors)]))
+
+    def _remove(self, numbers: Sequence[int]) -> None:
+        """Remove rows and their vectors, which a graph keeps until they are many."""
+        if not numbers:
+            return
+        is_kept = numpy.ones(len(self), dtype=bool)
+        is_kept[numbers] = False
+        if self._rows is not None:
+            self._rows = tuple(compress(self._rows, is_kept))
+        places = self._places_of_rows()[is_kept]
+        if self.kind == "hnsw":
+            live, live_places = numpy.unique(places, return_inverse=True)
+            if len(live) < _LIVE * self._faiss.raw.ntotal:
+                self._faiss.rebuild(live)
+                places = live_places
+        else:
+            self._faiss.remove(is_kept)
+            places = numpy.arange(len(places))
+        self._set_places(places)
+
+    def _places_of_rows(self) -> numpy.ndarray:
+        if self._places is None:
+            return numpy.arange(len(self))
+        return self._places.of_rows
+
+    def _set_places(self, places: numpy.ndarray) -> None:
+        """Take the vectors that the index of FAISS has now as those of the rows."""
+        count = int(self._faiss.raw.ntotal)
+        self._places = None
+        if not numpy.array_equal(places, numpy.arange(count)):
+            self._places = Places(places, count)
+        self._faiss.accept_vectors(has_order=self._rows is not None)
 
     def _check_unchanged(self, *, is_saved: bool = False) -> None:
         """Raise ValueError if `index` has other vectors than those of the rows, or the places.
@@ -266,8 +401,8 @@ class VectorIndex:
             time.
         """
         expected = len(self)
-        if self.places is not None:
-            expected = int(self.places.max()) + 1
+        if self._places is not None:
+            expected = self._places.count
         elif self.rows is not None:
             expected = len(self.rows)
         has_order = self.rows is not None or self.places is not None
@@ -316,7 +451,7 @@ class VectorIndex:
 
         RAISES (ValueError): if `index` was changed so that it could not be loaded, or does not fit
             the rows; (OSError): if it cannot be written; (RuntimeError): if another process writes
-            to the folder.
+            to the folder, or has changed the index since it was loaded from there.
         """
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
@@ -324,7 +459,15 @@ class VectorIndex:
         manifest = IndexManifest(
             kind=self.kind, width=self.width, count=len(self), encoder=self.encoder
         )
-        write_folder(Path(folder), manifest, lambda _: self._faiss.raw, self.rows, self.places)
+        folder = Path(folder)
+        place = folder.absolute()
+        former = None
+        if self._saved is not None and self._saved[0] == place:
+            former = self._saved[1]
+        written = write_folder(
+            folder, manifest, lambda _: self._faiss.raw, self.rows, self.places, former=former
+        )
+        self._saved = (place, written)
 
     @classmethod
     @validated
@@ -344,11 +487,8 @@ class VectorIndex:
             check_same_encoder(saved.encoder, ours, folder)
         rows = read_index_rows(folder, saved)
         places = read_places(folder, saved)
-        count = saved.count
-        if places is not None:
-            count = int(places.max()) + 1
-        return cls(
-            FaissIndex(read_index(folder, saved, count), saved.kind),
+        index = cls(
+            FaissIndex(read_index(folder, saved, places), saved.kind),
             saved.kind,
             encoder=saved.encoder,
             rows=rows,
@@ -356,6 +496,24 @@ class VectorIndex:
             vectors=saved.vectors,
             folder=saved.folder,
         )
+        index._saved = (folder.absolute(), saved)
+        return index
+
+
+def _encoder_of(
+    vectors: object, encoder: EncoderIdentity | SentenceBert | None
+) -> EncoderIdentity | None:
+    """Return what made vectors: stored ones know it.
+
+    RAISES (ValueError): if that is not the given encoder.
+    """
+    identity = identity_of(encoder)
+    if not isinstance(vectors, StoredVectors):
+        return identity
+    stored = EncoderIdentity.of(vectors)
+    if identity is not None:
+        check_same_encoder(stored, identity, vectors.name)
+    return stored
 
 
 def _rescored(
@@ -372,43 +530,3 @@ def _rescored(
         scores.append(score)
         rows.append(wanted[own[best]])
     return numpy.stack(scores), numpy.stack(rows)
-
-
-def _check_row_count(given: int, expected: int) -> None:
-    if given != expected:
-        raise ValueError(
-            f"Given {given} texts or ids for {expected} vectors: expected one for each."
-        )
-
-
-def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:
-    """Return the rows of texts and ids; None if neither is given."""
-    if texts is None and ids is None:
-        return None
-    own_texts = _column("texts", texts, str)
-    own_ids = _column("ids", ids, str | int)
-    if texts is not None and ids is not None:
-        _check_row_count(len(own_ids), len(own_texts))
-    return [IndexRow(*pair) for pair in zip_longest(own_texts, own_ids)]
-
-
-def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) -> list[Any]:
-    """Return texts or ids as they are saved.
-
-    RAISES (TypeError): if one is missing, or of another type.
-    """
-    if values is None:
-        return []
-    expected = "a str" if kinds is str else "a str or a whole number"
-    column: list[Any] = []
-    for number, value in enumerate(one_column(values)):
-        item = value
-        if isinstance(value, numpy.generic):
-            item = value.item()
-        if not isinstance(item, kinds) or isinstance(item, bool):
-            raise TypeError(
-                f"Cannot index {name}[{number}] = {short_repr(item)}: expected {expected} for each "
-                "vector."
-            )
-        column.append(item)
-    return column

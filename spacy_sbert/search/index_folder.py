@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy
 from pydantic import BaseModel, Field
@@ -19,24 +19,16 @@ from ..files.checksum import file_digest
 from ..files.serialization import read_arrays, write_arrays
 from .faiss_index import Kind, import_faiss, is_of_kind
 from .identity import EncoderIdentity
+from .index_rows import IndexRow
 
 MANIFEST = "index.json"
+# Version 2 had no columns, and no deleted vectors
+_FORMAT: Literal["spacy-sbert index 3"] = "spacy-sbert index 3"
 _NAME = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|places-[0-9a-f]{32}\.npz)"
 # The files of an index, and those that a killed process left
 _OWN = re.compile(
     rf"{_NAME}|building-[0-9a-f]{{32}}-\w+\.faiss|\.(index|rows|places|building)[-.][^/]*\.\d+"
 )
-
-
-class IndexRow(NamedTuple):
-    """Row that is saved beside a vector: its text, an id, and the row in its file.
-
-    None if not known.
-    """
-
-    text: str | None
-    id: str | int | None
-    row: int | None = None
 
 
 class IndexManifest(BaseModel, frozen=True):
@@ -49,7 +41,7 @@ class IndexManifest(BaseModel, frozen=True):
         in the index.
     """
 
-    format: Literal["spacy-sbert index 2"] = "spacy-sbert index 2"
+    format: Literal["spacy-sbert index 2", "spacy-sbert index 3"] = _FORMAT
     kind: Kind
     width: int
     count: int
@@ -84,11 +76,14 @@ def write_folder(
     make: Callable[[Path], Any],
     rows: Sequence[IndexRow] | None = None,
     places: numpy.ndarray | None = None,
-) -> None:
+    former: IndexManifest | None = None,
+) -> IndexManifest:
     """Write an index, and remove the one that it replaces.
 
     make (Callable): returns the index, and may write its lists to the path that it is given.
-    RAISES (RuntimeError): if another process writes there.
+    former (IndexManifest): that of the index that should be there; None for any or none.
+    RETURNS (IndexManifest): with the names of the files.
+    RAISES (RuntimeError): if another process writes there, or has written since.
     """
     with rewrite_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,6 +95,8 @@ def write_folder(
     made = [index_path, lists_path, rows_path, places_path]
     lock = Lock(folder / "lock")
     try:
+        if former is not None and (folder / MANIFEST).exists():
+            _check_same_build(folder, former)
         write_index(index_path, make(lists_path))
         if rows is not None:
             with atomic_write(rows_path) as file:
@@ -115,8 +112,18 @@ def write_folder(
         raise
     else:
         _remove_others(folder, made)
+        return manifest
     finally:
         lock.release(remove=True)
+
+
+def _check_same_build(folder: Path, former: IndexManifest) -> None:
+    """Raise RuntimeError if a folder has another index than before: it would be lost."""
+    if IndexManifest.read(folder).files != former.files:
+        raise RuntimeError(
+            f"The index in {folder} was changed after this one was loaded from there. Load it "
+            "again, and repeat your changes."
+        )
 
 
 def _remove_others(folder: Path, made: Collection[Path]) -> None:
@@ -146,10 +153,10 @@ def write_index(path: Path, index: Any) -> None:
             raise failures[0] if failures else RuntimeError(f"FAISS cannot write {path}.") from None
 
 
-def read_index(folder: Path, manifest: IndexManifest, count: int) -> Any:
+def read_index(folder: Path, manifest: IndexManifest, places: numpy.ndarray | None) -> Any:
     """Read the index of FAISS, whose lists stay on disk if it is an "ivfpq".
 
-    count (int): how many vectors it has. RAISES (ValueError): if it is damaged, or another.
+    places (int64 (n,)): see read_places. RAISES (ValueError): if it is damaged, or another.
     """
     faiss = import_faiss()
     path = _checked_file(folder, manifest, ".faiss")
@@ -158,8 +165,10 @@ def read_index(folder: Path, manifest: IndexManifest, count: int) -> Any:
         index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_IVF_DATA if is_on_disk else 0)
     except RuntimeError as error:
         raise _damaged(path, str(error)[:200]) from error
-    has_shape = (index.d, index.ntotal) == (manifest.width, count)
-    if not has_shape or not is_of_kind(index, manifest.kind):
+    has_all = index.ntotal == manifest.count
+    if places is not None:
+        has_all = index.ntotal > places.max()
+    if index.d != manifest.width or not has_all or not is_of_kind(index, manifest.kind):
         raise _damaged(
             path, f"a {type(index).__name__} of {index.ntotal} vectors of width {index.d}"
         )
@@ -187,7 +196,7 @@ def read_index_rows(folder: Path, manifest: IndexManifest) -> list[IndexRow] | N
 
 
 def read_places(folder: Path, manifest: IndexManifest) -> numpy.ndarray | None:
-    """Read which vectors of an index are equal, see VectorIndex; None if all are different."""
+    """Read the places of vectors in a graph, see VectorIndex; None if each has its own."""
     if not any(name.endswith(".npz") for name in manifest.files):
         return None
     path = _checked_file(folder, manifest, ".npz")

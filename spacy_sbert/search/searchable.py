@@ -2,35 +2,48 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 
 from ..bulk import PartVectors
 from ..bulk.dataset_encoding import JOB
+from ..files.tables import NamedRecord, distinct
+from ..pipeline.components import pipeline_of
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, ticking
 from ..validation import Positive, check
+from .bm25 import BM25, saved_bm25
 from .exact import Best, nearest, nearest_stored, slices
 from .faiss_index import BuiltKind, import_faiss
+from .fusion import reciprocal_rank_fusion
 from .identity import EncoderIdentity, check_same_encoder, identify
 from .index import VectorIndex
-from .index_folder import MANIFEST, IndexRow
+from .index_folder import MANIFEST
+from .index_rows import IndexRow, RowId
 from .texts import Corpus, TextVectors, encode_queries, text_vectors
 
 # Texts whose vectors are in memory beside an index that is built
 _WINDOW = 2**12
+SearchMethod = Literal["vectors", "bm25", "hybrid"]
+# How many texts of each search are joined, if not more are wanted
+_JOINED = 100
+# In the folder of an index
+_BM25_FILE = "bm25.npz"
 
 
 class FoundText(NamedTuple):
     """Text that is similar to a query.
 
-    score (float): their cosine similarity. row (int): that of the text in the corpus, from 0; blank
-        ones count.
+    score (float): their cosine similarity; that of BM25, or of reciprocal_rank_fusion, if they were
+        searched by words.
+    row (int): that of the text in the corpus, from 0; blank ones count.
     text (str), id (str or int): None if not stored.
     file (str): the file of a stored vector, None for others.
+    columns (dict): the other columns of its table, None if not stored.
     """
 
     score: float
@@ -38,13 +51,15 @@ class FoundText(NamedTuple):
     text: str | None
     id: str | int | None = None
     file: str | None = None
+    columns: NamedRecord | None = None
 
 
 class Searchable(ABC):
     """Collection that queries are compared with. It is opened before the pipeline is loaded.
 
-    columns (tuple): the fields of FoundText that it fills. index_folder (Path): the folder of the
-        index of texts that is searched; None if there is none.
+    columns (tuple): the fields of FoundText that it fills. others (tuple): the names of the other
+        columns that its texts came with. index_folder (Path): the folder of the index of texts that
+        is searched; None if there is none. corpus (Corpus): the texts, None if not known.
 
     Example:
         collection = SearchableTexts(path, read_corpus(path))
@@ -54,7 +69,19 @@ class Searchable(ABC):
     """
 
     columns: tuple[str, ...]
+    others: tuple[str, ...] = ()
     index_folder: Path | None = None
+    corpus: Corpus | None = None
+
+    def header(self) -> list[str]:
+        """Return the names of the values of `record`. Other columns get new ones if taken."""
+        return [*self.columns, *distinct(self.others, ("query", *self.columns))]
+
+    def record(self, hit: FoundText) -> list[object]:
+        """Return what was found as a record of a table."""
+        own = hit.columns or {}
+        fields = [getattr(hit, name) for name in self.columns]
+        return [*fields, *(own.get(name) for name in self.others)]
 
     @staticmethod
     def open(folder: Path | str, *, vectors: str | None = None) -> "Searchable":
@@ -76,18 +103,54 @@ class Searchable(ABC):
         queries: Sequence[str],
         *,
         k: int,
+        method: SearchMethod = "vectors",
         query_prompt: str | None = None,
         progress: bool = False,
     ) -> list[list[FoundText]]:
         """Find what is most similar to each query, the best first; see search_texts."""
         check("k", k, Positive)
+        check("method", method, SearchMethod)
         self.check_encoder(pipe)
-        vectors = encode_queries(pipe, queries, query_prompt, progress=progress)
-        scores, rows = self.nearest(pipe, vectors, k, progress)
-        return [
+        wanted = k
+        if method == "hybrid":
+            wanted = max(k, _JOINED)
+        results: list[Best] = []
+        if method != "vectors":
+            bm25 = self.bm25(pipe, progress)
+            results.append(bm25.search(queries, k=min(wanted, len(bm25))))
+        if method != "bm25":
+            vectors = encode_queries(pipe, queries, query_prompt, progress=progress)
+            results.append(self.nearest(pipe, vectors, wanted, progress))
+        scores, rows = results[0]
+        if method == "hybrid":
+            scores, rows = reciprocal_rank_fusion(results, k=min(k, rows.shape[1]))
+        found = [
             self.describe(own_scores.tolist(), own_rows)
             for own_scores, own_rows in zip(scores, rows, strict=True)
         ]
+        if method == "bm25":
+            # Texts without a word of the query
+            found = [[hit for hit in hits if hit.score] for hits in found]
+        return found
+
+    def bm25(self, pipe: SentenceBert, progress: bool) -> BM25:
+        """Return the BM25 of the texts, by the words of the pipeline that the pipe is in.
+
+        It is saved in the folder of the index, if there is one, until its texts change.
+
+        RAISES (ValueError): if the texts are not known.
+        """
+        if self.corpus is None:
+            raise ValueError(
+                "Stored vectors cannot be searched by words. Use the method 'vectors', or search "
+                "a file or an index of texts."
+            )
+        nlp = pipeline_of(pipe)
+        folder = self.index_folder
+        with ticking("Reading words", shown=progress):
+            if folder is None or not (folder / MANIFEST).exists():
+                return BM25.build(self.corpus.texts, nlp=nlp)
+            return saved_bm25(folder / _BM25_FILE, self.corpus.texts, nlp)
 
     def check_encoder(self, pipe: SentenceBert) -> None:
         """Raise ValueError if another encoder made stored vectors. By default none are stored."""
@@ -120,9 +183,10 @@ class SearchableTexts(Searchable):
         if index is not None:
             import_faiss()
         self.path = path
-        self.corpus = corpus
+        self.corpus: Corpus = corpus
         self.index_folder = index
         self.columns = _columns_of(corpus)
+        self.others = _others_of(corpus)
         self._kind = kind
         self._vectors = vectors
 
@@ -142,13 +206,11 @@ class SearchableTexts(Searchable):
     def _open_index(self, pipe: SentenceBert, folder: Path, progress: bool) -> VectorIndex:
         """Return the index of the texts in the folder, or build one and save it there."""
         if not (folder / MANIFEST).exists():
-            return self._build_index(pipe, folder, progress)
-        index = VectorIndex.load(folder, encoder=identify(pipe))
-        if self._kind is not None and index.kind != self._kind:
-            raise ValueError(
-                f"The index in {folder} is of the kind {index.kind}, not {self._kind}. Delete it, "
-                "or omit --kind."
-            )
+            index = build_text_index(pipe, self.corpus, self._kind, self._vectors, progress)
+            with ticking("Saving", shown=progress):
+                index.save(folder)
+            return index
+        index = load_index(folder, identify(pipe), self._kind)
         ours = self.corpus
         theirs = _corpus_of(index, folder)
         # Either may have no ids
@@ -160,38 +222,15 @@ class SearchableTexts(Searchable):
             )
         return index
 
-    def _build_index(self, pipe: SentenceBert, folder: Path, progress: bool) -> VectorIndex:
-        corpus = self.corpus
-        n = len(corpus.texts)
-        given = None
-        if self._vectors is not None:
-            given = text_vectors(pipe, corpus.texts, self._vectors, progress)
-
-        def blocks() -> Iterator[numpy.ndarray]:
-            # The bar is full when the last block is in the index, too
-            with progress_bar(n, shown=progress, unit="texts") as bar:
-                for block in slices(n, _WINDOW):
-                    if given is None:
-                        yield pipe.encode(corpus.texts[block])
-                    else:
-                        yield given[block]
-                    bar.update(block.stop - block.start)
-
-        index = VectorIndex.build(blocks(), kind=self._kind or "hnsw", encoder=identify(pipe))
-        ids: Sequence[str | int | None] = corpus.ids or [None] * n
-        index.rows = list(map(IndexRow, corpus.texts, ids, corpus.rows))
-        with ticking("Saving", shown=progress):
-            index.save(folder)
-        return index
-
 
 class SearchableIndex(Searchable):
     """Texts that are saved in an index."""
 
     def __init__(self, folder: Path, index: VectorIndex):
         self.index_folder: Path = folder
-        self.corpus = _corpus_of(index, folder)
+        self.corpus: Corpus = _corpus_of(index, folder)
         self.columns = _columns_of(self.corpus)
+        self.others = _others_of(self.corpus)
         self._index = index
 
     def check_encoder(self, pipe: SentenceBert) -> None:
@@ -238,17 +277,74 @@ class SearchableVectors(Searchable):
         ]
 
 
+def text_blocks(
+    pipe: SentenceBert,
+    texts: Sequence[str],
+    vectors: ArrayLike | TextVectors | None,
+    progress: bool,
+) -> Iterator[numpy.ndarray]:
+    """Yield the vectors of texts, given or new ones; see text_vectors."""
+    n = len(texts)
+    if vectors is not None:
+        given = text_vectors(pipe, texts, vectors, progress)
+    # The bar is full when the last block is in the index, too
+    with progress_bar(n, shown=progress, unit="texts") as bar:
+        for block in slices(n, _WINDOW):
+            if vectors is None:
+                yield pipe.encode(texts[block])
+            else:
+                yield given[block]
+            bar.update(block.stop - block.start)
+
+
+def build_text_index(
+    pipe: SentenceBert,
+    corpus: Corpus,
+    kind: BuiltKind | None,
+    vectors: ArrayLike | TextVectors | None,
+    progress: bool,
+) -> VectorIndex:
+    """Build an index of texts, by default of the kind "hnsw"."""
+    blocks = text_blocks(pipe, corpus.texts, vectors, progress)
+    index = VectorIndex.build(blocks, kind=kind or "hnsw", encoder=identify(pipe))
+    n = len(corpus.texts)
+    ids: Sequence[RowId | None] = corpus.ids or [None] * n
+    others: Sequence[NamedRecord | None] = corpus.others or [None] * n
+    index.rows = list(map(IndexRow, corpus.texts, ids, corpus.rows, others))
+    return index
+
+
+def load_index(folder: Path, encoder: EncoderIdentity, kind: BuiltKind | None) -> VectorIndex:
+    """Load an index.
+
+    RAISES (ValueError): if it is of another encoder, or of another kind, unless that is None.
+    """
+    index = VectorIndex.load(folder, encoder=encoder)
+    if kind is not None and index.kind != kind:
+        raise ValueError(
+            f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit "
+            "--kind."
+        )
+    return index
+
+
 def _columns_of(corpus: Corpus) -> tuple[str, ...]:
     if corpus.ids is None:
         return ("score", "row", "text")
     return ("score", "row", "id", "text")
 
 
+def _others_of(corpus: Corpus) -> tuple[str, ...]:
+    """Return the names of the other columns, in the order in which they come first."""
+    return tuple(dict.fromkeys(chain.from_iterable(corpus.others or ())))
+
+
 def _found_texts(corpus: Corpus, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
     found: list[FoundText] = []
     for score, i in zip(scores, rows.tolist(), strict=True):
         text_id = None if corpus.ids is None else corpus.ids[i]
-        found.append(FoundText(score, corpus.rows[i], corpus.texts[i], text_id))
+        columns = None if corpus.others is None else corpus.others[i]
+        found.append(FoundText(score, corpus.rows[i], corpus.texts[i], text_id, columns=columns))
     return found
 
 
@@ -264,4 +360,7 @@ def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
     ids = None
     if any(row.id is not None for row in rows):
         ids = ["" if row.id is None else row.id for row in rows]
-    return Corpus(texts, numbers, ids)
+    others = None
+    if any(row.columns for row in rows):
+        others = [row.columns or {} for row in rows]
+    return Corpus(texts, numbers, ids, others)

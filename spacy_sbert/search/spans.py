@@ -7,6 +7,7 @@ import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from ..models.spans import chunks
 from ..pipeline import doc_vectors
 from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, short_repr, validated
@@ -19,22 +20,24 @@ _UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "sent": sentences,
     "noun_chunks": lambda doc: doc.noun_chunks,
     "ents": lambda doc: doc.ents,
+    "chunks": chunks,
 }
 
 
 @validated
 def collect_spans(
     docs: Doc | Iterable[Doc],
-    unit: Literal["doc", "sent", "noun_chunks", "ents"] | Callable[[Doc], Iterable[Span]] = "sent",
+    unit: Literal["doc", "sent", "noun_chunks", "ents", "chunks"]
+    | Callable[[Doc], Iterable[Span]] = "sent",
 ) -> Iterator[Span]:
-    """Yield the sentences, or other Spans, of Docs, in order.
+    """Yield the sentences, passages, or other Spans, of Docs, in order.
 
     docs (Doc or Iterable[Doc]): the documents; those without tokens have none.
-    unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans,
-        such as `lambda doc: doc.spans["sc"]`.
+    unit (str or Callable): "doc", "sent", "noun_chunks", "ents", "chunks" for the passages of
+        `sbert_chunks`, or a function from a Doc to Spans, such as `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
     RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or a Doc
-        has no sentences.
+        has no sentences or no passages.
     """
     spans_of = _UNITS[unit] if isinstance(unit, str) else unit
     if isinstance(docs, Doc):

@@ -380,7 +380,9 @@ def score_examples(
     if message:
         warn(message)
     try:
-        scores = pipe.scorer(examples, name=pipe.name, spans_key=pipe.spans_key, **kwargs)
+        scores = pipe.scorer(
+            examples, name=pipe.name, spans_key=pipe.spans_key, pipe=pipe, **kwargs
+        )
     except KeyError as error:
         # Which spaCy would report as E900
         raise ValueError(

@@ -163,7 +163,7 @@ def test_console_without_unicode(tmp_path, charset):
 MISSING = [
     ("faiss", "search nlp texts.txt he --index index"),
     ("faiss", "search nlp index he"),
-    ("faiss", "index vectors index"),
+    ("faiss", "index build vectors index"),
     ("sklearn", "cluster nlp texts.txt c.tsv --method kmeans --n-clusters 2"),
     ("sklearn", "visualize nlp texts.txt m.html --style map --clusters 2"),
     ("sklearn", "visualize nlp texts.txt m.html --style map --projection tsne"),

@@ -12,12 +12,11 @@ import catalogue
 import numpy
 import pytest
 import spacy
-import typer
-from helpers.invoking import invoke, said
+from helpers.invoking import all_commands, invoke, said
 
-from spacy_sbert.cli import app
+from spacy_sbert.search import VectorIndex
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = all_commands()
 # Letters with another meaning in one command
 SHORT = {
     ("encode", "-g"): "--gpu-ids",
@@ -54,7 +53,7 @@ def test_every_parameter_has_help_and_is_listed():
         if not one.help or getattr(one, "hidden", False)
     ] == []
     for name in COMMANDS:
-        assert "--help" in invoke(name, "--help").output
+        assert "--help" in invoke(*name.split(), "--help").output
 
 
 def test_letter_means_one_option():
@@ -72,16 +71,19 @@ def test_options_that_all_commands_share():
     # It has a log
     assert set(COMMANDS) - with_option("--quiet") == {"train"}
     assert set(COMMANDS) - with_option("--pipe") == {
-        *("compare", "convert", "convert-transformer", "index", "init-config", "train")
+        *("compare", "convert", "convert-transformer", "init-config", "train"),
+        *("index build", "index delete"),
     }
-    # most of these write new folders; index resumes; hub-card and train have other ways
+    # most of these write new folders; an index grows; hub-card and train have other ways
     folders = {
         "convert-transformer",
         "distill-static",
         "export",
         "import",
         "hub-card",
-        "index",
+        "index add",
+        "index build",
+        "index delete",
         "train",
     }
     assert set(COMMANDS) - with_option("--overwrite") == folders
@@ -94,7 +96,7 @@ def test_options_that_all_commands_share():
         "hub-card",
     } <= with_option("--gpu-id")
     # Which keep rows
-    assert with_option("--id-column") == {"cluster", "encode", "mine", "search"}
+    assert with_option("--id-column") == {"cluster", "encode", "index add", "mine", "search"}
     assert with_option("--name") == {"card", "hub-card"}
     assert with_option("--pipeline") == {"encode"}
 
@@ -121,6 +123,7 @@ RUNS = {
     "evaluate": ("pairs.csv -o {out}.json", "{out}.json"),
     "export": ("{out}", "{out}"),
     "fit-meta": ("texts.txt {out} --method conc", "{out}"),
+    "index add": ("{out} texts.txt --kind flat", "{out}"),
     "mine": ("texts.txt {out}.jsonl", "{out}.jsonl"),
     "search": ("texts.txt dog -o {out}.jsonl", "{out}.jsonl"),
     "visualize": ("texts.txt {out}.html --order given", "{out}.html"),
@@ -168,9 +171,10 @@ def inside(folder, monkeypatch):
 
 def run(command, pipeline, out, *options, code=0):
     arguments, output = (
-        text.format(out=f"{command}-{out}", pipeline=pipeline) for text in RUNS[command]
+        text.format(out=f"{command.replace(' ', '-')}-{out}", pipeline=pipeline)
+        for text in RUNS[command]
     )
-    done = said(command, pipeline, *arguments.split(), "--quiet", *options, code=code)
+    done = said(*command.split(), pipeline, *arguments.split(), "--quiet", *options, code=code)
     return result(command, output) if code == 0 else done
 
 
@@ -178,6 +182,9 @@ def result(command, output):
     """Return what an output says of the vectors."""
     if command == "encode":
         return numpy.load(output).round(4).tolist()
+    if command == "index add":
+        index = VectorIndex.load(output)
+        return index.index.reconstruct_n(0, len(index)).round(4).tolist()
     if command == "distill-static":
         return spacy.load(output)("the cat sat on the mat").vector.round(4).tolist()
     if command == "fit-meta":

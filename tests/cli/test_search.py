@@ -162,3 +162,25 @@ def test_mine_all_pairs(folder):
     )
     said("mine", "nlp", "corpus.txt", "some.jsonl", "-k", 0, "--min-score", repr(found[7]["score"]))
     assert rows("some.jsonl") == found[:8]
+
+
+def test_search_by_words():
+    """With vectors, too, if the method is hybrid; in a file, and in a saved index."""
+    pytest.importorskip("faiss")
+    pytest.importorskip("bm25s")
+    said(*SEARCH, "Dog food?", "-k", 6, "--method", "bm25", *OUT)
+    assert {row["text"] for row in rows()} == {TEXTS[0], TEXTS[3], TEXTS[4]}
+    search = (*SEARCH, "Dog food?", "-k", 6, "--method", "hybrid")
+    said(*search, *OUT)
+    found = rows()
+    assert len(found) == len(TEXTS)
+    said(*search, "--index", "index", "--kind", "flat", *OUT)
+    assert rows() == found
+    said("search", "nlp", "index", "Dog food?", "-k", 6, "--method", "hybrid", *OUT)
+    assert rows() == found
+
+
+def test_method_is_checked_at_once():
+    assert "'vectors', 'bm25' or 'hybrid'" in said(*SEARCH, "he", "--method", "words", code=1)
+    output = said(*SEARCH, "he", "--method", "bm25", "--index", "index", code=1)
+    assert "--index is of vectors" in output

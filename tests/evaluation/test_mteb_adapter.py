@@ -19,6 +19,7 @@ TEXTS = [
     "He cannot go.",
 ]
 BATCHES = [{"text": TEXTS[:2]}, {"text": TEXTS[2:]}]
+PICTURES = SimpleNamespace(name="Pictures", type="ImageClustering")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_similarities_are_cosines(encoder):
 
 def test_what_is_missing_is_said(encoder, monkeypatch):
     with pytest.raises(ValueError, match="'Pictures' gave a batch with image, but no text"):
-        encoder.encode([{"image": [None]}], task_metadata=SimpleNamespace(name="Pictures"))
+        encoder.encode([{"image": [None]}], task_metadata=PICTURES)
     with pytest.raises(ValueError, match="gives no vectors"):
         MtebEncoder(spacy.blank("xx")).encode(BATCHES)
     monkeypatch.setitem(sys.modules, "mteb.models", None)
@@ -113,9 +114,42 @@ def test_mteb_runs_made_up_tasks(encoder):
     assert scores["cosine_spearman"] == pytest.approx(spearman(predicted, GOLD), abs=1e-6)
     # By our similarity_pairwise
     assert scores["pearson"] == pytest.approx(pearson(predicted, GOLD), abs=1e-5)
-    assert results.model_name == "spacy/en_pipeline"
+    assert results.model_name == "spacy/xx_pipeline"
     assert results.model_revision == encoder.source.digest[:40]
     assert encoder.mteb_model_meta.embed_dim == 16
     columns = {"sentence1": FIRST, "sentence2": FIRST}
     scores, _ = evaluated(encoder, AbsTaskBitextMining, "BitextMining", columns)
     assert scores["f1"] == 1.0, "each sentence finds itself, by our similarity"
+
+
+PROMPTS = {
+    "query": "The cat ",
+    "document": "He cannot ",
+    "STS": "A man ",
+    "Own": "The dog ",
+    "Retrieval-query": "The food ",
+}
+TASKS = [("Made", "STS"), ("Own", "STS"), ("Made", "Retrieval"), ("Made", "Reranking")]
+
+
+@pytest.mark.parametrize(("name", "kind"), TASKS)
+def test_prompts_are_chosen_as_by_mteb(name, kind, make_nlp, tiny_bert):
+    pytest.importorskip("mteb")
+    from mteb.models.abs_encoder import get_prompt_name
+    from mteb.types import PromptType
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+
+    module = Transformer(str(tiny_bert))
+    pooling = Pooling(module.get_word_embedding_dimension(), "mean")
+    theirs = SentenceTransformer(modules=[module, pooling], device="cpu")
+    ours = MtebEncoder(make_nlp(model={"prompts": PROMPTS}))
+    task = SimpleNamespace(name=name, type=kind)
+    plain = ours.encode([{"text": FIRST}])
+    roles = [None] if kind == "STS" else [PromptType.query, PromptType.document]
+    for role in roles:
+        given = ours.encode([{"text": FIRST}], task_metadata=task, prompt_type=role)
+        prompt = PROMPTS[get_prompt_name(PROMPTS, task, role)]
+        expected = theirs.encode(FIRST, prompt=prompt)
+        assert numpy.abs(given - plain).max() > 1e-3
+        assert cosine(given, expected) == pytest.approx(numpy.ones(4), abs=1e-6)

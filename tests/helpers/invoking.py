@@ -1,8 +1,21 @@
 """The commands of `spacy sbert`, in this process."""
 
+import typer
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
+
+
+def all_commands():
+    """Every command by its words, such as "index build"."""
+    commands = {}
+    for name, made in typer.main.get_command(app).commands.items():
+        own = getattr(made, "commands", None)
+        if own is None:
+            commands[name] = made
+        else:
+            commands |= {f"{name} {of_group}": one for of_group, one in own.items()}
+    return commands
 
 
 def invoke(*arguments, code=0, piped=None, **settings):

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy
 
+from spacy_sbert.evaluation.encoders import VectorSource
 from spacy_sbert.evaluation.protocols.sts import SUBSETS
 
 
-class HashedSource:
+class HashedSource(VectorSource):
     """Vectors drawn by the digest of each text; counts what it encodes."""
 
     learns = False
@@ -18,8 +19,11 @@ class HashedSource:
     def __init__(self, name: str = "hashed", width: int = 6):
         self.name = name
         self.width = width
-        self.digest = hashlib.sha256(name.encode()).hexdigest()
         self.seen: list[str] = []
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.name.encode()).hexdigest()
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         self.seen += texts

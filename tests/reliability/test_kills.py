@@ -101,6 +101,34 @@ def make_index(pipeline, folder):
     return Job(work, found, partial(run, work))
 
 
+def grow_index(folder):
+    """Add, replace and delete vectors of a saved index; again, it gives the same."""
+    index = VectorIndex.load(folder)
+    new = numpy.random.default_rng(9).normal(size=(300, 32))
+    ids = list(range(400, 700))
+    index.add(new, ids=ids, texts=[f"new {i}" for i in ids], replace=True)
+    there = {row.id for row in index.rows}
+    index.delete([i for i in range(100) if i in there])
+    index.save(folder)
+
+
+def make_grown(pipeline, folder):
+    output = folder / "out" / "index"
+    vectors = numpy.random.default_rng(1).normal(size=(500, 32))
+    index = VectorIndex.build(
+        vectors, kind="ivf", ids=range(500), texts=[f"text {i}" for i in range(500)]
+    )
+    index.save(output)
+    work = partial(grow_index, output)
+
+    def found():
+        index = VectorIndex.load(output)
+        rows = [(row.id, row.text) for row in index.rows]
+        return [(rows, index.search(numpy.ones((1, 32)), k=5)[1].tolist())]
+
+    return Job(work, found, partial(run, work))
+
+
 def make_train(pipeline, folder):
     nlp = spacy.load(pipeline)
     texts = SENTENCES[:32]
@@ -127,6 +155,7 @@ JOBS = {
     "fit-meta": make_fit_meta,
     "benchmark": make_benchmark,
     "index": make_index,
+    "grown index": make_grown,
 }
 JOBS["train"] = make_train
 
@@ -170,6 +199,7 @@ def outcome(name, job, folder):
     return job.found(), len(list((folder / "out").rglob("*"))) if name in (
         "encode",
         "index",
+        "grown index",
     ) else None
 
 

@@ -3,17 +3,20 @@
 import re
 from collections.abc import Iterator
 
+import numpy
 import pytest
 import spacy
 import typer
 from click.testing import CliRunner
 from helpers.counted_cases import parts
+from helpers.invoking import all_commands
 from helpers.pipelines import ROOT
 from helpers.wrong_settings import PROMISE
 from thinc.api import Config
 
 from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app
+from spacy_sbert.search import VectorIndex
 
 GROUP = typer.main.get_command(app)
 VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0", "\udcff"]
@@ -127,7 +130,7 @@ BY_VALUE = {
     "id_column",
 }
 # Named by what was given
-BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first"}
+BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first", "ids"}
 OTHERWISE = {
     "labels": "as a table",
     "column": "as a table",
@@ -159,6 +162,7 @@ def folder(tiny_bert, tmp_path_factory):
     for name in ("data", "texts"):
         (made / name).mkdir()
     (made / "texts" / "a.txt").write_text("A man is eating.\n")
+    VectorIndex.build(numpy.eye(2), ids=["a", "b"]).save(made / "index")
     encode_dataset(made / "texts", made / "vectors", pipeline=made / "nlp")
     config = Config().from_disk(ROOT / "configs" / "ranking.cfg", interpolate=False)
     config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
@@ -184,7 +188,9 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
         "export": {"pipeline": nlp, "output": out},
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
         "import": {"source": str(tiny_bert), "output": out},
-        "index": {"vectors": str(folder / "vectors"), "index_path": out},
+        "index add": {"pipeline": nlp, "index_path": out, "corpus": corpus},
+        "index delete": {"index_path": str(folder / "index"), "ids": "1"},
+        "index build": {"vectors": str(folder / "vectors"), "index_path": out},
         "init-config": {"train_path": own, "dev_path": own, "--output": f"{out}.cfg"},
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
         "train": {"config": str(folder / "train.cfg")},
@@ -198,7 +204,7 @@ def options() -> Iterator[tuple[str, str, str]]:
     """Every command, the name of each of its parameters that takes a value, and how that is
     written.
     """
-    for command, made in GROUP.commands.items():
+    for command, made in all_commands().items():
         if command in LEFT_OUT:
             continue
         for one in made.params:
@@ -210,7 +216,7 @@ def run(command, given, written, value):
     given = {**given, written: value}
     named = [f"{key}={text}" for key, text in given.items() if key.startswith("--")]
     plain = [text for key, text in given.items() if not key.startswith("--")]
-    done = CliRunner().invoke(GROUP, [command, *named, *plain])
+    done = CliRunner().invoke(GROUP, [*command.split(), *named, *plain])
     return done, re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
 
 

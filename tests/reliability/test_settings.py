@@ -67,6 +67,7 @@ ALLOWED = {
     "max_length": MANY,
     # Names that are anybody's choice, or found when they are used
     "spans_key": LATER,
+    "chunks_key": LATER,
     # Refused by name when the pipeline is put together
     "upstream": LATER,
     # Of an encoder, which is loaded on first use: see test_unknown_encoders
@@ -120,6 +121,10 @@ ALONE = {
     "sbert_textcat examples": {"dict"},
     # A key of doc.spans, which each Doc has or has not
     "sbert_textcat unit": LATER,
+    # Up to max_length
+    "sbert_chunks min_length": {"zero"},
+    # A cosine; None for no threshold
+    "sbert_chunks threshold": {"zero", "minus one", "none"},
     # No training; the default
     "sbert loss": {"none", "dict"},
     **{

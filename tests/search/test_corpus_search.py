@@ -4,8 +4,10 @@ bad input.
 
 import numpy
 import pytest
+from helpers import pipelines
 
 from spacy_sbert.search import (
+    BM25,
     VectorIndex,
     communities,
     hierarchical_clusters,
@@ -13,6 +15,7 @@ from spacy_sbert.search import (
     kmeans_clusters,
     most_similar_pairs,
     nearest,
+    reciprocal_rank_fusion,
     searchable,
 )
 from spacy_sbert.search import corpus_search as module
@@ -252,3 +255,71 @@ def test_collection_is_opened_once_and_searched_often(pipe, corpus, make_nlp, tm
     other = make_nlp(model={"pooling": "cls"}).get_pipe("sbert")
     with pytest.raises(ValueError, match="was built with another encoder"):
         collection.search(other, ["dog"], k=3)
+
+
+QUERIES = ["the cat ran", "food"]
+
+
+def pairs(found):
+    return [[(hit.row // 2, pytest.approx(hit.score, abs=1e-6)) for hit in hits] for hits in found]
+
+
+@pytest.mark.parametrize("index", [None, "index"])
+def test_search_by_words(pipe, corpus, index, tmp_path):
+    """The first time it is built, then read from the folder; texts without a word are left out."""
+    folder = None if index is None else tmp_path / index
+    scores, rows = BM25.build(TEXTS, nlp=pipelines.blank()).search(QUERIES, k=6)
+    expected = [
+        [(row, score) for row, score in zip(*own, strict=True) if score > 0]
+        for own in zip(rows.tolist(), scores.tolist(), strict=True)
+    ]
+    assert list(map(len, expected)) == [3, 1]
+    search_texts(pipe, corpus, QUERIES, index=folder, kind="flat")
+    for _ in range(2):
+        found = search_texts(pipe, corpus, QUERIES, method="bm25", index=folder)
+        assert pairs(found) == expected
+        if folder is not None:
+            assert (folder / "bm25.npz").exists()
+            assert (
+                pairs(Searchable.open(folder).search(pipe, QUERIES, k=9, method="bm25")) == expected
+            )
+
+
+@pytest.mark.parametrize("index", [None, "index"])
+@pytest.mark.parametrize("k", [2, 50])
+def test_search_by_words_and_vectors(pipe, corpus, index, k, tmp_path):
+    folder = None if index is None else tmp_path / index
+    vectors = nearest(pipe.encode(QUERIES), pipe.encode(TEXTS), k=6)
+    scores, rows = reciprocal_rank_fusion(
+        [vectors, BM25.build(TEXTS, nlp=pipelines.blank()).search(QUERIES, k=6)], k=6
+    )
+    expected = [list(zip(*own, strict=True))[:k] for own in zip(rows.tolist(), scores, strict=True)]
+    found = search_texts(pipe, corpus, QUERIES, k=k, method="hybrid", index=folder, kind="flat")
+    assert pairs(found) == expected
+    if folder is not None:
+        found = Searchable.open(folder).search(pipe, QUERIES, k=k, method="hybrid")
+        assert pairs(found) == expected
+
+
+def test_words_of_an_index_that_changed(pipe, corpus, tmp_path):
+    folder = tmp_path / "index"
+    search_texts(pipe, corpus, QUERIES, method="hybrid", index=folder, kind="flat")
+    Searchable.open(folder).search(pipe, QUERIES, k=1, method="hybrid")
+    texts = [*TEXTS[1:], "A cat has food."]
+    VectorIndex.build(pipe.encode(texts), encoder=pipe, texts=texts).save(folder)
+    (hits,) = Searchable.open(folder).search(pipe, ["food"], k=5, method="bm25")
+    assert [hit.text for hit in hits] == ["A cat has food."]
+
+
+def test_words_of_the_pipeline_of_the_pipe(make_nlp, corpus):
+    nlp = make_nlp()
+    lemmatizer = nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
+    lemmatizer.lookups.add_table("lemma_lookup", {"ran": "run", "runs": "run"})
+    lemmatizer.initialize(lookups=lemmatizer.lookups)
+    (hits,) = search_texts(nlp.get_pipe("sbert"), corpus, ["runs"], method="bm25")
+    assert {hit.text for hit in hits} == {"The dog ran fast.", "the dog ran"}
+
+
+def test_method_is_refused(pipe, corpus):
+    with pytest.raises(ValueError, match="Cannot use method = 'words'"):
+        search_texts(pipe, corpus, QUERIES, method="words")

@@ -20,7 +20,7 @@ from spacy_sbert.search import (
     nearest,
     recall,
 )
-from spacy_sbert.search.index_folder import IndexRow
+from spacy_sbert.search.index_rows import IndexRow
 
 RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((50, 24))
@@ -89,7 +89,7 @@ def test_saved_and_loaded(indexes, kind, tmp_path):
     ):
         assert numpy.array_equal(ours, theirs)
     assert (loaded.kind, loaded.width, loaded.encoder, len(loaded)) == (kind, 24, ENCODER, 2000)
-    assert loaded.rows[1999] == ("text 1999\n\ud800", 1999, None)
+    assert loaded.rows[1999] == ("text 1999\n\ud800", 1999, None, None)
     said = json.loads((folder / "index.json").read_text())
     assert (said["count"], said["width"], said["encoder"]["name"]) == (2000, 24, "model-a")
 
@@ -155,7 +155,7 @@ def test_a_missing_file(indexes, tmp_path, file):
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"format": "spacy-sbert index 3"}, id="format"),
+        pytest.param({"format": "spacy-sbert index 4"}, id="format"),
         pytest.param({"kind": "pickle"}, id="kind"),
         pytest.param({"count": 1999}, id="count"),
         pytest.param({"width": 23}, id="width"),

@@ -76,6 +76,13 @@ def test_recall_and_scores(built):
     assert (numpy.sort(found, axis=1) == numpy.arange(N)).all()
 
 
+def test_it_is_not_changed(built):
+    for act in (lambda: built[1].add(VECTORS[:1]), lambda: built[1].delete([1])):
+        with pytest.raises(ValueError, match=r"kind ivfpq can't be changed.*build_ivfpq"):
+            act()
+    assert len(built[1]) == N
+
+
 def test_files_are_named_in_the_folder_alone(built, tmp_path):
     """It may be moved, and its lists are read where it is; a damaged file is refused."""
     folder, index, _ = built
