@@ -63,7 +63,7 @@ def test_functions(make_nlp, texts, name):
         "cluster nlp texts.txt {}",
         "search nlp texts.txt man -o {}",
         "search nlp texts.txt man --index {}",
-        "index vectors {}",
+        "index build vectors {}",
         "encode nlp texts.txt {}",
         "encode nlp . {}",
         "visualize nlp texts.txt {}",

@@ -103,7 +103,7 @@ def test_bad_input(folder, make_nlp):
         ([*SEARCH, "he", "--vectors", "none.npy"], "none.npy"),
         ([*SEARCH, "he", "--vectors", "corpus.txt"], "corpus.txt"),
         (["search", "without", "corpus.txt", "he"], "no 'sbert' pipe"),
-        (["index", "empty.npy", "new"], "empty.npy is a file"),
+        (["index", "build", "empty.npy", "new"], "empty.npy is a file"),
     ]:
         assert message in said(*arguments, code=1)
 
