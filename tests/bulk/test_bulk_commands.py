@@ -212,7 +212,8 @@ def test_encode_index_and_search(make_nlp, search, tmp_path, monkeypatch):
     assert exact[0]["score"] == pytest.approx(1, abs=1e-6)
 
     said = run(
-        "index", "build", tmp_path / "vectors", tmp_path / "index", "--lists", 8, "--bytes", 16, "--quiet"
+        *("index", "build", tmp_path / "vectors", tmp_path / "index"),
+        *("--lists", 8, "--bytes", 16, "--quiet"),
     )
     assert "Wrote an index of 600 vectors" in said
     found = search(tmp_path / "index")
