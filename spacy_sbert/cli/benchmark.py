@@ -138,10 +138,9 @@ def _benchmark_cli(
         settings = measured.checked(suites)
     nlp = replace(loading, code=None).load(pipeline, answering=True)
     reranking = None
-    if reranker is not None:
-        with exit_on_error(f"Cannot load {reranker}"):
-            reranking = load_reranker(reranker)
     with exit_on_error(f"Cannot evaluate on {folder}"):
+        if reranker is not None:
+            reranking = load_reranker(reranker)
         with ticking("Loading", shown=loading.shown):
             source = baseline.source(nlp, _name(nlp.meta, pipeline, loading.pipe))
         results = evaluate_suites(

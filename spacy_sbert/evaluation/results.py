@@ -157,21 +157,6 @@ def interval(drawn: numpy.ndarray) -> list[float] | None:
     return [float(end) for end in numpy.percentile(defined, _ENDS)]
 
 
-def intervals_of(
-    statistics: Mapping[str, Resampled], n: int, resamples: int, seed: int
-) -> dict[str, list[float] | None]:
-    """Return the interval of each statistic of the same n examples by its path.
-
-    There are none without resamples.
-    """
-    if not resamples:
-        return {}
-    found: dict[str, list[float] | None] = {}
-    for path, statistic in statistics.items():
-        found[path] = interval(resample(statistic, n, resamples, seed))
-    return found
-
-
 def paired_difference(
     ours: Resampled, theirs: Resampled, n: int, resamples: int, seed: int
 ) -> dict[str, float] | None:

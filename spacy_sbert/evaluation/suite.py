@@ -80,12 +80,13 @@ def evaluate_suites(
     tasks: list[Task] = []
     for suite in list(suites) or [""]:
         check_suite(suite, settings)
-        for task in tasks_of(suite):
-            tasks += task.below(root)
+        tasks += tasks_of(suite)
+        if suite == "retrieval":
+            tasks += retrieval.beir_tasks(root)
     model = {"name": source.name, "digest": source.digest, "device": device()}
     if reranker is not None:
         model["reranker"] = "{lang}_{name}".format(**reranker.meta)
-        model["reranker_digest"] = pipeline_digest(reranker)
+        model["digest"] = digest_of_parts(source.digest, pipeline_digest(reranker))
     results = Results(
         format=FORMAT,
         model=model,
@@ -176,8 +177,7 @@ def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Js
     data = task.digests(run.root)
     if cache is None or not task.is_kept:
         return _run(task, run, data)
-    made_by = ("digest", "device", "reranker_digest")
-    model = {part: value for part, value in results["model"].items() if part in made_by}
+    model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
     file = cache / f"{task.name}-{key[:32]}.json"
     # There is none, or it is damaged

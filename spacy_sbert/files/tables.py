@@ -262,14 +262,8 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
 
 
 def _text_row(line: int, cells: Sequence[object], columns: TextColumns, path: Path) -> _TextRow:
-    text, *rest = cells
-    if not isinstance(text, str):
-        raise ValueError(
-            Errors.NOT_A_TEXT.format(
-                path=path, line=line, column=columns.text, given=short_repr(text)
-            )
-        )
-    text_lines.check_encoding(text, path, line)
+    value, *rest = cells
+    text = text_lines.check_text(value, columns.text, path, line)
     if not rest:
         return _TextRow(text, None)
     return _TextRow(text, _checked_id(rest[0], columns, path, line))

@@ -245,21 +245,27 @@ def check_encoding(text: str, path: Path, line: int) -> None:
         raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=reason))
 
 
+def check_text(value: object, column: str, path: Path, line: int) -> str:
+    """Return the text in a column. RAISES (ValueError): if it is no str or not UTF-8."""
+    if not isinstance(value, str):
+        raise ValueError(
+            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(value))
+        )
+    check_encoding(value, path, line)
+    return value
+
+
 def check_cell(value: object, column: str, path: Path, line: int) -> str:
     """Return the text in a column without white space around it.
 
     RAISES (ValueError): if it is no str, empty or not UTF-8.
     """
-    if not isinstance(value, str):
-        raise ValueError(
-            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(value))
-        )
-    if not has_text(value):
+    text = check_text(value, column, path, line)
+    if not has_text(text):
         raise ValueError(
             f"{path}, line {line}: {column} is empty. Every column that is read needs text."
         )
-    check_encoding(value, path, line)
-    return value.strip()
+    return text.strip()
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
