@@ -9,8 +9,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Errors, import_extra
-from ..validation import short_repr
+from ..errors import import_extra
 from . import text_lines
 from .atomic import atomic_write, check_input
 from .delimited import by_name, find_columns, pick, read_delimited
