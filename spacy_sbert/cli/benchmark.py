@@ -216,9 +216,9 @@ def _compare_cli(
         from ..evaluation.suite import write_json
 
         read = [read_results(path) for path in results]
-        stems = [path.stem for path in results]
+        stems: list[str] | None = [path.stem for path in results]
         if len(set(stems)) < len(stems):
-            stems = [str(number) for number in range(1, len(stems) + 1)]
+            stems = None
         comparison = compare(read, files=stems)
     report = comparison_report(read, comparison)
     _show(report.markdown(), report.terminal)

@@ -157,8 +157,8 @@ class VectorStore:
             rows = self.source.encode(distinct, list(dict.fromkeys(corpus)))
             self.encoded += len(distinct)
             self.width = rows.shape[1]
-            number = {text: i for i, text in enumerate(distinct)}
-            return rows[[number[text] for text in texts]]
+            row_of = dict(zip(distinct, rows, strict=True))
+            return numpy.stack([row_of[text] for text in texts])
         new = [text for text in distinct if _key(text, role) not in self.rows]
         # By length: batches of texts of like length waste no work on padding
         new.sort(key=len, reverse=True)

@@ -80,6 +80,13 @@ def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
     return ABSENT if isinstance(value, Mapping) else value
 
 
+def shown(value: object) -> str:
+    """Return a setting or a version as reports show it."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return str(value)
+
+
 def by_suite(tasks: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     """Return tasks by suite, and by name within it, in their order."""
     suites: dict[str, dict[str, Json]] = {}

@@ -95,9 +95,9 @@ def read_cranfield(folder: Path) -> Collection:
 
 def _smart_texts(path: Path) -> dict[str, str]:
     """Return title and text of each record by its number, from 1."""
-    whole = "".join(text for _, text in read_lines(path))
+    records = _RECORD.split(path.read_text(encoding="utf8"))[1:]
     texts: dict[str, str] = {}
-    for number, record in enumerate(_RECORD.split(whole)[1:], 1):
+    for number, record in enumerate(records, 1):
         words = " ".join(_TITLE_OR_TEXT.findall(record)).split()
         texts[str(number)] = " ".join(words)
     return texts

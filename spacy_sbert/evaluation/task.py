@@ -1,5 +1,6 @@
 """Tasks of evaluations: their data files, and their settings."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -144,11 +145,7 @@ class Settings:
 
     def to_json(self) -> Json:
         """Return the settings as results hold them."""
-        found = asdict(self)
-        for key, value in found.items():
-            if isinstance(value, tuple):
-                found[key] = list(value)
-        return found
+        return json.loads(json.dumps(asdict(self)))
 
 
 @dataclass(frozen=True)
