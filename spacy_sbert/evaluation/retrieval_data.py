@@ -48,7 +48,9 @@ def read_beir(folder: Path, split: str = "test") -> Collection:
     corpus = folder / "corpus.jsonl"
     documents: dict[str, str] = {}
     for line, (key, *parts) in read_table(corpus, ("_id", "title", "text"), optional=("title",)):
-        title, text = (check_text(part or "", "text", corpus, line).strip() for part in parts)
+        title, text = (
+            check_text(part or "", "title or text", corpus, line).strip() for part in parts
+        )
         _add(documents, key, f"{title} {text}".strip(), corpus, line)
     asked = folder / "queries.jsonl"
     queries: dict[str, str] = {}

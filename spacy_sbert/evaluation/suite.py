@@ -54,7 +54,8 @@ def evaluate_suites(
     suites (iterable of str): sts, sick, triplets, nli, transfer, speed, retrieval, and those of
         registered tasks.
     settings (Settings): how to evaluate.
-    reranker (Language): a pipeline with an `sbert_reranker`, for the suite retrieval.
+    reranker (Language): a pipeline with an `sbert_reranker`, for the suite retrieval; the digest of
+        the model in the results is of both then.
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model,
         data, settings and versions are the same.
     save (Callable): takes the results after each task, so that an interruption loses none.
@@ -84,7 +85,9 @@ def evaluate_suites(
         if suite == "retrieval":
             tasks += retrieval.beir_tasks(root)
     model = {"name": source.name, "digest": source.digest, "device": device()}
+    pipe = None
     if reranker is not None:
+        pipe = find_reranker(reranker)
         model["reranker"] = "{lang}_{name}".format(**reranker.meta)
         model["digest"] = digest_of_parts(source.digest, pipeline_digest(reranker))
     results = Results(
@@ -98,7 +101,6 @@ def evaluate_suites(
     )
     runnable = [task for task in tasks if _has_data(task, root, results)]
     store = VectorStore(source, cache, progress)
-    pipe = None if reranker is None else find_reranker(reranker)
     run = Run(root, store, settings, progress, source, pipe)
     for task in progress(runnable, "tasks"):
         with _noting_errors(task, results):

@@ -238,20 +238,16 @@ def get_field(record: _Object, name: str, path: Path, line: int) -> object:
     return record[name]
 
 
-def check_encoding(text: str, path: Path, line: int) -> None:
-    r"""Refuse a text that cannot be encoded: JSON can spell a lone surrogate, \ud83d."""
-    if find_lone_surrogate(text) is not None:
-        reason = "it has a lone surrogate, half a character"
-        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=reason))
-
-
 def check_text(value: object, column: str, path: Path, line: int) -> str:
     """Return the text in a column. RAISES (ValueError): if it is no str or not UTF-8."""
     if not isinstance(value, str):
         raise ValueError(
             Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(value))
         )
-    check_encoding(value, path, line)
+    # JSON can spell one, \ud83d
+    if find_lone_surrogate(value) is not None:
+        reason = "it has a lone surrogate, half a character"
+        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=reason))
     return value
 
 

@@ -114,19 +114,25 @@ def beir_tasks(root: Path) -> list[Task]:
         name = folder.resolve().name
         if name in tasks:
             raise ValueError(f"{folder} is the second collection '{name}'. Rename one folder.")
-        place = DataFile((str(folder.relative_to(root)),), "https://github.com/beir-cellar/beir")
-        files = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
-        tasks[name] = _RetrievalTask(name, place, files, read_beir)
+        tasks[name] = _RetrievalTask(
+            name,
+            DataFile((str(folder.relative_to(root)),), "https://github.com/beir-cellar/beir"),
+            ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"),
+            read_beir,
+        )
     return list(tasks.values())
 
 
-# Cleverdon 1967, The Cranfield tests on index language devices
-_CRANFIELD = DataFile(
-    ("cranfield", "retrieval/cranfield", "."),
-    "http://ir.dcs.gla.ac.uk/resources/test_collections/cran/, or give a folder with the "
-    "corpus.jsonl, queries.jsonl and qrels/test.tsv of a collection in BEIR's layout",
-)
-_CRANFIELD_FILES = ("cran.all.1400", "cran.qry", "QRelsCorrectedforTRECeval")
 TASKS: tuple[Task, ...] = (
-    _RetrievalTask("Cranfield", _CRANFIELD, _CRANFIELD_FILES, read_cranfield),
+    # Cleverdon 1967, The Cranfield tests on index language devices
+    _RetrievalTask(
+        "Cranfield",
+        DataFile(
+            ("cranfield", "retrieval/cranfield", "."),
+            "http://ir.dcs.gla.ac.uk/resources/test_collections/cran/, or give a folder with the "
+            "corpus.jsonl, queries.jsonl and qrels/test.tsv of a collection in BEIR's layout",
+        ),
+        ("cran.all.1400", "cran.qry", "QRelsCorrectedforTRECeval"),
+        read_cranfield,
+    ),
 )
