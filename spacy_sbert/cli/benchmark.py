@@ -216,10 +216,9 @@ def _compare_cli(
         from ..evaluation.suite import write_json
 
         read = [read_results(path) for path in results]
-        stems: list[str] | None = [path.stem for path in results]
-        if len(set(stems)) < len(stems):
-            stems = None
-        comparison = compare(read, files=stems)
+        stems = [path.stem for path in results]
+        are_distinct = len(set(stems)) == len(stems)
+        comparison = compare(read, files=stems if are_distinct else None)
     report = comparison_report(read, comparison)
     _show(report.markdown(), report.terminal)
     if output is not None:

@@ -54,8 +54,8 @@ def read_beir(folder: Path, split: str = "test") -> Collection:
         _add(documents, key, f"{title} {text}".strip(), corpus, line)
     asked = folder / "queries.jsonl"
     queries: dict[str, str] = {}
-    for line, (key, text) in read_table(asked, ("_id", "text")):
-        _add(queries, key, check_cell(text, f"text of '{key}'", asked, line), asked, line)
+    for line, (key, query) in read_table(asked, ("_id", "text")):
+        _add(queries, key, check_cell(query, f"text of '{key}'", asked, line), asked, line)
     qrels = folder / "qrels" / f"{split}.tsv"
     return _collection(documents, queries, _beir_judgements(qrels), qrels)
 
