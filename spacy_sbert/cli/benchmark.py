@@ -138,10 +138,9 @@ def _benchmark_cli(
         settings = measured.checked(suites)
     nlp = replace(loading, code=None).load(pipeline, answering=True)
     reranking = None
-    if reranker is not None:
-        with exit_on_error(f"Cannot load {reranker}"):
-            reranking = load_reranker(reranker)
     with exit_on_error(f"Cannot evaluate on {folder}"):
+        if reranker is not None:
+            reranking = load_reranker(reranker)
         with ticking("Loading", shown=loading.shown):
             source = baseline.source(nlp, _name(nlp.meta, pipeline, loading.pipe))
         results = evaluate_suites(
@@ -218,9 +217,8 @@ def _compare_cli(
 
         read = [read_results(path) for path in results]
         stems = [path.stem for path in results]
-        if len(set(stems)) < len(stems):
-            stems = [str(number) for number in range(1, len(stems) + 1)]
-        comparison = compare(read, files=stems)
+        are_distinct = len(set(stems)) == len(stems)
+        comparison = compare(read, files=stems if are_distinct else None)
     report = comparison_report(read, comparison)
     _show(report.markdown(), report.terminal)
     if output is not None:

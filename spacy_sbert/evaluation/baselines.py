@@ -235,11 +235,9 @@ def _static_baseline(name: str, nlp: Language | None, counts: Path | None) -> Ve
         )
     title = f"{name} ({pipeline})"
     if name == "static":
-
-        def means(texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
-            return _means(nlp, texts, {}).astype("float32", copy=False)
-
-        return _Baseline(title, means, reads=nlp)
+        return _Baseline(
+            title, lambda texts, _: _means(nlp, texts, {}).astype("float32", copy=False), reads=nlp
+        )
     if name == "power-means":
         return _Baseline(title, lambda texts, _: _power_means(nlp, texts), reads=nlp)
     if counts is None:

@@ -11,6 +11,7 @@ from .results import (
     figure,
     mean_of,
     paired_difference,
+    shown,
     spearman_of,
 )
 
@@ -134,7 +135,11 @@ def _test(
     reason = _untested(ours, theirs)
     if reason is not None:
         return {"reason": reason}
-    test = paired_difference(*_statistics(ours, theirs), resamples, seed)
+    first = ours["predictions"]
+    n = len(first.get("right") or first["gold"])
+    test = paired_difference(
+        _statistic(first), _statistic(theirs["predictions"]), n, resamples, seed
+    )
     return test or {"reason": "undefined for most resamples"}
 
 
@@ -149,7 +154,8 @@ def _untested(ours: Json, theirs: Json) -> str | None:
         return "the figures that stand for the task differ"
     first = ours["predictions"]
     second = theirs["predictions"]
-    if _are_classified(first, second):
+    # Of classes, and not of scores
+    if first.get("right") and second.get("right"):
         if len(first["right"]) != len(second["right"]):
             return "the numbers of examples differ"
         return None
@@ -162,40 +168,23 @@ def _untested(ours: Json, theirs: Json) -> str | None:
     return None
 
 
-def _are_classified(first: Json, second: Json) -> bool:
-    """Return whether both predictions are right or wrong, and no scores."""
-    return bool(first.get("right") and second.get("right"))
-
-
-def _statistics(ours: Json, theirs: Json) -> tuple[Resampled, Resampled, int]:
-    """Return the statistics of a paired test and the number of examples."""
-    first = ours["predictions"]
-    second = theirs["predictions"]
-    if _are_classified(first, second):
-        right = numpy.array(list(first["right"])) == "1"
-        right_there = numpy.array(list(second["right"])) == "1"
-        return mean_of(right), mean_of(right_there), len(right)
-    gold = numpy.array(first["gold"], dtype="float64")
-    predicted = numpy.array(first["predicted"], dtype="float64")
-    predicted_there = numpy.array(second["predicted"], dtype="float64")
-    return spearman_of(predicted, gold), spearman_of(predicted_there, gold), len(gold)
+def _statistic(predictions: Json) -> Resampled:
+    """Return the statistic of predictions, right or wrong, or scores."""
+    if predictions.get("right"):
+        return mean_of(numpy.array(list(predictions["right"])) == "1")
+    gold = numpy.array(predictions["gold"], dtype="float64")
+    return spearman_of(numpy.array(predictions["predicted"], dtype="float64"), gold)
 
 
 def _different_facts(results: Sequence[Json], names: Sequence[str]) -> Iterator[str]:
     """Yield which settings and versions differ."""
     for part, what in (("settings", "The setting"), ("versions", "The version of")):
         for key in dict.fromkeys(key for result in results for key in result[part]):
-            values = [_shown(result[part].get(key, "not there")) for result in results]
+            values = [shown(result[part].get(key, "not there")) for result in results]
             if len(set(values)) > 1:
                 each = zip(names, values, strict=True)
                 listed = "; ".join(f"{name}: {value}" for name, value in each)
                 yield f"{what} {key.replace('_', ' ')} differs. {listed}."
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return str(value)
 
 
 def _equal_models(models: Sequence[Mapping[str, str]]) -> Iterator[str]:

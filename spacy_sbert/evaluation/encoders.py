@@ -1,7 +1,6 @@
 """Sources of sentence vectors under evaluation, and the store that keeps their vectors."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,15 +45,8 @@ class VectorSource:
         """
         raise NotImplementedError
 
-    def prompts_of(self, role: Role | None, names: Sequence[str] = ()) -> dict[str, str]:
-        """Return the prompts of queries or documents by pipe, without default ones.
-
-        names: of prompts that are preferred, see Prompts.of_role.
-        """
-        return {}
-
-    def encode_prompted(self, texts: Sequence[str], prompts: Mapping[str, str]) -> numpy.ndarray:
-        """Return the vectors of n texts with prompts, see prompts_of, float32 (n, width)."""
+    def encode_role(self, texts: Sequence[str], role: Role | None) -> numpy.ndarray:
+        """Return the vectors of queries or documents, which may have prompts, see encode."""
         return self.encode(texts)
 
     def __repr__(self) -> str:
@@ -76,26 +68,23 @@ class PipelineSource(VectorSource):
         # Since the last time the pipeline may have been trained
         return pipeline_digest(self.pipeline)
 
-    def prompts_of(self, role: Role | None, names: Sequence[str] = ()) -> dict[str, str]:
-        found = {}
-        for name, pipe in self.pipeline.pipeline:
-            prompt = None
-            if isinstance(pipe, SentenceBert):
-                prompt = pipe.prompt_of_role(role, names)
-            if prompt is not None:
-                found[name] = prompt
-        return found
-
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         """Return the vectors of texts, float32 (n, width); fit_on is ignored.
 
         RAISES (ValueError): if the pipeline has no vectors, or one is not finite.
         """
-        return self.encode_prompted(texts, {})
+        return self.encode_role(texts, None)
 
-    def encode_prompted(self, texts: Sequence[str], prompts: Mapping[str, str]) -> numpy.ndarray:
+    def encode_role(
+        self, texts: Sequence[str], role: Role | None, names: Sequence[str] = ()
+    ) -> numpy.ndarray:
+        """Return the vectors of queries or documents, see encode and Prompts.of_role."""
+        options = {
+            name: {"prompt": pipe.prompt_of_role(role, names)}
+            for name, pipe in self.pipeline.pipeline
+            if isinstance(pipe, SentenceBert)
+        }
         rows: list[numpy.ndarray] = []
-        options = {name: {"prompt": prompt} for name, prompt in prompts.items()}
         docs = self.pipeline.pipe(texts, batch_size=self.batch_size, component_cfg=options)
         for doc in docs:
             vector = to_numpy(doc.vector).astype("float32", copy=False)
@@ -168,26 +157,20 @@ class VectorStore:
             rows = self.source.encode(distinct, list(dict.fromkeys(corpus)))
             self.encoded += len(distinct)
             self.width = rows.shape[1]
-            number = {text: i for i, text in enumerate(distinct)}
-            return rows[[number[text] for text in texts]]
-        prompts: dict[str, str] = {}
-        if role is not None:
-            prompts = self.source.prompts_of(role)
-        keys = {text: _key(text, prompts) for text in distinct}
-        new = [text for text in distinct if keys[text] not in self.rows]
+            row_of = dict(zip(distinct, rows, strict=True))
+            return numpy.stack([row_of[text] for text in texts])
+        new = [text for text in distinct if _key(text, role) not in self.rows]
         # By length: batches of texts of like length waste no work on padding
         new.sort(key=len, reverse=True)
         if new:
             for start in self.progress(range(0, len(new), _CHUNK), "encoding"):
-                chunk = new[start : start + _CHUNK]
-                self._encode(chunk, [keys[text] for text in chunk], prompts)
-        return numpy.stack([self.rows[keys[text]] for text in texts])
+                self._encode(new[start : start + _CHUNK], role)
+        return numpy.stack([self.rows[_key(text, role)] for text in texts])
 
-    def _encode(
-        self, texts: Sequence[str], keys: Sequence[bytes], prompts: Mapping[str, str]
-    ) -> None:
+    def _encode(self, texts: Sequence[str], role: Role | None) -> None:
         """Encode texts, and save their vectors."""
-        vectors = self.source.encode_prompted(texts, prompts).astype("float32", copy=False)
+        vectors = self.source.encode_role(texts, role).astype("float32", copy=False)
+        keys = [_key(text, role) for text in texts]
         self.encoded += len(keys)
         self._add(keys, vectors)
         if self.folder is None:
@@ -203,9 +186,9 @@ class VectorStore:
         self.rows.update(zip(keys, vectors, strict=True))
 
 
-def _key(text: str, prompts: Mapping[str, str]) -> bytes:
-    if prompts:
-        text = json.dumps(prompts) + text
+def _key(text: str, role: Role | None) -> bytes:
+    if role is not None:
+        text = f"{role}: {text}"
     return bytes.fromhex(digest_of_bytes(text.encode("utf8")))[:_KEY]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -10,7 +10,6 @@ from spacy.language import Language
 from torch.nn.functional import normalize
 
 from ..errors import import_extra
-from ..models.prompts import Role
 from ..models.surroundings import undisturbed
 from .encoders import PipelineSource
 
@@ -67,8 +66,12 @@ class MtebEncoder:
         RETURNS (float32 (n, width)): in the order of the texts.
         RAISES (ValueError): if a batch has no text, or the pipeline no vectors.
         """
-        role = cast(Role | None, getattr(prompt_type, "value", None))
-        prompts = self.source.prompts_of(role, _prompt_names(task_metadata, role))
+        role = getattr(prompt_type, "value", None)
+        # In the order of mteb
+        names: list[str] = []
+        if task_metadata is not None:
+            for name in (task_metadata.name, task_metadata.type):
+                names += [f"{name}-{role}", name]
         texts: list[str] = []
         for batch in inputs:
             if "text" not in batch:
@@ -83,7 +86,7 @@ class MtebEncoder:
         # Wastes no work on padding
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
         if order:
-            vectors[order] = self.source.encode_prompted([texts[i] for i in order], prompts)
+            vectors[order] = self.source.encode_role([texts[i] for i in order], role, names)
         return vectors
 
     @undisturbed()
@@ -130,15 +133,6 @@ class MtebEncoder:
             use_instructions=False,
             **dict.fromkeys(_UNKNOWN.split()),
         )
-
-
-def _prompt_names(task_metadata: Any, role: Role | None) -> list[str]:
-    """Return the names of the prompts that a task prefers, in the order of mteb."""
-    names: list[str] = []
-    if task_metadata is not None:
-        for name in (task_metadata.name, task_metadata.type):
-            names += [f"{name}-{role}", name]
-    return names
 
 
 def _unit(vectors: _Vectors) -> torch.Tensor:

@@ -7,7 +7,7 @@ import numpy
 # How many documents of each query are looked at
 DEPTH = 100
 _TOP = 10
-MEASURES = (f"ndcg_at_{_TOP}", f"mrr_at_{_TOP}", f"recall_at_{DEPTH}", f"map_at_{DEPTH}")
+MEASURES = ("ndcg_at_10", "mrr_at_10", "recall_at_100", "map_at_100")
 
 
 def ranking_measures(
@@ -20,12 +20,12 @@ def ranking_measures(
     recall@100 = relevant documents among the first 100 / relevant documents
     MAP@100 = sum_{relevant i <= 100} precision@i / min(100, relevant documents)
 
-    A document is relevant if its gain is 1 or more; those below 0 count as 0, as in trec_eval. The
-    order of `ranked` decides between documents of equal scores.
+    A document is relevant if its gain is 1 or more. The order of `ranked` decides between documents
+    of equal scores.
 
     ranked (int64 (n, k)): the documents that were found for each query, the best first.
-    gains (Sequence): of each query, the gains of the documents that were judged, of which at least
-        one is relevant.
+    gains (Sequence): of each query, the gains, 0 or more, of the documents that were judged, of
+        which at least one is relevant.
     RETURNS (dict): MEASURES, float64 (n,) each.
     SOURCE: Järvelin and Kekäläinen 2002 (nDCG); trec_eval, and BEIR (Thakur et al. 2021), section
         3.3; MAP as InformationRetrievalEvaluator of sentence-transformers 6.2: trec_eval divides by
@@ -37,22 +37,19 @@ def ranking_measures(
 
 def _measures(ranked: numpy.ndarray, judged: Mapping[int, int]) -> list[float]:
     """Return MEASURES of one ranking, (k,)."""
-    best = numpy.sort([gain for gain in judged.values() if gain > 0])[::-1]
-    found = numpy.array([max(judged.get(row, 0), 0) for row in ranked[:DEPTH].tolist()])
+    best = sorted(filter(None, judged.values()), reverse=True)
+    found = [judged.get(row, 0) for row in ranked[:DEPTH].tolist()]
     # From 1
     ranks = numpy.flatnonzero(found) + 1
-    reciprocal = 0.0
-    if len(ranks) and ranks[0] <= _TOP:
-        reciprocal = 1 / ranks[0]
     precisions = numpy.arange(1, len(ranks) + 1) / ranks
     return [
         _discounted(found[:_TOP]) / _discounted(best[:_TOP]),
-        reciprocal,
+        (1 / ranks[ranks <= _TOP]).max(initial=0),
         len(ranks) / len(best),
         precisions.sum() / min(DEPTH, len(best)),
     ]
 
 
-def _discounted(gains: numpy.ndarray) -> float:
+def _discounted(gains: Sequence[int]) -> float:
     """Return the discounted cumulative gain."""
-    return float((gains / numpy.log2(numpy.arange(2, len(gains) + 2))).sum())
+    return (gains / numpy.log2(numpy.arange(2, len(gains) + 2))).sum()

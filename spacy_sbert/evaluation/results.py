@@ -80,6 +80,13 @@ def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
     return ABSENT if isinstance(value, Mapping) else value
 
 
+def shown(value: object) -> str:
+    """Return a setting or a version as reports show it."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return str(value)
+
+
 def by_suite(tasks: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     """Return tasks by suite, and by name within it, in their order."""
     suites: dict[str, dict[str, Json]] = {}
@@ -155,21 +162,6 @@ def interval(drawn: numpy.ndarray) -> list[float] | None:
     if 2 * len(defined) <= len(drawn):
         return None
     return [float(end) for end in numpy.percentile(defined, _ENDS)]
-
-
-def intervals_of(
-    statistics: Mapping[str, Resampled], n: int, resamples: int, seed: int
-) -> dict[str, list[float] | None]:
-    """Return the interval of each statistic of the same n examples by its path.
-
-    There are none without resamples.
-    """
-    if not resamples:
-        return {}
-    found: dict[str, list[float] | None] = {}
-    for path, statistic in statistics.items():
-        found[path] = interval(resample(statistic, n, resamples, seed))
-    return found
 
 
 def paired_difference(

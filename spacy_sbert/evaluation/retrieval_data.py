@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..files.tables import read_table
-from ..files.text_lines import check_cell, has_text, read_lines
+from ..files.text_lines import check_cell, check_text, read_lines
 
-# Line, id, text
-_Record = tuple[int, str, str]
-# Line, query, document, gain
+# Line, id of a query, id of a document, gain
 _Judgement = tuple[int, str, str, int]
-# A line of SMART's layout that begins a part of a record: title, author, source, text
-_PART = re.compile(r"\.[A-Z]\s*")
-# The grade of Cranfield that is "of no interest"
-_NO_INTEREST = 5
+# In SMART's layout a line such as ".I 1" begins a record, and ".T", ".A", ".B" and ".W" begin its
+# title, author, source and text
+_RECORD = re.compile(r"^\.I.*$", re.MULTILINE)
+_TITLE_OR_TEXT = re.compile(r"^\.[TW]\s*$(.*?)(?=^\.[A-Z]\s*$|\Z)", re.MULTILINE | re.DOTALL)
+# Query, 0, document, grade
+_GRADED = re.compile(r"(\S+)\s+0\s+(\S+)\s+([1-5])\s*")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Collection:
     documents (m strings): in the order of their ids, so that the lower id wins of equal scores, as
         in sentence-transformers.
     queries (n strings): those with a relevant document, in the order of their file.
-    gains (n dicts): of each query, the gains of the rows of the documents that were judged.
+    gains (n dicts): of each query, the gains, 0 or more, of the rows of the documents that were
+        judged.
     """
 
     documents: Sequence[str]
@@ -38,82 +39,79 @@ def read_beir(folder: Path, split: str = "test") -> Collection:
 
     folder (Path): with corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and
         qrels/SPLIT.tsv (query-id, corpus-id, score). Title and text are joined by a space; both may
-        be empty. A query without a relevant document is left out.
+        be empty. Scores below 0 count as 0. A query without a relevant document is left out.
     RAISES (ValueError): for a missing column, a query without a text, an id that is there twice or
         not at all, a score that is no whole number, or no relevant document, with file and line;
         (OSError): if a file is missing.
     SOURCE: Thakur et al. 2021, BEIR.
     """
     corpus = folder / "corpus.jsonl"
-    queries = folder / "queries.jsonl"
+    documents: dict[str, str] = {}
+    for line, (key, *parts) in read_table(corpus, ("_id", "title", "text"), optional=("title",)):
+        title, text = (
+            check_text(part or "", "title or text", corpus, line).strip() for part in parts
+        )
+        _add(documents, key, f"{title} {text}".strip(), corpus, line)
+    asked = folder / "queries.jsonl"
+    queries: dict[str, str] = {}
+    for line, (key, query) in read_table(asked, ("_id", "text")):
+        _add(queries, key, check_cell(query, f"text of '{key}'", asked, line), asked, line)
     qrels = folder / "qrels" / f"{split}.tsv"
-    documents = _by_id(_beir_records(corpus, ("title", "text")), corpus)
-    texts = _by_id(_beir_records(queries, ("text",)), queries, is_query=True)
-    return _collection(documents, texts, _beir_gains(qrels), qrels)
+    return _collection(documents, queries, _beir_judgements(qrels), qrels)
 
 
-def _beir_records(path: Path, columns: Sequence[str]) -> Iterator[_Record]:
-    for line, (key, *parts) in read_table(path, ("_id", *columns), optional=("title",)):
-        texts = []
-        for column, part in zip(columns, parts, strict=True):
-            if str(part or "").strip():
-                texts.append(check_cell(part, column, path, line))
-        if isinstance(key, int):
-            key = str(key)
-        yield line, check_cell(key, "_id", path, line), " ".join(texts)
+def _add(texts: dict[str, str], key: object, text: str, path: Path, line: int) -> None:
+    """Add a text by its id. RAISES (ValueError): if the id is there twice."""
+    if str(key) in texts:
+        raise _error(path, line, f"the id '{key}' was there before")
+    texts[str(key)] = text
 
 
-def _beir_gains(path: Path) -> Iterator[_Judgement]:
+def _beir_judgements(path: Path) -> Iterator[_Judgement]:
     for line, cells in read_table(path, ("query-id", "corpus-id", "score")):
         query, document, score = (str(cell).strip() for cell in cells)
-        yield line, query, document, _whole(score, path, line)
+        try:
+            gain = max(int(score), 0)
+        except ValueError as error:
+            raise _error(path, line, f"the score '{score}' is no whole number") from error
+        yield line, query, document, gain
 
 
 def read_cranfield(folder: Path) -> Collection:
     """Read the Cranfield collection, in SMART's layout.
 
     folder (Path): with cran.all.1400, cran.qry and QRelsCorrectedforTRECeval (query, 0, document,
-        grade). The n-th query of cran.qry is query n, whatever its .I says.
+        grade). The n-th text of a file is that of number n, whatever its .I says: in cran.qry it
+        is another number.
 
     The lower a grade, the better: 1 is "a complete answer to the question", 2 "of a high degree of
     relevance", 3 "useful", 4 "of minimum interest", 5 "of no interest", which each query has once.
     Gains are 4, 3, 2, 1, 0: grades as gains, as trec_eval would take them, would be upside down.
     RAISES (ValueError): as read_beir.
     """
-    corpus = folder / "cran.all.1400"
-    queries = folder / "cran.qry"
+    documents = _smart_texts(folder / "cran.all.1400")
+    queries = _smart_texts(folder / "cran.qry")
     qrels = folder / "QRelsCorrectedforTRECeval"
-    documents = _by_id(_smart_records(corpus), corpus)
-    numbered = enumerate(_smart_records(queries), 1)
-    asked = ((line, str(number), text) for number, (line, _, text) in numbered)
-    texts = _by_id(asked, queries, is_query=True)
-    return _collection(documents, texts, _cranfield_gains(qrels), qrels)
+    return _collection(documents, queries, _cranfield_judgements(qrels), qrels)
 
 
-def _smart_records(path: Path) -> Iterator[_Record]:
-    """Yield line, number, and title and text of each record."""
-    records: list[tuple[int, str, list[str]]] = []
-    part = ""
+def _smart_texts(path: Path) -> dict[str, str]:
+    """Return title and text of each record by its number, from 1."""
+    records = _RECORD.split(path.read_text(encoding="utf8"))[1:]
+    texts: dict[str, str] = {}
+    for number, record in enumerate(records, 1):
+        words = " ".join(_TITLE_OR_TEXT.findall(record)).split()
+        texts[str(number)] = " ".join(words)
+    return texts
+
+
+def _cranfield_judgements(path: Path) -> Iterator[_Judgement]:
     for line, text in read_lines(path):
-        if text.startswith(".I"):
-            records.append((line, text[2:].strip(), []))
-        elif _PART.fullmatch(text):
-            part = text[1]
-        elif records and part in "TW":
-            records[-1][2].extend(text.split())
-    for line, number, words in records:
-        yield line, number, " ".join(words)
-
-
-def _cranfield_gains(path: Path) -> Iterator[_Judgement]:
-    for line, text in read_lines(path):
-        cells = text.split()
-        if len(cells) != 4:
-            raise _error(path, line, "expected query, 0, document and grade")
-        grade = _whole(cells[3], path, line)
-        if grade not in range(1, _NO_INTEREST + 1):
-            raise _error(path, line, f"the grade {grade} is not from 1 to {_NO_INTEREST}")
-        yield line, cells[0], cells[2], _NO_INTEREST - grade
+        graded = _GRADED.fullmatch(text)
+        if graded is None:
+            raise _error(path, line, "expected query, 0, document, and a grade from 1 to 5")
+        query, document, grade = graded.groups()
+        yield line, query, document, 5 - int(grade)
 
 
 def _collection(
@@ -123,8 +121,7 @@ def _collection(
     path: Path,
 ) -> Collection:
     """Return a collection. path (Path): of the judgements, for errors."""
-    ids = sorted(documents)
-    rows = {key: row for row, key in enumerate(ids)}
+    rows = {key: row for row, key in enumerate(sorted(documents))}
     gains: dict[str, dict[int, int]] = {query: {} for query in queries}
     for line, query, document, gain in judgements:
         if query not in gains:
@@ -134,35 +131,14 @@ def _collection(
         if rows[document] in gains[query]:
             raise _error(path, line, f"the document '{document}' of '{query}' was judged before")
         gains[query][rows[document]] = gain
-    answered = [key for key, judged in gains.items() if max(judged.values(), default=0) > 0]
+    answered = [query for query, judged in gains.items() if any(judged.values())]
     if not answered:
         raise ValueError(f"{path} has no relevant document: expected a score of 1 or more.")
     return Collection(
-        [documents[key] for key in ids],
-        [queries[key] for key in answered],
-        [gains[key] for key in answered],
+        [documents[key] for key in rows],
+        [queries[query] for query in answered],
+        [gains[query] for query in answered],
     )
-
-
-def _by_id(records: Iterable[_Record], path: Path, *, is_query: bool = False) -> dict[str, str]:
-    """Return texts by their ids. RAISES (ValueError): if an id is there twice, or a query empty."""
-    texts: dict[str, str] = {}
-    for line, key, text in records:
-        if key in texts:
-            raise _error(path, line, f"the id '{key}' was there before")
-        if is_query and not has_text(text):
-            raise _error(path, line, f"the query '{key}' has no text")
-        texts[key] = text
-    if not any(map(has_text, texts.values())):
-        raise ValueError(f"{path} has no text: expected documents or queries.")
-    return texts
-
-
-def _whole(value: str, path: Path, line: int) -> int:
-    try:
-        return int(value)
-    except ValueError as error:
-        raise _error(path, line, f"the score '{value}' is no whole number") from error
 
 
 def _error(path: Path, line: int, problem: str) -> ValueError:

@@ -54,7 +54,8 @@ def evaluate_suites(
     suites (iterable of str): sts, sick, triplets, nli, transfer, speed, retrieval, and those of
         registered tasks.
     settings (Settings): how to evaluate.
-    reranker (Language): a pipeline with an `sbert_reranker`, for the suite retrieval.
+    reranker (Language): a pipeline with an `sbert_reranker`, for the suite retrieval; the digest of
+        the model in the results is of both then.
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model,
         data, settings and versions are the same.
     save (Callable): takes the results after each task, so that an interruption loses none.
@@ -80,12 +81,15 @@ def evaluate_suites(
     tasks: list[Task] = []
     for suite in list(suites) or [""]:
         check_suite(suite, settings)
-        for task in tasks_of(suite):
-            tasks += task.below(root)
+        tasks += tasks_of(suite)
+        if suite == "retrieval":
+            tasks += retrieval.beir_tasks(root)
     model = {"name": source.name, "digest": source.digest, "device": device()}
+    pipe = None
     if reranker is not None:
+        pipe = find_reranker(reranker)
         model["reranker"] = "{lang}_{name}".format(**reranker.meta)
-        model["reranker_digest"] = pipeline_digest(reranker)
+        model["digest"] = digest_of_parts(source.digest, pipeline_digest(reranker))
     results = Results(
         format=FORMAT,
         model=model,
@@ -97,7 +101,6 @@ def evaluate_suites(
     )
     runnable = [task for task in tasks if _has_data(task, root, results)]
     store = VectorStore(source, cache, progress)
-    pipe = None if reranker is None else find_reranker(reranker)
     run = Run(root, store, settings, progress, source, pipe)
     for task in progress(runnable, "tasks"):
         with _noting_errors(task, results):
@@ -176,8 +179,7 @@ def _run_or_reuse(task: Task, run: Run, results: Json, cache: Path | None) -> Js
     data = task.digests(run.root)
     if cache is None or not task.is_kept:
         return _run(task, run, data)
-    made_by = ("digest", "device", "reranker_digest")
-    model = {part: value for part, value in results["model"].items() if part in made_by}
+    model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, results["settings"], data)
     file = cache / f"{task.name}-{key[:32]}.json"
     # There is none, or it is damaged

@@ -6,7 +6,7 @@ from itertools import chain
 
 from ..render.document import Cell, Table, TableRow
 from ..render.plots import UNDEFINED, Bar, Plot, bars, scatter_plot
-from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean
+from .results import ABSENT, MSE, Figure, Json, by_suite, figure, mean, shown
 
 # The label of each model, and its results
 _Models = Sequence[tuple[str, Json]]
@@ -227,10 +227,7 @@ def _conditions_table(results: Json) -> Table:
         if model.get(key) is not None:
             rows.append((what, str(model[key])))
     for name, value in results["settings"].items():
-        text = str(value)
-        if isinstance(value, list):
-            text = ", ".join(map(str, value)) or "none"
-        rows.append((name.replace("_", " "), text))
+        rows.append((name.replace("_", " "), shown(value)))
     versions = [f"{name} {value}" for name, value in results["versions"].items()]
     rows.append(("versions", ", ".join(versions)))
     return Table("How it was measured", ("What", "Value"), rows, texts=2)

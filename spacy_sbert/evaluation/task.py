@@ -1,6 +1,7 @@
 """Tasks of evaluations: their data files, and their settings."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,7 +14,7 @@ from ..files.checksum import file_digest
 from ..reranker.component import SentenceReranker
 from ..validation import Seed, check_fields
 from .encoders import Progress, VectorSource
-from .results import Json
+from .results import Json, Resampled, interval, resample
 
 # Folders inside the root: beside each other, or as SentEval has them
 PREFIXES = tuple(
@@ -128,13 +129,23 @@ class Settings:
             return []
         return [note.format(names)]
 
+    def intervals(
+        self, statistics: Mapping[str, Resampled], n: int
+    ) -> dict[str, list[float] | None]:
+        """Return the interval of each statistic of the same n examples by its path.
+
+        There are none without resamples.
+        """
+        if not self.bootstrap:
+            return {}
+        found: dict[str, list[float] | None] = {}
+        for path, statistic in statistics.items():
+            found[path] = interval(resample(statistic, n, self.bootstrap, self.seeds[0]))
+        return found
+
     def to_json(self) -> Json:
         """Return the settings as results hold them."""
-        found = asdict(self)
-        for key, value in found.items():
-            if isinstance(value, tuple):
-                found[key] = list(value)
-        return found
+        return json.loads(json.dumps(asdict(self)))
 
 
 @dataclass(frozen=True)
@@ -188,10 +199,6 @@ class Task:
                     "Give tasks that know more with --code: benchmarks/papers/paper_tasks.py has "
                     "those of the papers."
                 )
-
-    def below(self, root: Path) -> "Sequence[Task]":
-        """Return the tasks for the data that are there: this one, or one for each of several."""
-        return [self]
 
     def find(self, root: Path) -> list[Path]:
         """Return the files that are read. RAISES (MissingData): if they are missing."""

@@ -9,8 +9,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Errors, import_extra
-from ..validation import short_repr
+from ..errors import import_extra
 from . import text_lines
 from .atomic import atomic_write, check_input
 from .delimited import by_name, find_columns, pick, read_delimited
@@ -262,14 +261,8 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[_TextRow]:
 
 
 def _text_row(line: int, cells: Sequence[object], columns: TextColumns, path: Path) -> _TextRow:
-    text, *rest = cells
-    if not isinstance(text, str):
-        raise ValueError(
-            Errors.NOT_A_TEXT.format(
-                path=path, line=line, column=columns.text, given=short_repr(text)
-            )
-        )
-    text_lines.check_encoding(text, path, line)
+    value, *rest = cells
+    text = text_lines.check_text(value, columns.text, path, line)
     if not rest:
         return _TextRow(text, None)
     return _TextRow(text, _checked_id(rest[0], columns, path, line))

@@ -238,11 +238,17 @@ def get_field(record: _Object, name: str, path: Path, line: int) -> object:
     return record[name]
 
 
-def check_encoding(text: str, path: Path, line: int) -> None:
-    r"""Refuse a text that cannot be encoded: JSON can spell a lone surrogate, \ud83d."""
-    if find_lone_surrogate(text) is not None:
+def check_text(value: object, column: str, path: Path, line: int) -> str:
+    """Return the text in a column. RAISES (ValueError): if it is no str or not UTF-8."""
+    if not isinstance(value, str):
+        raise ValueError(
+            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(value))
+        )
+    # JSON can spell one, \ud83d
+    if find_lone_surrogate(value) is not None:
         reason = "it has a lone surrogate, half a character"
         raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=reason))
+    return value
 
 
 def check_cell(value: object, column: str, path: Path, line: int) -> str:
@@ -250,16 +256,12 @@ def check_cell(value: object, column: str, path: Path, line: int) -> str:
 
     RAISES (ValueError): if it is no str, empty or not UTF-8.
     """
-    if not isinstance(value, str):
-        raise ValueError(
-            Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=short_repr(value))
-        )
-    if not has_text(value):
+    text = check_text(value, column, path, line)
+    if not has_text(text):
         raise ValueError(
             f"{path}, line {line}: {column} is empty. Every column that is read needs text."
         )
-    check_encoding(value, path, line)
-    return value.strip()
+    return text.strip()
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:

@@ -88,11 +88,12 @@ class Prompts:
             "passage" and "corpus".
         """
         known = {**settings.prompts, **self.own}
-        names = [*names, *_NAMES_OF_ROLES[role]]
-        if role is None and known.keys().isdisjoint(names):
+        for name in (*names, *_NAMES_OF_ROLES[role]):
+            if name in known:
+                return known[name]
+        if role is None:
             return None
-        prompt = next((known[name] for name in names if name in known), "")
-        return None if prompt == self.find(settings) else prompt
+        return ""
 
 
 def _is_key(name: str) -> bool:

@@ -23,7 +23,7 @@ from spacy_sbert.evaluation.protocols.classification import (
 )
 from spacy_sbert.evaluation.protocols.senteval import TASKS as TRANSFER
 from spacy_sbert.evaluation.protocols.senteval import TransferTask
-from spacy_sbert.evaluation.results import Json, intervals_of, mean_of
+from spacy_sbert.evaluation.results import Json, mean_of
 from spacy_sbert.evaluation.task import Run, Settings
 
 from .mlp import HELD, HIDDEN, predict_mlp
@@ -100,7 +100,7 @@ def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence
             _entry(examples, folds, variant, own, settings.seeds[0])
             for variant, own in by_variant.items()
         ],
-        "intervals": intervals_of(accuracies, n, settings.bootstrap, settings.seeds[0]),
+        "intervals": settings.intervals(accuracies, n),
         "predictions": {"right": "".join(map(str, first_right))},
         "protocol": _protocol(examples.places, settings.classifiers, mlp_seeds),
         "notes": [*notes, *said],

@@ -18,7 +18,7 @@ from spacy_sbert.evaluation.protocols.sts import (
     GradedPairs,
     GradedTask,
 )
-from spacy_sbert.evaluation.results import MSE, Json, intervals_of, spearman_of
+from spacy_sbert.evaluation.results import MSE, Json, spearman_of
 from spacy_sbert.evaluation.task import Run, Task
 from spacy_sbert.losses.softmax import SYMMETRIC, concatenated
 from spacy_sbert.similarity import cosine, pearson
@@ -150,7 +150,7 @@ def _score_learned(
         "primary": "learned.spearman",
         "notes": notes,
         "variants": variants,
-        "intervals": intervals_of(statistics, len(test.gold), settings.bootstrap, seed),
+        "intervals": settings.intervals(statistics, len(test.gold)),
         "predictions": test.with_gold(predicted["learned"]),
     }
     same_size = variants_of(settings)[: len(settings.normalizations)]

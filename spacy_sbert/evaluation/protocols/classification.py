@@ -10,7 +10,7 @@ import numpy
 from ...losses.softmax import SYMMETRIC, concatenated
 from ...readers.examples import Row
 from ..encoders import sklearn_module
-from ..results import Json, intervals_of, mean_of
+from ..results import Json, mean_of
 from ..task import Run, Settings, as_they_are, indices_by_name
 
 ALL = "all"
@@ -106,7 +106,7 @@ def evaluate_classifier(examples: Examples, run: Run, task: str, notes: Sequence
         "counts": examples.counts,
         "primary": "lr.accuracy",
         "variants": as_they_are(scores, c=chosen),
-        "intervals": intervals_of(accuracy, len(gold), settings.bootstrap, settings.seeds[0]),
+        "intervals": settings.intervals(accuracy, len(gold)),
         "predictions": {"right": "".join(map(str, right.astype(int)))},
         "protocol": protocol_of(examples.places),
         "notes": [*notes, *trained_on(task, settings)],

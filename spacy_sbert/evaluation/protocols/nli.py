@@ -6,7 +6,7 @@ import numpy
 from spacy.language import Language
 
 from ..encoders import VectorSource
-from ..results import Json, intervals_of, mean_of
+from ..results import Json, mean_of
 from ..scoring import evaluate
 from ..task import DataFile, MissingData, Run, Settings, Task, as_they_are, check_official_count
 from .sts import SICK
@@ -46,9 +46,7 @@ class _LabelTask(Task):
             "counts": {"all": n},
             "primary": "accuracy",
             "variants": as_they_are({"accuracy": accuracy}),
-            "intervals": intervals_of(
-                {"accuracy": mean_of(right)}, n, settings.bootstrap, settings.seeds[0]
-            ),
+            "intervals": settings.intervals({"accuracy": mean_of(right)}, n),
             "predictions": {},
             "notes": [*notes, "By the pipeline's own head, on the vectors as they are."],
         }

@@ -1,6 +1,6 @@
 """Retrieval: which documents answer a query, by vectors, by words, by both, and reranked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,11 +9,11 @@ import numpy
 from ...files.text_lines import has_text
 from ...reranker.component import SentenceReranker
 from ...search.bm25 import BM25
-from ...search.exact import nearest
+from ...search.exact import Best, nearest
 from ...search.fusion import reciprocal_rank_fusion
 from ...search.index import VectorIndex
 from ..ranking_measures import DEPTH, MEASURES, ranking_measures
-from ..results import Json, Resampled, intervals_of, mean_of
+from ..results import Json, Resampled, mean_of
 from ..retrieval_data import Collection, read_beir, read_cranfield
 from ..task import DataFile, Run, Task, as_they_are
 
@@ -26,8 +26,7 @@ class _RetrievalTask(Task):
     reciprocal ranks; each again as NAME_reranked if there is a reranker, which orders the first
     100. What needs a package that is not installed is left out, and a note says so.
 
-    files: of the collection, below its folder. folder (Path): where they are, None for that of
-        place.
+    place (DataFile): the folder of the collection. files: in it, the documents first.
     read (Callable): from the folder to the collection.
     """
 
@@ -35,103 +34,105 @@ class _RetrievalTask(Task):
     place: DataFile
     files: tuple[str, ...]
     read: Callable[[Path], Collection]
-    folder: Path | None = None
     suite: str = "retrieval"
 
     def find(self, root: Path) -> list[Path]:
-        folder = self.folder or self.place.find(root).parent
+        folder = self.place.find(root)
         return [DataFile((name,), self.place.source).find(folder) for name in self.files]
 
     def run(self, run: Run) -> Json:
         collection = self.read(self.find(run.root)[0].parent)
         found, notes = _found(run, collection)
+        ranked = {search: rows for search, (_, rows) in found.items()}
         if run.reranker is not None:
-            found |= _reranked(run.reranker, collection, found)
+            ranked |= _reranked(run.reranker, collection, ranked)
         scores: Json = {}
         statistics: dict[str, Resampled] = {}
-        for search, rows in found.items():
-            measures = ranking_measures(rows, collection.gains)
-            scores[search] = {name: float(values.mean()) for name, values in measures.items()}
-            statistics |= {f"{search}.{name}": mean_of(each) for name, each in measures.items()}
+        for search, rows in ranked.items():
+            scores[search] = {}
+            for name, values in ranking_measures(rows, collection.gains).items():
+                scores[search][name] = float(values.mean())
+                statistics[f"{search}.{name}"] = mean_of(values)
         n = len(collection.queries)
-        settings = run.settings
         return {
             "counts": {"documents": len(collection.documents), "all": n},
             "primary": f"vectors.{MEASURES[0]}",
             "variants": as_they_are(scores),
-            "intervals": intervals_of(statistics, n, settings.bootstrap, settings.seeds[0]),
+            "intervals": run.settings.intervals(statistics, n),
             "predictions": {},
             "notes": notes,
         }
 
 
-def _found(run: Run, collection: Collection) -> tuple[dict[str, numpy.ndarray], list[str]]:
-    """Return the rows that each search finds, int64 (queries, k), and notes."""
+def _found(run: Run, collection: Collection) -> tuple[dict[str, Best], list[str]]:
+    """Return what each search finds, the first 100 documents of each query, and notes."""
     texts = collection.documents
     documents = run.encode(texts, role="document")
     queries = run.encode(collection.queries, fit_on=texts, role="query")
     k = min(DEPTH, len(texts))
-    vectors = nearest(queries, documents, k=k)
-    found = {"vectors": vectors[1]}
+    found = {"vectors": nearest(queries, documents, k=k)}
     notes = []
     n_empty = sum(not has_text(text) for text in texts)
     if n_empty:
         notes.append(f"{n_empty} of {len(texts)} documents are empty.")
+    nlp = None if run.source is None else run.source.nlp
+    # The packages of the extra `search`
     try:
-        found["hnsw"] = VectorIndex.build(documents, kind="hnsw").search(queries, k=k)[1]
-    except ImportError as error:
-        notes.append(str(error))
-    try:
-        nlp = None if run.source is None else run.source.nlp
-        words = BM25.build(texts, nlp=nlp).search(collection.queries, k=k)
-        found["bm25"] = words[1]
-        found["hybrid"] = reciprocal_rank_fusion([vectors, words], k=k)[1]
+        found["hnsw"] = VectorIndex.build(documents, kind="hnsw").search(queries, k=k)
+        found["bm25"] = BM25.build(texts, nlp=nlp).search(collection.queries, k=k)
+        found["hybrid"] = reciprocal_rank_fusion([found["vectors"], found["bm25"]], k=k)
     except ImportError as error:
         notes.append(str(error))
     return found, notes
 
 
 def _reranked(
-    reranker: SentenceReranker, collection: Collection, found: Mapping[str, numpy.ndarray]
+    reranker: SentenceReranker, collection: Collection, ranked: Mapping[str, numpy.ndarray]
 ) -> dict[str, numpy.ndarray]:
-    """Return what was found in the order of the reranker, which scores each pair once."""
-    scores = numpy.zeros((len(collection.queries), len(collection.documents)), dtype="float32")
-    is_found = scores.astype(bool)
-    for rows in found.values():
-        numpy.put_along_axis(is_found, rows, values=True, axis=1)
-    pairs = numpy.argwhere(is_found).tolist()
-    texts = [(collection.queries[query], collection.documents[row]) for query, row in pairs]
-    scores[is_found] = reranker.score_pairs(texts)
-    reranked = {}
-    for search, rows in found.items():
-        order = numpy.argsort(-numpy.take_along_axis(scores, rows, axis=1), kind="stable")
-        reranked[f"{search}_reranked"] = numpy.take_along_axis(rows, order, axis=1)
-    return reranked
+    """Return rankings in the order of the reranker, which scores each pair once."""
+    queries = collection.queries
+    documents = collection.documents
+    # (searches, queries, k)
+    rows = numpy.stack(list(ranked.values()))
+    numbers = numpy.arange(len(queries))[:, None] * len(documents) + rows
+    distinct, places = numpy.unique(numbers, return_inverse=True)
+    pairs = zip(*numpy.divmod(distinct, len(documents)), strict=True)
+    scores = reranker.score_pairs([(queries[query], documents[row]) for query, row in pairs])
+    order = numpy.argsort(-scores[places].reshape(rows.shape), kind="stable")
+    reranked = numpy.take_along_axis(rows, order, axis=-1)
+    return {f"{search}_reranked": own for search, own in zip(ranked, reranked, strict=True)}
 
 
-class _BeirTasks(_RetrievalTask):
-    """The collections in BEIR's layout, each a task that has the name of its folder."""
+def beir_tasks(root: Path) -> list[Task]:
+    """Return a task for each collection in BEIR's layout, which has the name of its folder.
 
-    def below(self, root: Path) -> Sequence[Task]:
-        tasks: dict[str, Task] = {}
-        for path in sorted(root.rglob("corpus.jsonl")):
-            folder = path.parent
-            name = folder.resolve().name
-            if name in tasks:
-                raise ValueError(f"{folder} is the second collection '{name}'. Rename one folder.")
-            tasks[name] = _RetrievalTask(name, self.place, self.files, self.read, folder)
-        return list(tasks.values()) or [self]
+    RAISES (ValueError): if two folders have one name.
+    """
+    tasks: dict[str, Task] = {}
+    for path in sorted(root.rglob("corpus.jsonl")):
+        folder = path.parent
+        name = folder.resolve().name
+        if name in tasks:
+            raise ValueError(f"{folder} is the second collection '{name}'. Rename one folder.")
+        tasks[name] = _RetrievalTask(
+            name,
+            DataFile((str(folder.relative_to(root)),), "https://github.com/beir-cellar/beir"),
+            ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"),
+            read_beir,
+        )
+    return list(tasks.values())
 
 
-# Cleverdon 1967, The Cranfield tests on index language devices
-_CRANFIELD = DataFile(
-    tuple(f"{folder}cran.all.1400" for folder in ("cranfield/", "retrieval/cranfield/", "")),
-    "http://ir.dcs.gla.ac.uk/resources/test_collections/cran/",
-)
-_CRANFIELD_FILES = ("cran.all.1400", "cran.qry", "QRelsCorrectedforTRECeval")
-_BEIR = DataFile(("NAME/corpus.jsonl",), "https://github.com/beir-cellar/beir")
-_BEIR_FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 TASKS: tuple[Task, ...] = (
-    _RetrievalTask("Cranfield", _CRANFIELD, _CRANFIELD_FILES, read_cranfield),
-    _BeirTasks("BEIR", _BEIR, _BEIR_FILES, read_beir),
+    # Cleverdon 1967, The Cranfield tests on index language devices
+    _RetrievalTask(
+        "Cranfield",
+        DataFile(
+            ("cranfield", "retrieval/cranfield", "."),
+            "http://ir.dcs.gla.ac.uk/resources/test_collections/cran/, or give a folder with the "
+            "corpus.jsonl, queries.jsonl and qrels/test.tsv of a collection in BEIR's layout",
+        ),
+        ("cran.all.1400", "cran.qry", "QRelsCorrectedforTRECeval"),
+        read_cranfield,
+    ),
 )

@@ -4,7 +4,7 @@ import numpy
 
 from ...files.text_lines import check_cell
 from ...readers.datasets import WIKISECTION_SENTENCES, wikisection_records
-from ..results import Json, intervals_of, mean_of
+from ..results import Json, mean_of
 from ..task import DataFile, Run, Task, as_they_are, check_official_count
 from .sts import SIMILARITIES
 
@@ -60,7 +60,7 @@ class _TripletTask(Task):
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
             "variants": as_they_are(scores),
-            "intervals": intervals_of(accuracy, n, settings.bootstrap, settings.seeds[0]),
+            "intervals": settings.intervals(accuracy, n),
             "predictions": {"right": "".join(map(str, right["euclidean"].astype(int)))},
             "notes": notes,
         }
