@@ -51,6 +51,16 @@ class TokenizedBatch:
     has_type_ids: bool = False
     pads_left: bool = False
 
+    @classmethod
+    def of_window(
+        cls, ids: numpy.ndarray, type_ids: numpy.ndarray | None, *, has_type_ids: bool
+    ) -> TokenizedBatch:
+        """Return a text of one window, of which nothing is known but its wordpieces."""
+        zero = numpy.zeros(1, dtype="int64")
+        special = numpy.zeros(len(ids), dtype=bool)
+        lengths = numpy.array([len(ids)])
+        return cls(zero, lengths, ids, type_ids, special, None, zero, has_type_ids=has_type_ids)
+
     @property
     def starts(self) -> numpy.ndarray:
         """int64 (n,): where each window begins among all wordpieces."""
@@ -213,9 +223,7 @@ class BatchTokenizer:
         """
         if self.cuts_left or not wordpieces.n_cut.any():
             return
-        row_of = numpy.repeat(numpy.arange(len(wordpieces.lengths)), wordpieces.lengths)
-        n_of_text = numpy.bincount(row_of[~wordpieces.special], minlength=len(wordpieces.lengths))
-        if ((wordpieces.n_cut > 0) & (n_of_text == 0)).any():
+        if ((wordpieces.n_cut > 0) & (wordpieces.n_text == 0)).any():
             raise ValueError(
                 f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} "
                 "wordpieces, and leaves none for a text. Give a shorter prompt."
