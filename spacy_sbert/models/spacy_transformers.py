@@ -21,8 +21,8 @@ from .alignment import align_wordpieces, piece_characters
 from .doc_states import join_docs, joined_parts, merge_windows, states_of_doc
 from .encoder_checks import takes_token_types
 from .engine.bert_families import is_packable
-from .engine.packing import borders_of, ragged_arange
 from .listener import SentenceListener
+from .ragged import borders_of, group_of, ragged_arange
 from .sbert_config import TransformerConfig
 from .shim import TransformerShim
 from .span_batch import (
@@ -370,7 +370,7 @@ def _aligned_rows(data: TransformerData, doc: Doc) -> SpanBatch:
     n_rows, row_width = data.wordpieces.input_ids.shape
     counts = to_numpy(data.align.lengths)
     n_tokens = len(counts)
-    tokens = numpy.repeat(numpy.arange(n_tokens), counts)
+    tokens = group_of(counts)
     rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
     starts = numpy.full(n_rows, n_tokens)
     last = numpy.full(n_rows, -1)

@@ -13,8 +13,8 @@ from spacy.tokens import Doc, Span
 from thinc.backends import get_array_ops
 
 from .alignment import align_wordpieces, piece_characters
-from .engine.packing import borders_of, ragged_arange
 from .heads import Array
+from .ragged import borders_of, group_of, ragged_arange
 from .sbert_config import SentenceTransformersConfig
 from .spans import trimmed
 from .tokenization import BatchTokenizer, TokenizedBatch
@@ -183,14 +183,12 @@ class EncodedSpans:
         self.characters = characters
         self.of_text = of_text
         self.kept = of_text
-        n_docs = len(self.borders) - 1
         n_rows = numpy.diff(self.borders)
         # A Doc that is one row keeps all of it
         if (n_rows != 1).any():
             ends = self.rows.spans[:, 1]
             # Docs are laid end to end, so that one pass finds the rows that reach furthest
-            doc_of = numpy.repeat(numpy.arange(n_docs), n_rows)
-            ends = ends + doc_of * (1 + ends.max(initial=0))
+            ends = ends + group_of(n_rows) * (1 + ends.max(initial=0))
             is_outermost = numpy.append(True, ends[1:] > numpy.maximum.accumulate(ends)[:-1])
             self.kept = of_text & numpy.repeat(is_outermost[self.rows.row_of], self.lengths)
 
@@ -285,7 +283,7 @@ def read_tokens(
     first_of_doc = borders_of(map(len, docs))[:-1]
     first_of_row = numpy.repeat(first_of_doc, [len(doc_spans) for doc_spans in spans])
     tokens = ragged_arange(bounds[:, 0] + first_of_row, sizes)
-    row_of = numpy.repeat(numpy.arange(n_rows), sizes)
+    row_of = group_of(sizes)
     attributes = numpy.concatenate(
         [doc.to_array([IDX, LENGTH, IS_SPACE]).astype("int64") for doc in docs]
     )[tokens]

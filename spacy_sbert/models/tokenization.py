@@ -13,6 +13,7 @@ import numpy
 from .encoder_checks import REPAIR_TOKENS
 from .loading import Tokenizer as HuggingFaceTokenizer
 from .overflow import OVERFLOW
+from .ragged import group_of
 from .sbert_config import SentenceTransformersConfig
 from .tokenizer_kinds import FastTokenizer, Limit, SlowTokenizer
 
@@ -69,8 +70,8 @@ class TokenizedBatch:
     @property
     def n_text(self) -> numpy.ndarray:
         """int64 (n,): wordpieces of each window without special tokens."""
-        windows = numpy.repeat(numpy.arange(len(self.lengths)), self.lengths)
-        return numpy.bincount(windows[~self.special], minlength=len(self.lengths))
+        windows = group_of(self.lengths)[~self.special]
+        return numpy.bincount(windows, minlength=len(self.lengths))
 
 
 # Texts that show what a tokenizer does beyond its JSON: special tokens, case, accents, scripts
