@@ -32,6 +32,7 @@ from .span_batch import (
     SpanBatch,
     TokenEmbeddings,
     encode_spans,
+    flat_spans,
     no_gradient,
     row_characters,
 )
@@ -219,14 +220,9 @@ def _windows_of(value: Any, first: int, last: int) -> Any:
 
 def _spans_of_windows(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:
     """Return the span of each window of Docs."""
-    n_windows = iter(numpy.bincount(batch.rows.row_of).tolist())
-    of_windows = []
-    for doc_spans in spans:
-        of_doc: list[Span] = []
-        for span in doc_spans:
-            of_doc += [span] * next(n_windows)
-        of_windows.append(of_doc)
-    return of_windows
+    rows = flat_spans(spans)
+    of_windows = [rows[row] for row in batch.rows.row_of.tolist()]
+    return [of_windows[first:last] for first, last in pairwise(batch.window_borders)]
 
 
 def _padded_places(lengths: numpy.ndarray, width: int) -> numpy.ndarray:

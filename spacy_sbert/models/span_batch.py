@@ -210,7 +210,7 @@ def encode_spans(
     with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token
         vectors need them.
     """
-    flat = _flat(spans)
+    flat = flat_spans(spans)
     # A row of spacy-transformers has no last space
     if tokenizer.overflow.as_spacy_transformers:
         texts = [span.text for span in flat]
@@ -236,7 +236,8 @@ def row_text(span: Span) -> str:
     return span.text
 
 
-def _flat(spans: list[list[Span]]) -> list[Span]:
+def flat_spans(spans: list[list[Span]]) -> list[Span]:
+    """Return the Spans of all Docs, one after another."""
     return [span for doc_spans in spans for span in doc_spans]
 
 
@@ -254,7 +255,7 @@ def _pieces_in_docs(
     stand in for them.
     """
     if wordpieces.offsets is not None:
-        starts = numpy.array([span.start_char for span in _flat(spans)])
+        starts = numpy.array([span.start_char for span in flat_spans(spans)])
         starts = numpy.repeat(starts[wordpieces.text_of], wordpieces.lengths)
         characters = (wordpieces.offsets + starts[:, None]).astype("int32")
         return characters, ~wordpieces.special
@@ -275,7 +276,7 @@ def read_tokens(
     RETURNS (list[Span], int64 (N,), EncodedSpans): the rows of all Docs, the index of each of their
         N units among the units of all Docs, and the batch, still without states: a window a row.
     """
-    flat = _flat(spans)
+    flat = flat_spans(spans)
     n_rows = len(flat)
     bounds = _token_bounds(flat)
     sizes = bounds[:, 1] - bounds[:, 0]

@@ -255,34 +255,24 @@ class BatchTokenizer:
             windows += of_text
             text_of += [i] * len(of_text)
             n_cut += [n_cut_of_text] + [0] * (len(of_text) - 1)
-        batch = self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
+        batch = TokenizedBatch(
+            text_of=numpy.array(text_of),
+            lengths=numpy.array([len(window.ids) for window in windows]),
+            ids=flat(window.ids for window in windows),
+            type_ids=self._types(window.type_ids for window in windows),
+            special=flat(window.special_tokens_mask for window in windows).astype(bool),
+            offsets=None,
+            n_cut=numpy.array(n_cut),
+            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
+            has_type_ids=self.has_type_ids,
+            pads_left=self.pads_left,
+        )
         if not self._tokenizer.is_fast:
             batch.pieces = flat(window.pieces for window in windows)
         elif offsets:
             covered = flat(chain.from_iterable(window.offsets for window in windows))
             batch.offsets = covered.reshape(-1, 2)
         return batch
-
-    def _batch_of(
-        self,
-        windows: Sequence[Any],
-        texts: Sequence[str],
-        text_of: numpy.ndarray,
-        n_cut: numpy.ndarray,
-    ) -> TokenizedBatch:
-        """Return windows (Encodings of the tokenizers library) as a batch without offsets."""
-        return TokenizedBatch(
-            text_of=text_of,
-            lengths=numpy.array([len(window.ids) for window in windows]),
-            ids=flat(window.ids for window in windows),
-            type_ids=self._types(window.type_ids for window in windows),
-            special=flat(window.special_tokens_mask for window in windows).astype(bool),
-            offsets=None,
-            n_cut=n_cut,
-            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
-            has_type_ids=self.has_type_ids,
-            pads_left=self.pads_left,
-        )
 
     def _types(self, of_windows: Iterable[Iterable[int]]) -> numpy.ndarray | None:
         """Return the token types of windows, int64 (N,).

@@ -181,9 +181,8 @@ def _words_of(
 
 def _kind_of_words(nlp: Language) -> str:
     """Return which words a pipeline makes, as messages name them."""
-    if _lemma_pipes(nlp):
-        return f"lemmas of '{nlp.lang}'"
-    return f"words of '{nlp.lang}'"
+    kind = "lemmas" if _lemma_pipes(nlp) else "words"
+    return f"{kind} of '{nlp.lang}'"
 
 
 def _lemma_pipes(nlp: Language) -> list[str]:
