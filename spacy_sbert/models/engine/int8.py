@@ -268,7 +268,9 @@ def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> P
         weights = weights_of(layer)
         is_rounded = dict(zip(LINEARS, calibration.is_rounded[i].tolist(), strict=True))
         # The last comes first, since the one before it writes what it reads
-        for name in filter(is_rounded.get, reversed(LINEARS)):
+        for name in reversed(LINEARS):
+            if not is_rounded[name]:
+                continue
             then = None
             reader = packed.linears[OUTPUT]
             # The widening product writes 8 bits for the narrowing one, so that activations are
