@@ -202,7 +202,9 @@ class PackedBert(PackedRows, BertForward):
         bias = relative_bias_of(model)
         self.relative_bias = None if bias is None else bias.detach()
         activation = activation_of(model)
-        self.layers = [_PackedLayer(layer, dtype, activation) for layer in layers_of(model)]
+        self.layers: list[_PackedLayer] = [
+            _PackedLayer(layer, dtype, activation) for layer in layers_of(model)
+        ]
 
     @torch.inference_mode()
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:
