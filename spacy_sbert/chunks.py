@@ -1,7 +1,7 @@
 """The `sbert_chunks` component: passages of whole sentences, as long as an encoder reads well."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import numpy
 from spacy.language import Language
@@ -9,8 +9,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.vocab import Vocab
 
-from .errors import Warnings, WarnOnce, warn
-from .models.encoded_docs import TruncationCounter
+from .errors import Warnings, warn
 from .models.span_batch import row_text
 from .models.spans import CHUNKS_KEY, sentences_of
 from .models.text_encoders import TextEncoder
@@ -28,10 +27,8 @@ from .validation import (
 
 # In the attrs of the groups that this component makes
 _MADE_BY = "sbert_chunks"
-# Sentences or tokens, one after another
-_Parts = Sequence[Span]
-# How many wordpieces they have as one text
-_Size = Callable[[_Parts], int]
+# How many wordpieces a Span has
+_Size = Callable[[Span], int]
 
 
 class SentenceChunker(Pipe):
@@ -91,7 +88,7 @@ class SentenceChunker(Pipe):
         self.threshold = threshold
         self.spans_key = spans_key
         self._find_sbert = _FindSbert(nlp)
-        self._notices = WarnOnce(TruncationCounter)
+        self._has_warned = False
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the passages of a Doc."""
@@ -99,22 +96,18 @@ class SentenceChunker(Pipe):
         encoder = sbert.text_encoder()
         self._check(doc, sbert, n_special=count_wordpieces(encoder, ""))
 
-        def size(parts: _Parts) -> int:
-            return count_wordpieces(encoder, row_text(_joined(parts)))
+        def size(span: Span) -> int:
+            return count_wordpieces(encoder, row_text(span))
 
         sentences = self._sentences(doc, size)
-        breaks: list[int] = []
+        breaks: set[int] = set()
         if self.threshold is not None:
             vectors = sbert.encode(sentences)
             differs = cosine(vectors[:-1], vectors[1:]) < self.threshold
-            breaks = list(numpy.flatnonzero(differs) + 1)
-        groups = _groups(sentences, size, self.max_length, breaks, self.min_length)
-        doc.spans[self.spans_key] = SpanGroup(
-            doc,
-            name=self.spans_key,
-            attrs={_MADE_BY: self.name},
-            spans=list(map(_joined, groups)),
-        )
+            breaks.update(numpy.flatnonzero(differs) + 1)
+        passages = self._passages(sentences, size, breaks)
+        attrs = {_MADE_BY: self.name}
+        doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, attrs=attrs, spans=passages)
         return doc
 
     def _check(self, doc: Doc, sbert: SentenceBert, n_special: int) -> None:
@@ -140,80 +133,72 @@ class SentenceChunker(Pipe):
         """
         sentences: list[Span] = []
         for sentence in sentences_of(doc):
-            places = [token.i for token in sentence if not token.is_space]
-            if not places:
+            tokens = [doc[token.i : token.i + 1] for token in sentence if not token.is_space]
+            if not tokens:
                 continue
-            whole = doc[places[0] : places[-1] + 1]
-            n_wordpieces = size([whole])
+            whole = doc[tokens[0].start : tokens[-1].end]
+            n_wordpieces = size(whole)
             if n_wordpieces <= self.max_length:
                 sentences.append(whole)
                 continue
-            tokens = [doc[place : place + 1] for place in places]
-            sentences += map(_joined, _groups(tokens, size, self.max_length))
-            if self._notices.is_new("long sentence"):
+            sentences += self._passages(tokens, size)
+            if not self._has_warned:
+                self._has_warned = True
                 warn(Warnings.LONG_SENTENCE.format(size=n_wordpieces, name=self.name, text=whole))
         return sentences
 
+    def _passages(
+        self, parts: Sequence[Span], size: _Size, breaks: Collection[int] = ()
+    ) -> list[Span]:
+        """Return neighbouring parts of a Doc joined, as many as fit, one at least.
 
-def _groups(
-    parts: _Parts,
-    size: _Size,
-    max_length: int,
-    breaks: Sequence[int] = (),
-    min_length: int = 0,
-) -> list[list[Span]]:
-    """Return neighbouring parts of a Doc in groups of as many as fit; one at least.
+        breaks (Collection[int]): the parts before which a passage of min_length ends, not the
+            first.
+        """
+        passages: list[Span] = []
+        for number, part in enumerate(parts):
+            passages.append(part)
+            if number not in breaks or size(passages[-2]) < self.min_length:
+                self._join_last(passages, size)
+        if passages and size(passages[-1]) < self.min_length:
+            self._join_last(passages, size)
+        return passages
 
-    breaks (list[int]): the parts before which a group of min_length ends.
-    min_length (int): a last group below it joins the one before if they fit together.
-    """
-    groups: list[list[Span]] = []
-    for number, part in enumerate(parts):
-        if groups:
-            last = groups[-1]
-            is_break = number in breaks and size(last) >= min_length
-            if not is_break and size([*last, part]) <= max_length:
-                last.append(part)
-                continue
-        groups.append([part])
-    if len(groups) > 1 and size(groups[-1]) < min_length:
-        both = groups[-2] + groups[-1]
-        if size(both) <= max_length:
-            groups[-2:] = [both]
-    return groups
+    def _join_last(self, passages: list[Span], size: _Size) -> None:
+        """Join the last two passages, if there are two and they fit together."""
+        if len(passages) < 2:
+            return
+        first, last = passages[-2:]
+        both = first.doc[first.start : last.end]
+        if size(both) <= self.max_length:
+            passages[-2:] = [both]
 
 
-def _joined(parts: _Parts) -> Span:
-    """Return neighbouring parts of a Doc as one Span."""
-    first = parts[0]
-    return first.doc[first.start : parts[-1].end]
-
-
+@dataclass
 class _FindSbert:
     """Finds the `sbert` pipe whose wordpieces are counted.
 
     A pickled one has found it: another process has no pipeline.
     """
 
-    def __init__(self, nlp: Language | None):
-        self.nlp = nlp
+    nlp: Language | None
+    found: SentenceBert | None = None
 
     def __call__(self) -> SentenceBert:
-        components = [] if self.nlp is None else self.nlp.components
-        pipes = [pipe for _, pipe in components if isinstance(pipe, SentenceBert)]
-        if not pipes:
+        pipe = self.found
+        if self.nlp is not None:
+            for _, other in self.nlp.components:
+                if isinstance(other, SentenceBert):
+                    pipe = other
+        if pipe is None:
             raise ValueError(
                 "'sbert_chunks' counts the wordpieces of an 'sbert' pipe, and there is none in the "
                 'pipeline. Add one: nlp.add_pipe("sbert").'
             )
-        return pipes[-1]
+        return pipe
 
     def __reduce__(self) -> tuple[type, tuple]:
-        return partial, (_itself, self())
-
-
-def _itself(pipe: SentenceBert) -> SentenceBert:
-    return pipe
+        return _FindSbert, (None, self())
 
 
 def count_wordpieces(encoder: TextEncoder, text: str) -> int:
@@ -224,6 +209,5 @@ def count_wordpieces(encoder: TextEncoder, text: str) -> int:
     units = encoder.tokenize([text])
     if not isinstance(units, TokenizedBatch):
         return sum(not token.is_space for token in units[0])
-    # Each window has its own special tokens
-    n_special = units.lengths[0] - units.n_text[0]
-    return int(n_special + units.n_text.sum() + units.n_cut.sum())
+    # Each window has its own special tokens: those of the first count
+    return int(units.lengths[0] + units.n_text[1:].sum() + units.n_cut.sum())

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..files.checksum import digest_of_stream
-from ..models.fingerprint import StaticVectorsWatch, vectors_digest
+from ..models.fingerprint import StaticVectorsWatch, are_same, vectors_digest
 from .estimator import MetaEmbedding
 from .members import FunctionMember
 
@@ -46,7 +46,7 @@ class OwnDigest:
             held, glance = member.learned()
             objects += held
             numbers += glance
-        is_same = list(map(id, objects)) == list(map(id, self._objects))
+        is_same = are_same(objects, self._objects)
         if not self._digest or not is_same or numbers != self._numbers:
             self._objects = objects
             self._numbers = numbers

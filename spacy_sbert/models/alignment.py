@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy_alignments.tokenizations import get_alignments
 from thinc.types import Ragged
 
-from .engine.packing import ragged_arange
+from .ragged import group_of, ragged_arange
 from .tokenization import BatchTokenizer, TokenizedBatch
 
 
@@ -126,7 +126,7 @@ def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy
     starts, sizes = numpy.concatenate(bounds).T
     counts = numpy.asarray(align.lengths)
     pieces = numpy.asarray(align.dataXd).reshape(-1)
-    tokens = numpy.repeat(numpy.arange(len(counts)), counts)
+    tokens = group_of(counts)
     characters = numpy.zeros((n_pieces, 2), dtype="int32")
     # The last that is written counts: from the start of the first token to the end of the last
     characters[pieces[::-1], 0] = starts[tokens[::-1]]

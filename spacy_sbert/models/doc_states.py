@@ -18,7 +18,7 @@ from thinc.util import get_array_module
 
 from ..errors import Errors
 from .alignment import align_characters
-from .engine.packing import borders_of
+from .ragged import borders_of, group_of
 from .span_batch import Array, EncodedSpans, SpanBatch, TokenEmbeddings, row_characters
 from .transformer import SpanTransformer
 
@@ -206,7 +206,7 @@ def _in_first_windows(align: Ragged, lengths: numpy.ndarray) -> numpy.ndarray:
     """Return the indices of the wordpieces of each token in the first window that it is in."""
     pieces = numpy.asarray(align.dataXd)
     counts = numpy.asarray(align.lengths)
-    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
+    windows = group_of(lengths)[pieces]
     first_pieces = numpy.cumsum(counts) - counts
     return pieces[windows == windows[numpy.repeat(first_pieces, counts)]]
 

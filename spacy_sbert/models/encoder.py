@@ -96,6 +96,7 @@ class Encoder:
     @property
     def width(self) -> int | None:
         """The width of the states, None if it is not known yet; loads the encoder."""
+        self.load()
         return cast(Model, self).maybe_get_dim("nO")
 
     @property

@@ -176,7 +176,7 @@ def _check_limit(
     if "model_max_length" in source.tokenizer_config:
         asked = of_tokenizer
     else:
-        asked = max_length or _least(of_tokenizer, _configured_positions(model.config))
+        asked = max_length or _least(of_tokenizer, configured_positions(model.config))
     limit = _least(asked, position_limit(model))
     n_special = tokenizer.num_special_tokens_to_add()
     if limit is not None and limit <= n_special:
@@ -251,7 +251,7 @@ def position_limit(transformer: Network) -> int | None:
     rooms = [room for module in encoder.modules() for room in _rooms_of(module)]
     if not rooms:
         return None
-    return _least(*rooms, _configured_positions(transformer.config))
+    return _least(*rooms, configured_positions(transformer.config))
 
 
 def _rooms_of(module: torch.nn.Module) -> Iterator[int]:
@@ -270,7 +270,7 @@ def _rooms_of(module: torch.nn.Module) -> Iterator[int]:
         yield room
 
 
-def _configured_positions(config: PretrainedConfig) -> int | None:
+def configured_positions(config: PretrainedConfig) -> int | None:
     """Return max_position_embeddings; None if there is none, which XLNet writes as -1."""
     limit = getattr(config, "max_position_embeddings", None)
     if not isinstance(limit, int) or limit <= 0:

@@ -92,7 +92,7 @@ class StaticVectorsWatch:
         objects = [vectors, vectors.data]
         sample = sample_of(vectors.data)
         sums = _word_sums(vocab, docs) if docs else {}
-        is_same_table = _are_same(objects, self._objects) and sample == self._sample
+        is_same_table = are_same(objects, self._objects) and sample == self._sample
         are_same_words = all(self._sums.get(word, total) == total for word, total in sums.items())
         if is_same_table and are_same_words:
             self._sums.update(sums)
@@ -103,7 +103,8 @@ class StaticVectorsWatch:
         return True
 
 
-def _are_same(objects: list[object], others: list[object]) -> bool:
+def are_same(objects: list[object], others: list[object]) -> bool:
+    """Return whether two lists hold the same objects, by identity."""
     return len(objects) == len(others) and all(map(is_, objects, others))
 
 
@@ -180,7 +181,7 @@ class Fingerprint:
         is_other_table = reads_static and self._static.has_changed(vocab, docs)
         if self._known is not None and not is_other_table:
             known_objects, known_numbers, fingerprint = self._known
-            if numbers == known_numbers and _are_same(objects, known_objects):
+            if numbers == known_numbers and are_same(objects, known_objects):
                 return fingerprint
         static = [vectors_digest(vocab)] if reads_static else []
         fingerprint = _digest(models, pooling, static)[:LENGTH]

@@ -203,16 +203,9 @@ def _single_row(inputs: Mapping[str, torch.Tensor]) -> TokenizedBatch:
     """Return the only row, (1, wordpieces), of what a tokenizer returns."""
     ids = inputs["input_ids"][0].numpy()
     types = inputs.get("token_type_ids")
-    return TokenizedBatch(
-        text_of=numpy.zeros(1, dtype="int64"),
-        lengths=numpy.array([len(ids)]),
-        ids=ids,
-        type_ids=None if types is None else types[0].numpy(),
-        special=numpy.zeros(len(ids), dtype=bool),
-        offsets=None,
-        n_cut=numpy.zeros(1, dtype="int64"),
-        has_type_ids=types is not None,
-    )
+    if types is None:
+        return TokenizedBatch.of_window(ids, None, has_type_ids=False)
+    return TokenizedBatch.of_window(ids, types[0].numpy(), has_type_ids=True)
 
 
 def _read_vocabulary(tokenizer: Tokenizer) -> bytes | None:

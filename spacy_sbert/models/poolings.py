@@ -14,6 +14,8 @@ from thinc.api import Model, Ops, chain
 from thinc.types import Floats1d, Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
+from .ragged import ragged_arange
+
 # A layer from the states of sequences, float (wordpieces, width), to their vectors, float (n,
 # width)
 Pooling = Model[Ragged, Floats2d]
@@ -186,8 +188,7 @@ def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
     """
     counts = to_numpy(n)
     lengths = cast(Any, ops.asarray1i(n))
-    starts = numpy.cumsum(counts) - counts
-    places = numpy.arange(1, counts.sum() + 1) - numpy.repeat(starts, counts)
+    places = ragged_arange(numpy.ones_like(counts), counts)
     positions = ops.xp.asarray(places[:, None] + n_lead, dtype=x.dtype)
     totals = _column(ops, lengths * (lengths + 1 + 2 * n_lead) / 2, x)
     sums = _row_sums(ops, cast(Any, x * positions), n)
@@ -269,8 +270,7 @@ def _drop_leading(
     x: Any = states.dataXd
     lengths: Any = states.lengths
     dropped = numpy.minimum(n_lead, lengths - 1)
-    starts = numpy.cumsum(lengths) - lengths
-    positions = numpy.arange(len(x)) - numpy.repeat(starts, lengths)
+    positions = ragged_arange(numpy.zeros_like(lengths), lengths)
     kept = numpy.flatnonzero(positions >= numpy.repeat(dropped, lengths))
 
     def backprop(d_kept: Ragged) -> Ragged:

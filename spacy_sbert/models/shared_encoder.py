@@ -14,9 +14,9 @@ from thinc.util import get_array_module, to_numpy
 from . import private_attributes
 from .encoded_docs import EncodeSettings
 from .encoder import Encoder, FindUpstream, InPipe
-from .engine.packing import borders_of
 from .listener import SentenceListener
 from .pooling import SentencePooling
+from .ragged import borders_of
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings, in_places, read_tokens
 from .spans import SpanGetter

@@ -71,10 +71,6 @@ class TransformerTok2Vec(
     def folder(self) -> SentenceTransformersConfig | None:
         return self.transformer.folder
 
-    @property
-    def listeners(self) -> list[Model]:
-        return []
-
     def models(self, find_upstream: FindUpstream, settings: object) -> list[Model]:
         return [self.transformer]
 

@@ -21,8 +21,8 @@ from .alignment import align_wordpieces, piece_characters
 from .doc_states import join_docs, joined_parts, merge_windows, states_of_doc
 from .encoder_checks import takes_token_types
 from .engine.bert_families import is_packable
-from .engine.packing import borders_of, ragged_arange
 from .listener import SentenceListener
+from .ragged import borders_of, group_of, ragged_arange
 from .sbert_config import TransformerConfig
 from .shim import TransformerShim
 from .span_batch import (
@@ -32,6 +32,7 @@ from .span_batch import (
     SpanBatch,
     TokenEmbeddings,
     encode_spans,
+    flat_spans,
     no_gradient,
     row_characters,
 )
@@ -219,14 +220,9 @@ def _windows_of(value: Any, first: int, last: int) -> Any:
 
 def _spans_of_windows(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:
     """Return the span of each window of Docs."""
-    n_windows = iter(numpy.bincount(batch.rows.row_of).tolist())
-    of_windows = []
-    for doc_spans in spans:
-        of_doc: list[Span] = []
-        for span in doc_spans:
-            of_doc += [span] * next(n_windows)
-        of_windows.append(of_doc)
-    return of_windows
+    rows = flat_spans(spans)
+    of_windows = [rows[row] for row in batch.rows.row_of.tolist()]
+    return [of_windows[first:last] for first, last in pairwise(batch.window_borders)]
 
 
 def _padded_places(lengths: numpy.ndarray, width: int) -> numpy.ndarray:
@@ -370,7 +366,7 @@ def _aligned_rows(data: TransformerData, doc: Doc) -> SpanBatch:
     n_rows, row_width = data.wordpieces.input_ids.shape
     counts = to_numpy(data.align.lengths)
     n_tokens = len(counts)
-    tokens = numpy.repeat(numpy.arange(n_tokens), counts)
+    tokens = group_of(counts)
     rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
     starts = numpy.full(n_rows, n_tokens)
     last = numpy.full(n_rows, -1)

@@ -13,8 +13,8 @@ from spacy.tokens import Doc, Span
 from thinc.backends import get_array_ops
 
 from .alignment import align_wordpieces, piece_characters
-from .engine.packing import borders_of, ragged_arange
 from .heads import Array
+from .ragged import borders_of, group_of, ragged_arange
 from .sbert_config import SentenceTransformersConfig
 from .spans import trimmed
 from .tokenization import BatchTokenizer, TokenizedBatch
@@ -183,14 +183,12 @@ class EncodedSpans:
         self.characters = characters
         self.of_text = of_text
         self.kept = of_text
-        n_docs = len(self.borders) - 1
         n_rows = numpy.diff(self.borders)
         # A Doc that is one row keeps all of it
         if (n_rows != 1).any():
             ends = self.rows.spans[:, 1]
             # Docs are laid end to end, so that one pass finds the rows that reach furthest
-            doc_of = numpy.repeat(numpy.arange(n_docs), n_rows)
-            ends = ends + doc_of * (1 + ends.max(initial=0))
+            ends = ends + group_of(n_rows) * (1 + ends.max(initial=0))
             is_outermost = numpy.append(True, ends[1:] > numpy.maximum.accumulate(ends)[:-1])
             self.kept = of_text & numpy.repeat(is_outermost[self.rows.row_of], self.lengths)
 
@@ -212,7 +210,7 @@ def encode_spans(
     with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token
         vectors need them.
     """
-    flat = _flat(spans)
+    flat = flat_spans(spans)
     # A row of spacy-transformers has no last space
     if tokenizer.overflow.as_spacy_transformers:
         texts = [span.text for span in flat]
@@ -238,7 +236,8 @@ def row_text(span: Span) -> str:
     return span.text
 
 
-def _flat(spans: list[list[Span]]) -> list[Span]:
+def flat_spans(spans: list[list[Span]]) -> list[Span]:
+    """Return the Spans of all Docs, one after another."""
     return [span for doc_spans in spans for span in doc_spans]
 
 
@@ -256,7 +255,7 @@ def _pieces_in_docs(
     stand in for them.
     """
     if wordpieces.offsets is not None:
-        starts = numpy.array([span.start_char for span in _flat(spans)])
+        starts = numpy.array([span.start_char for span in flat_spans(spans)])
         starts = numpy.repeat(starts[wordpieces.text_of], wordpieces.lengths)
         characters = (wordpieces.offsets + starts[:, None]).astype("int32")
         return characters, ~wordpieces.special
@@ -277,7 +276,7 @@ def read_tokens(
     RETURNS (list[Span], int64 (N,), EncodedSpans): the rows of all Docs, the index of each of their
         N units among the units of all Docs, and the batch, still without states: a window a row.
     """
-    flat = _flat(spans)
+    flat = flat_spans(spans)
     n_rows = len(flat)
     bounds = _token_bounds(flat)
     sizes = bounds[:, 1] - bounds[:, 0]
@@ -285,7 +284,7 @@ def read_tokens(
     first_of_doc = borders_of(map(len, docs))[:-1]
     first_of_row = numpy.repeat(first_of_doc, [len(doc_spans) for doc_spans in spans])
     tokens = ragged_arange(bounds[:, 0] + first_of_row, sizes)
-    row_of = numpy.repeat(numpy.arange(n_rows), sizes)
+    row_of = group_of(sizes)
     attributes = numpy.concatenate(
         [doc.to_array([IDX, LENGTH, IS_SPACE]).astype("int64") for doc in docs]
     )[tokens]

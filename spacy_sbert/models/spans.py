@@ -130,21 +130,16 @@ def _rows(doc: Doc, unit: str, spans_key: str, chunks_key: str) -> list[Span]:
         return sorted((span for span in pair if len(span)), key=_position)
     if not len(doc):
         return []
-    if unit == "doc":
-        return [doc[:]]
-    if unit == "sent":
-        return sentences_of(doc)
-    if unit == "chunk":
-        return chunks(doc, chunks_key)
-    rows = [doc[:]]
     parts: list[Span] = []
-    if unit == "doc+chunk":
+    if unit.endswith("chunk"):
         parts = chunks(doc, chunks_key)
-    elif doc.has_annotation("SENT_START"):
-        parts = list(doc.sents)
-    if len(parts) > 1:
-        rows += parts
-    return rows
+    elif unit == "sent" or (unit == "doc+sent" and doc.has_annotation("SENT_START")):
+        parts = sentences_of(doc)
+    if not unit.startswith("doc"):
+        return parts
+    if len(parts) == 1:
+        return [doc[:]]
+    return [doc[:], *parts]
 
 
 def chunks(doc: Doc, chunks_key: str = CHUNKS_KEY) -> list[Span]:

@@ -156,11 +156,6 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d], Encoder):
         return bool(self.attrs["tokenizer"])
 
     @property
-    def width(self) -> int:
-        self.load()
-        return self.get_dim("nO")
-
-    @property
     def folder(self) -> SentenceTransformersConfig:
         return self.settings
 

@@ -17,9 +17,9 @@ from . import private_attributes
 from .encoded_docs import EncodeSettings
 from .encoder import TOKENS, Encoder, InPipe, listens_for
 from .engine.concurrency import prepare_forks
-from .engine.packing import borders_of
 from .listener import output_of
 from .pooling import SentencePooling
+from .ragged import borders_of
 from .span_batch import (
     Array,
     EncodedSpans,

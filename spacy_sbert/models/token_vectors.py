@@ -12,7 +12,7 @@ from thinc.types import Floats2d, Ragged
 from thinc.util import get_array_module
 
 from .alignment import align_characters
-from .engine.packing import borders_of, ragged_arange
+from .ragged import borders_of, ragged_arange
 from .span_batch import Array, EncodedSpans, in_places
 
 # From the states of each token's wordpieces to a vector

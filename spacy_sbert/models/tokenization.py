@@ -13,6 +13,7 @@ import numpy
 from .encoder_checks import REPAIR_TOKENS
 from .loading import Tokenizer as HuggingFaceTokenizer
 from .overflow import OVERFLOW
+from .ragged import group_of
 from .sbert_config import SentenceTransformersConfig
 from .tokenizer_kinds import FastTokenizer, Limit, SlowTokenizer
 
@@ -51,6 +52,16 @@ class TokenizedBatch:
     has_type_ids: bool = False
     pads_left: bool = False
 
+    @classmethod
+    def of_window(
+        cls, ids: numpy.ndarray, type_ids: numpy.ndarray | None, *, has_type_ids: bool
+    ) -> TokenizedBatch:
+        """Return a text of one window, of which nothing is known but its wordpieces."""
+        zero = numpy.zeros(1, dtype="int64")
+        special = numpy.zeros(len(ids), dtype=bool)
+        lengths = numpy.array([len(ids)])
+        return cls(zero, lengths, ids, type_ids, special, None, zero, has_type_ids=has_type_ids)
+
     @property
     def starts(self) -> numpy.ndarray:
         """int64 (n,): where each window begins among all wordpieces."""
@@ -59,8 +70,8 @@ class TokenizedBatch:
     @property
     def n_text(self) -> numpy.ndarray:
         """int64 (n,): wordpieces of each window without special tokens."""
-        windows = numpy.repeat(numpy.arange(len(self.lengths)), self.lengths)
-        return numpy.bincount(windows[~self.special], minlength=len(self.lengths))
+        windows = group_of(self.lengths)[~self.special]
+        return numpy.bincount(windows, minlength=len(self.lengths))
 
 
 # Texts that show what a tokenizer does beyond its JSON: special tokens, case, accents, scripts
@@ -213,9 +224,7 @@ class BatchTokenizer:
         """
         if self.cuts_left or not wordpieces.n_cut.any():
             return
-        row_of = numpy.repeat(numpy.arange(len(wordpieces.lengths)), wordpieces.lengths)
-        n_of_text = numpy.bincount(row_of[~wordpieces.special], minlength=len(wordpieces.lengths))
-        if ((wordpieces.n_cut > 0) & (n_of_text == 0)).any():
+        if ((wordpieces.n_cut > 0) & (wordpieces.n_text == 0)).any():
             raise ValueError(
                 f"The prompt {prompt!r} fills the encoder's limit of {self.settings.max_length} "
                 "wordpieces, and leaves none for a text. Give a shorter prompt."
@@ -246,34 +255,24 @@ class BatchTokenizer:
             windows += of_text
             text_of += [i] * len(of_text)
             n_cut += [n_cut_of_text] + [0] * (len(of_text) - 1)
-        batch = self._batch_of(windows, texts, numpy.array(text_of), numpy.array(n_cut))
+        batch = TokenizedBatch(
+            text_of=numpy.array(text_of),
+            lengths=numpy.array([len(window.ids) for window in windows]),
+            ids=flat(window.ids for window in windows),
+            type_ids=self._types(window.type_ids for window in windows),
+            special=flat(window.special_tokens_mask for window in windows).astype(bool),
+            offsets=None,
+            n_cut=numpy.array(n_cut),
+            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
+            has_type_ids=self.has_type_ids,
+            pads_left=self.pads_left,
+        )
         if not self._tokenizer.is_fast:
             batch.pieces = flat(window.pieces for window in windows)
         elif offsets:
             covered = flat(chain.from_iterable(window.offsets for window in windows))
             batch.offsets = covered.reshape(-1, 2)
         return batch
-
-    def _batch_of(
-        self,
-        windows: Sequence[Any],
-        texts: Sequence[str],
-        text_of: numpy.ndarray,
-        n_cut: numpy.ndarray,
-    ) -> TokenizedBatch:
-        """Return windows (Encodings of the tokenizers library) as a batch without offsets."""
-        return TokenizedBatch(
-            text_of=text_of,
-            lengths=numpy.array([len(window.ids) for window in windows]),
-            ids=flat(window.ids for window in windows),
-            type_ids=self._types(window.type_ids for window in windows),
-            special=flat(window.special_tokens_mask for window in windows).astype(bool),
-            offsets=None,
-            n_cut=n_cut,
-            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
-            has_type_ids=self.has_type_ids,
-            pads_left=self.pads_left,
-        )
 
     def _types(self, of_windows: Iterable[Iterable[int]]) -> numpy.ndarray | None:
         """Return the token types of windows, int64 (N,).

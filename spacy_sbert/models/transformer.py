@@ -13,7 +13,7 @@ from thinc.api import Model
 from ..files.serialization import ChecksummedModel
 from ..validation import ConfiguredModel
 from .encoded_docs import EncodeSettings
-from .encoder import Encoder, FindUpstream, InPipe
+from .encoder import Encoder, InPipe
 from .encoder_checks import embedding_rows
 from .engine.backend import encode_windows
 from .engine.concurrency import LOADING, prepare_forks
@@ -95,11 +95,6 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
         return load(self)
 
     @property
-    def width(self) -> int:
-        self.load()
-        return self.get_dim("nO")
-
-    @property
     def folder(self) -> SentenceTransformersConfig | None:
         return self.shim.settings
 
@@ -111,16 +106,9 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Encoder, Model):
     def span_transformer(self) -> SpanTransformer:
         return self
 
-    @property
-    def listeners(self) -> list[Model]:
-        return []
-
     def after_loading(self) -> None:
         if self.is_loaded:
             self.prompt()
-
-    def models(self, find_upstream: FindUpstream, settings: object) -> list[Model]:
-        return [self]
 
     def text_encoder(
         self, pooling: SentencePooling, settings: EncodeSettings, pipe: InPipe | None

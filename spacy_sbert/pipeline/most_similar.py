@@ -118,18 +118,16 @@ def with_vectors(
     kept: list[Span] = []
     vectors: list[numpy.ndarray] = []
     missing: list[str] = []
-    # The Docs that the Spans are of, and the encoders of a Span of each
-    docs: dict[int, Doc] = {}
-    encoders: dict[int, doc_vectors.Encoders] = {}
+    # Of a Span of each Doc
+    encoders: dict[Doc, doc_vectors.Encoders] = {}
     for span in spans:
-        vector, encoders[id(span.doc)] = doc_vectors.comparable_vector(span, name)
-        docs[id(span.doc)] = span.doc
+        vector, encoders[span.doc] = doc_vectors.comparable_vector(span, name)
         if vector.any():
             kept.append(span)
             vectors.append(vector)
         elif span.text.strip():
             missing.append(span.text)
-    for doc in docs.values():
+    for doc in encoders:
         doc_vectors.check_hooks(doc)
     doc_vectors.check_one_encoder(*encoders.values())
     if missing:

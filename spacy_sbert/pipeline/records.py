@@ -19,7 +19,7 @@ from spacy.tokens import Doc
 from thinc.util import get_array_module, is_cupy_array, to_numpy
 
 from ..models.encoded_docs import EncodedDoc, n_rows_cut
-from ..models.engine.packing import borders_of
+from ..models.ragged import borders_of
 from ..models.span_batch import row_characters
 from ..models.spans import trimmed
 from .lost_hooks import Start

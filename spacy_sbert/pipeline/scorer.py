@@ -15,7 +15,7 @@ from ..errors import DivergedError, Errors
 from ..losses.softmax import label_probabilities
 from ..models.encoded_docs import EncodedDoc
 from ..models.spans import SPANS_KEY, members, row_order, trimmed
-from ..similarity import cosine, euclidean, pearson, spearman
+from ..similarity import cosine, euclidean, pearson, spearman, unit_length
 from ..training.batch_loss import Scores
 from ..training.examples import attribute, gold_value, kind_of, labels_of
 from ..training.gold import MEASURES
@@ -297,8 +297,7 @@ def _neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float 
     scored = [i for i, label in enumerate(labels) if counts[label] > 1]
     if len(counts) < 2 or not scored:
         return None
-    lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
-    units = vectors / numpy.where(lengths > 0, lengths, 1)
+    units = unit_length(vectors)
     nearest: list[int] = []
     for start in range(0, len(scored), _BLOCK):
         rows = scored[start : start + _BLOCK]

@@ -3,7 +3,7 @@
 from .bm25 import BM25
 from .clustering import hierarchical_clusters, kmeans_clusters
 from .exact import nearest, nearest_stored, recall
-from .fusion import reciprocal_rank_fusion, weighted_fusion
+from .fusion import reciprocal_rank_fusion
 from .identity import EncoderIdentity, identify
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
@@ -35,5 +35,4 @@ __all__ = [
     "recall",
     "reciprocal_rank_fusion",
     "similar_groups",
-    "weighted_fusion",
 ]

@@ -20,11 +20,13 @@ from ..validation import NonNegativeFloat, Text, checked_texts, validated
 from .exact import Best
 
 _Share = Annotated[float, Field(ge=0, le=1)]
+# What bm25s calls the scores of each word, and the words
 _ARRAYS = {
-    "scores": ("float32", 1),
-    "rows": ("int32", 1),
-    "starts": ("int64", 1),
-    "content": ("uint8", 1),
+    "data": ("float32", 1),
+    "indices": ("int32", 1),
+    "indptr": ("int64", 1),
+    "num_docs": ("int64", 0),
+    "words": ("uint8", 1),
 }
 _NOT_READ = "{path} holds no BM25 ({reason}). Delete it, and build it again."
 
@@ -85,17 +87,13 @@ class BM25:
         index = _new_index(k1=k1, b=b)
         nlp = nlp or spacy.blank("en")
         plain = list(checked_texts(texts))
-        vocabulary: dict[str, int] = {}
-        numbers = [
-            [vocabulary.setdefault(word, len(vocabulary)) for word in words]
-            for words in _words_of(plain, nlp)
-        ]
-        if not vocabulary:
+        words = list(_words_of(plain, nlp))
+        if not any(words):
             raise ValueError(
                 f"Cannot index {len(plain)} texts by their words: they have none. Give texts with "
                 "words."
             )
-        index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
+        index.index(words, create_empty_token=False, show_progress=False)
         return cls(index, nlp, digest_of_stream(plain))
 
     def search(self, queries: Iterable[Text], *, k: int) -> Best:
@@ -120,15 +118,9 @@ class BM25:
 
     def save(self, path: str | Path) -> None:
         """Write the scores of each word as plain arrays (.npz), whole or not at all."""
-        scores = self.index.scores
-        content = [_kind_of_words(self.nlp), self.digest, len(self), *self.index.vocab_dict]
-        arrays = {
-            "scores": scores["data"],
-            "rows": scores["indices"],
-            "starts": scores["indptr"],
-            "content": numpy.frombuffer(json.dumps(content).encode(), dtype="uint8"),
-        }
-        write_arrays(Path(path), arrays)
+        content = json.dumps([_kind_of_words(self.nlp), self.digest, *self.index.vocab_dict])
+        words = numpy.frombuffer(content.encode(), dtype="uint8")
+        write_arrays(Path(path), {**self.index.scores, "words": words})
 
     @classmethod
     def load(cls, path: str | Path, *, nlp: Language | None = None) -> "BM25":
@@ -141,18 +133,13 @@ class BM25:
         index = _new_index()
         nlp = nlp or spacy.blank("en")
         arrays = read_arrays(Path(path), _ARRAYS, message=_NOT_READ)
-        kind, digest, count, *words = json.loads(arrays["content"].tobytes())
+        kind, digest, *words = json.loads(arrays.pop("words").tobytes())
         if kind != _kind_of_words(nlp):
             raise ValueError(
                 f"{path} has {kind}, and the pipeline makes {_kind_of_words(nlp)}. Give the "
                 "pipeline that it was built with, or build it again."
             )
-        index.scores = {
-            "data": arrays["scores"],
-            "indices": arrays["rows"],
-            "indptr": arrays["starts"],
-            "num_docs": count,
-        }
+        index.scores = arrays
         index.vocab_dict = {word: number for number, word in enumerate(words)}
         index.nonoccurrence_array = None
         return cls(index, nlp, digest)
@@ -194,9 +181,8 @@ def _words_of(
 
 def _kind_of_words(nlp: Language) -> str:
     """Return which words a pipeline makes, as messages name them."""
-    if _lemma_pipes(nlp):
-        return f"lemmas of '{nlp.lang}'"
-    return f"words of '{nlp.lang}'"
+    kind = "lemmas" if _lemma_pipes(nlp) else "words"
+    return f"{kind} of '{nlp.lang}'"
 
 
 def _lemma_pipes(nlp: Language) -> list[str]:

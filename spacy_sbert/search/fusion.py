@@ -40,42 +40,7 @@ def reciprocal_rank_fusion(
         scores, rows = reciprocal_rank_fusion(found, k=10)
 
     """
-    shares: list[numpy.ndarray] = []
-    for scores, _ in results:
-        ranks = numpy.arange(1, scores.shape[1] + 1)
-        shares.append((scores != 0) / (constant + ranks))
-    return _fused(results, shares, weights or [1.0] * len(results), k)
-
-
-@validated
-def weighted_fusion(
-    results: Sequence[Best], weights: Sequence[NonNegativeFloat], *, k: int
-) -> Best:
-    """Join results by their scores, each scaled to 0 to 1.
-
-    score(row) = sum_i w_i (s_i(row) - min s_i) / (max s_i - min s_i)
-
-    Minimum and maximum are those of a query's scores in a result; if they are equal, they are
-    scaled to 1, or 0 if they are 0. A result without the row adds nothing, as for its lowest row.
-
-    weights (Sequence[float]): w_i of each result, at least 0. For the other arguments, what is
-        returned and what is raised see reciprocal_rank_fusion.
-    SOURCE: Bruch et al. 2023, An analysis of fusion functions for hybrid retrieval, section 4
-        (convex combination, min-max).
-    """
-    shares: list[numpy.ndarray] = []
-    for scores, _ in results:
-        low = scores.min(axis=1, keepdims=True)
-        span = scores.max(axis=1, keepdims=True) - low
-        is_flat = span == 0
-        shares.append(numpy.where(is_flat, scores != 0, (scores - low) / (span + is_flat)))
-    return _fused(results, shares, weights, k)
-
-
-def _fused(
-    results: Sequence[Best], shares: list[numpy.ndarray], weights: Sequence[float], k: int
-) -> Best:
-    """Return the k rows of each query with the highest weighted sums of shares, (n, k_i) each."""
+    weights = weights or [1.0] * len(results)
     shapes = [rows.shape for _, rows in results]
     if len({n for n, _ in shapes}) != 1 or len(weights) != len(results):
         raise ValueError(
@@ -84,9 +49,12 @@ def _fused(
         )
     most = max(width for _, width in shapes)
     check_count(k, most, f"rows of results of {most}")
-    weighted = [weight * own for weight, own in zip(weights, shares, strict=True)]
+    shares = [
+        weight * ((scores != 0) / (constant + numpy.arange(1, scores.shape[1] + 1)))
+        for weight, (scores, _) in zip(weights, results, strict=True)
+    ]
+    every_share = numpy.concatenate(shares, axis=1)
     every_row = numpy.concatenate([rows for _, rows in results], axis=1)
-    every_share = numpy.concatenate(weighted, axis=1)
     best_scores = numpy.empty((len(every_row), k), dtype="float32")
     best_rows = numpy.empty((len(every_row), k), dtype="int64")
     for i, rows in enumerate(every_row):

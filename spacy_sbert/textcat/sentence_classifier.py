@@ -25,10 +25,10 @@ from ..errors import WarnOnce, warn
 from ..files.serialization import ChecksummedModel
 from ..models.encoded_docs import EncodedDoc, EncodeSettings, TruncationCounter
 from ..models.encoder import STATES, listens_for
-from ..models.engine.packing import borders_of
 from ..models.heads import Array
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import is_a
+from ..models.ragged import borders_of
 from ..models.sentence_encoder import SentenceEncoder
 from ..models.span_batch import in_places, no_gradient
 from ..models.spans import SPANS_KEY, members

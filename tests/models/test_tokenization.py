@@ -29,7 +29,7 @@ from transformers import (
 
 from spacy_sbert import find_sbert
 from spacy_sbert.models.encoder_checks import position_limit
-from spacy_sbert.models.engine.packing import borders_of
+from spacy_sbert.models.ragged import borders_of
 from spacy_sbert.models.resolve import resolve
 from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.span_batch import encode_spans

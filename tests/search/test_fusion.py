@@ -1,10 +1,10 @@
-"""Fusion by ranks and by scores, against definitions over dicts."""
+"""Fusion by ranks, against a definition over dicts."""
 
 import numpy
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from spacy_sbert.search import reciprocal_rank_fusion, weighted_fusion
+from spacy_sbert.search import reciprocal_rank_fusion
 from spacy_sbert.search.exact import Best
 
 
@@ -46,30 +46,10 @@ def test_reciprocal_ranks_are_summed(weights: list[float] | None, constant: floa
     assert_same(reciprocal_rank_fusion(results, k=9, constant=constant, weights=weights), expected)
 
 
-def test_scaled_scores_are_summed() -> None:
-    results = random_results(1)
-    for scores, _ in results:
-        scores[:, -1] -= 0.1
-    weights = [0.2, 0.5, 0.3]
-    expected = []
-    for query in range(20):
-        sums: dict[int, float] = {}
-        for weight, (scores, rows) in zip(weights, results, strict=True):
-            own = scores[query].tolist()
-            for score, row in zip(own, rows[query].tolist(), strict=True):
-                scaled = (score - min(own)) / (max(own) - min(own))
-                sums[row] = sums.get(row, 0) + weight * scaled
-        expected.append(best_of(sums, 12))
-    assert_same(weighted_fusion(results, weights, k=12), expected)
-
-
 def test_one_result_keeps_its_order() -> None:
     scores = numpy.array([[0.9, 0.5, -0.2]])
     rows = numpy.array([[4, 0, 7]])
     assert_array_equal(reciprocal_rank_fusion([(scores, rows)], k=3)[1], rows)
-    found_scores, found = weighted_fusion([(scores, rows)], [1], k=3)
-    assert_array_equal(found, rows)
-    assert_allclose(found_scores, [[1, 0.7 / 1.1, 0]], rtol=1e-6)
 
 
 def test_text_without_a_word_of_the_query_gets_nothing() -> None:
@@ -78,14 +58,6 @@ def test_text_without_a_word_of_the_query_gets_nothing() -> None:
     scores, rows = reciprocal_rank_fusion([vectors, words], k=2)
     assert rows.tolist() == [[3, 7]]
     assert_allclose(scores, [[1 / 62 + 1 / 61, 1 / 61]], rtol=1e-6)
-
-
-def test_equal_scores_are_one_or_zero() -> None:
-    equal = (numpy.full((1, 2), 3.0), numpy.array([[5, 6]]))
-    nothing = (numpy.zeros((1, 2)), numpy.array([[0, 1]]))
-    scores, rows = weighted_fusion([equal, nothing], [0.5, 0.5], k=2)
-    assert rows.tolist() == [[5, 6]]
-    assert scores.tolist() == [[0.5, 0.5]]
 
 
 def test_equal_sums_are_ordered_by_row() -> None:

@@ -18,11 +18,12 @@ from thinc.types import Floats2d
 from ...validation import invalid_value_message
 from ..loading import Network
 from ..private_attributes import versions_of
+from ..ragged import ragged_arange
 from ..sbert_config import TransformerConfig
 from ..span_batch import TokenEmbeddings
 from ..tokenization import TokenizedBatch
 from .concurrency import LOADING, parallel_map
-from .packing import CPU_BUDGET, Batch, ragged_arange
+from .packing import CPU_BUDGET, Batch
 
 if TYPE_CHECKING:
     from .int8 import Calibration

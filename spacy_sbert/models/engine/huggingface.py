@@ -5,7 +5,12 @@ from typing import Any
 import numpy
 import torch
 
-from ..encoder_checks import attention_mask, padding_id, takes_token_types
+from ..encoder_checks import (
+    attention_mask,
+    configured_positions,
+    padding_id,
+    takes_token_types,
+)
 from ..loading import Network
 from ..tokenization import TokenizedBatch
 from .packing import Batch, lay_out, padded_batches, single_batch
@@ -62,7 +67,8 @@ class HFBackend:
         try:
             return call(self.model, wordpieces, batch).last_hidden_state.flatten(0, 1)
         except (IndexError, RuntimeError) as error:
-            width, limit = batch.shape[1], self._positions
+            width = batch.shape[1]
+            limit = configured_positions(self.model.config)
             if limit is not None and width > limit:
                 raise ValueError(
                     f"The encoder ({self.model.config.model_type}) cannot encode {width} "
@@ -70,12 +76,6 @@ class HFBackend:
                     f"{{'model_max_length': {limit}}}."
                 ) from error
             raise
-
-    @property
-    def _positions(self) -> int | None:
-        """The positions that the config names; None if it names none."""
-        limit = getattr(self.model.config, "max_position_embeddings", None)
-        return limit if isinstance(limit, int) and limit > 0 else None
 
 
 class ReferenceBackend(HFBackend):

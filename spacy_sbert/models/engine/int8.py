@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from ...errors import Errors
 from ...files.checksum import digest_of_bytes
 from ..loading import Network
-from ..private_attributes import Linear, linear
+from ..private_attributes import Linear
 from ..tokenization import TokenizedBatch
 from .bert_families import (
     ATTENTION,
@@ -262,41 +262,27 @@ def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> P
 
     dtype: of the others.
     """
+    backend = PackedBert(model, dtype)
     activations = {INTERMEDIATE: activation_of(model)}
-    products = []
-    for i, layer in enumerate(layers_of(model)):
-        ranges = {name: calibration.ranges[name][i] for name in LINEARS}
+    for i, (layer, packed) in enumerate(zip(layers_of(model), backend.layers, strict=True)):
+        weights = weights_of(layer)
         is_rounded = dict(zip(LINEARS, calibration.is_rounded[i].tolist(), strict=True))
-        products.append(_int8_products(weights_of(layer), ranges, is_rounded, dtype, activations))
-    return PackedBert(model, dtype, products)
-
-
-def _int8_products(
-    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]],
-    ranges: Mapping[str, torch.Tensor],
-    is_rounded: Mapping[str, bool],
-    dtype: torch.dtype,
-    activations: Mapping[str, str],
-) -> dict[str, Linear]:
-    """Return the products of a layer."""
-    products: dict[str, Linear] = {}
-    # The last comes first, since the one before it writes what it reads
-    for name in reversed(LINEARS):
-        if not is_rounded[name]:
-            products[name] = linear(*weights[name], dtype, activations.get(name))
-            continue
-        then = None
-        reader = products.get(OUTPUT)
-        # The widening product writes 8 bits for the narrowing one, so that activations are
-        # never rounded twice.
-        if name == INTERMEDIATE and isinstance(reader, Int8Linear):
-            then = reader.rounding
-        products[name] = Int8Linear(
-            *weights[name],
-            ranges[name],
-            activations.get(name),
-            smooth=name in SMOOTHED,
-            dtype=dtype,
-            then=then,
-        )
-    return products
+        # The last comes first, since the one before it writes what it reads
+        for name in reversed(LINEARS):
+            if not is_rounded[name]:
+                continue
+            then = None
+            reader = packed.linears[OUTPUT]
+            # The widening product writes 8 bits for the narrowing one, so that activations are
+            # never rounded twice.
+            if name == INTERMEDIATE and isinstance(reader, Int8Linear):
+                then = reader.rounding
+            packed.linears[name] = Int8Linear(
+                *weights[name],
+                calibration.ranges[name][i],
+                activations.get(name),
+                smooth=name in SMOOTHED,
+                dtype=dtype,
+                then=then,
+            )
+    return backend

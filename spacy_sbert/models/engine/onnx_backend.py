@@ -11,6 +11,7 @@ import torch
 
 from ...errors import Errors, import_extra
 from ...files.checksum import digest_of_bytes
+from ..encoder_checks import padding_id
 from ..loading import Network
 from ..private_attributes import has_int8_product
 from ..sbert_config import INT8
@@ -214,7 +215,7 @@ class ONNXBackendCache(BackendCache):
         return self._backend(graph, weights)
 
     def _backend(self, graph: bytes, weights: Network) -> ONNXBackend:
-        padding = getattr(weights.config, "pad_token_id", None) or 0
+        padding = padding_id(weights)
         rounds = _is_rounded(graph)
         return ONNXBackend(graph, padding=padding, pads=self.pads, one_by_one=rounds)
 
@@ -230,17 +231,7 @@ def _trial_wordpieces(weights: Network) -> TokenizedBatch:
     """Return a window of some wordpieces, to compare two backends on."""
     n_rows = weights.get_input_embeddings().weight.shape[0]
     ids = numpy.array([number % n_rows for number in _TRIAL])
-    zeros = numpy.zeros(1, dtype="int64")
-    return TokenizedBatch(
-        text_of=zeros,
-        lengths=numpy.array([len(ids)]),
-        ids=ids,
-        type_ids=None,
-        special=numpy.zeros(len(ids), dtype=bool),
-        offsets=None,
-        n_cut=zeros,
-        has_type_ids=True,
-    )
+    return TokenizedBatch.of_window(ids, None, has_type_ids=True)
 
 
 def _states(backend: Backend, wordpieces: TokenizedBatch) -> torch.Tensor:

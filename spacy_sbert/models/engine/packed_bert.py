@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy
 import torch
@@ -182,16 +182,9 @@ class PackedBert(PackedRows, BertForward):
     See is_packable.
 
     dtype (torch.dtype): of the arithmetic; the sums of embeddings and what is returned are float32.
-    products (list[dict[str, Linear]]): of each layer, by the names of LINEARS; None for those of
-        the model.
     """
 
-    def __init__(
-        self,
-        model: Network,
-        dtype: torch.dtype,
-        products: Sequence[dict[str, Linear]] | None = None,
-    ):
+    def __init__(self, model: Network, dtype: torch.dtype):
         self.dtype = dtype
         self.hidden_size: int = model.config.hidden_size
         embeddings = model.embeddings
@@ -208,11 +201,10 @@ class PackedBert(PackedRows, BertForward):
             self.projection = linear(projection.weight, projection.bias, dtype)
         bias = relative_bias_of(model)
         self.relative_bias = None if bias is None else bias.detach()
-        layers = layers_of(model)
-        if products is None:
-            activations = {INTERMEDIATE: activation_of(model)}
-            products = [_products(weights_of(layer), dtype, activations) for layer in layers]
-        self.layers: list[_PackedLayer] = list(map(_PackedLayer, layers, products))
+        activation = activation_of(model)
+        self.layers: list[_PackedLayer] = [
+            _PackedLayer(layer, dtype, activation) for layer in layers_of(model)
+        ]
 
     @torch.inference_mode()
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:
@@ -251,24 +243,16 @@ class PackedBert(PackedRows, BertForward):
         return states if self.projection is None else self.projection(states)
 
 
-def _products(
-    weights: Mapping[str, tuple[torch.Tensor, torch.Tensor]],
-    dtype: torch.dtype,
-    activations: Mapping[str, str],
-) -> dict[str, Linear]:
-    """Return the products of a layer, by the names of LINEARS."""
-    return {
-        name: linear(weight, bias, dtype, activations.get(name))
-        for name, (weight, bias) in weights.items()
-    }
-
-
 class _PackedLayer(BertLayer):
     """A layer in use; linears: its products, by the names of LINEARS. Sums are made in place."""
 
-    def __init__(self, layer: Layer, linears: dict[str, Linear]):
+    def __init__(self, layer: Layer, dtype: torch.dtype, activation: str):
         self.n_heads: int = layer[N_HEADS]
-        self.linears = linears
+        activations = {INTERMEDIATE: activation}
+        self.linears = {
+            name: linear(weight, bias, dtype, activations.get(name))
+            for name, (weight, bias) in weights_of(layer).items()
+        }
         self.attention_norm, self.output_norm = (LayerNorm(layer[name]) for name in NORMS)
 
     def attend(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:

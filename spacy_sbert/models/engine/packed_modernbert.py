@@ -113,25 +113,15 @@ class PackedModernBert(PackedRows):
     @torch.inference_mode()
     def encode(self, wordpieces: TokenizedBatch, batch: Batch) -> torch.Tensor:
         ids, columns, _, owners = lay_out(wordpieces, batch, self.device)
+        # Up to the last of a window
         n_used = int((batch.starts + wordpieces.lengths[batch.windows]).max())
-        return self(ids, columns, owners, n_used)
-
-    def __call__(
-        self, ids: torch.Tensor, columns: torch.Tensor, windows: torch.Tensor, n_used: int
-    ) -> torch.Tensor:
-        """Encode rows.
-
-        ids, columns, windows: see BertForward.forward. n_used (int): the places up to the last of a
-            window.
-        RETURNS (float32 (n_used, hidden), or some more): the states; those of padding mean nothing.
-        """
         n_places = places_for(n_used, of_short_text=True)
         states = with_places(self.norm(self.words[ids]).flatten(0, 1), n_places)
         positions = with_places(columns.flatten(), n_places)
         rotations = {
             name: rotation(positions, frequencies) for name, frequencies in self.frequencies.items()
         }
-        added_scores = {GLOBAL_ATTENTION: attention_bias(windows, None, self.dtype)}
+        added_scores = {GLOBAL_ATTENTION: attention_bias(owners, None, self.dtype)}
         added_scores[LOCAL_ATTENTION] = without_distant(
             added_scores[GLOBAL_ATTENTION], self.local_distance
         )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy
 import torch
 from torch.nn import functional
 
+from ..ragged import group_of, ragged_arange
 from ..tokenization import TokenizedBatch
 
 # Wordpieces in a batch, whose states stay in the cache
@@ -98,18 +97,6 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> _Packing:
     new_place = numpy.empty_like(by_width)
     new_place[by_width] = numpy.arange(len(widths))
     return _Packing(new_place[row_of], numpy.array(column_of), numpy.array(widths)[by_width])
-
-
-def borders_of(counts: Iterable[int]) -> list[int]:
-    """Return where each of several groups begins, and where the last ends."""
-    return [0, *accumulate(counts)]
-
-
-def ragged_arange(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarray:
-    """start, start + 1, ... of each stretch, one after another: int64 (sum of lengths,)."""
-    return numpy.arange(lengths.sum()) + numpy.repeat(
-        starts - (numpy.cumsum(lengths) - lengths), lengths
-    )
 
 
 @dataclass
@@ -249,7 +236,7 @@ def lay_out(
         places = ragged_arange(batch.starts, lengths)
         chosen = ragged_arange(wordpieces.starts[batch.windows], lengths)
         columns = ragged_arange(numpy.zeros_like(lengths), lengths)
-        owners = numpy.repeat(numpy.arange(len(lengths)), lengths)
+        owners = group_of(lengths)
 
     def placed(values: numpy.ndarray | int, filler: int = 0) -> torch.Tensor:
         array = numpy.full(batch.shape, filler, dtype="int64")
