@@ -535,7 +535,10 @@ def test_rows_and_places_are_the_indexes_own():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"ids": [1, None, 3]}, r"Cannot use ids\[1\] = None: expected a valid string or a valid integer"),
+        (
+            {"ids": [1, None, 3]},
+            r"Cannot use ids\[1\] = None: expected a valid string or a valid integer",
+        ),
         ({"ids": [1.0, 2.0, 3.0]}, r"ids\[0\] = 1\.0"),
         ({"ids": ["a", float("nan"), "c"]}, r"ids\[1\] = nan"),
         ({"ids": [True, False, True]}, r"ids\[0\] = True"),
