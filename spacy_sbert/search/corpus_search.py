@@ -15,7 +15,6 @@ from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
 from .duplicates import Duplicate
 from .exact import least
 from .faiss_index import BuiltKind
-from .identity import identify
 from .index import VectorIndex
 from .index_folder import MANIFEST
 from .index_rows import check_distinct
@@ -121,7 +120,7 @@ def add_texts(
         corpus = corpus._replace(others=others)
     duplicates: list[Duplicate] = []
     if (folder / MANIFEST).exists():
-        index = load_index(folder, identify(pipe), kind)
+        index = load_index(folder, pipe, kind)
         duplicates = index.add(
             text_blocks(pipe, corpus.texts, vectors, progress),
             texts=corpus.texts,

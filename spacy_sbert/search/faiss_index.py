@@ -265,14 +265,16 @@ class FaissIndex:
             self._places = Places(places, count)
 
     @property
-    def is_lent(self) -> bool:
-        """Whether somebody has the index."""
-        return self._lent is not None and self._lent() is not None
+    def _kept(self) -> Any:
+        """The object that was handed out, if somebody still has it."""
+        if self._lent is None:
+            return None
+        return self._lent()
 
     def lend(self) -> Any:
         """Return the index, the same object as long as it is kept."""
         self._note_vectors()
-        lent = self._lent() if self._lent is not None else None
+        lent = self._kept
         if lent is None:
             # Another object of Python for the same index: when it ends, nobody can change the
             # index any more
@@ -302,7 +304,7 @@ class FaissIndex:
         elif has_rows:
             self._expected = int(self.raw.ntotal)
         self._digest = None
-        if self.is_lent:
+        if self._kept is not None:
             self._note_vectors()
 
     def check_unchanged(self, *, is_saved: bool = False) -> None:
@@ -321,7 +323,7 @@ class FaissIndex:
             if is_known and _digest_of_vectors(self.raw) != self._digest:
                 raise ValueError(_CHANGED.format(reason="holds other vectors than before"))
             _check_lengths(self.raw, self.kind)
-            self._was_lent = self.is_lent
+            self._was_lent = self._kept is not None
 
     def _note_vectors(self) -> None:
         """Note which vectors the index has before it is handed out, or replaced."""

@@ -222,8 +222,7 @@ class VectorIndex:
             was changed.
         """
         self._faiss.check_unchanged()
-        if encoder is not None:
-            check_same_encoder(self.encoder, encoder, "memory")
+        check_same_encoder(self.encoder, encoder, "memory")
         rows = checked_queries(queries, (len(self), self.width), k)
         if vectors is None:
             return self._faiss.search(unit_length(rows), k)
@@ -277,9 +276,7 @@ class VectorIndex:
                 "add the new ones."
             )
         self._check_can_change()
-        identity = _encoder_of(vectors, encoder)
-        if identity is not None:
-            check_same_encoder(self.encoder, identity, "memory")
+        check_same_encoder(self.encoder, _encoder_of(vectors, encoder), "memory")
         rows = checked_rows(texts, ids, columns) or []
         check_alike(self.rows or (), rows)
         replaced = find_ids(self.rows or (), [row.id for row in rows if row.id is not None])
@@ -416,10 +413,8 @@ class VectorIndex:
             if there is none; (ImportError): if FAISS is not installed.
         """
         folder = Path(folder)
-        ours = identity_of(encoder)
         saved = IndexManifest.read(folder)
-        if ours is not None:
-            check_same_encoder(saved.encoder, ours, folder)
+        check_same_encoder(saved.encoder, encoder, folder)
         rows = read_index_rows(folder, saved)
         index = cls(
             read_index(folder, saved),
@@ -440,12 +435,10 @@ def _encoder_of(
 
     RAISES (ValueError): if that is not the given encoder.
     """
-    identity = identity_of(encoder)
     if not isinstance(vectors, StoredVectors):
-        return identity
+        return identity_of(encoder)
     stored = EncoderIdentity.of(vectors)
-    if identity is not None:
-        check_same_encoder(stored, identity, vectors.name)
+    check_same_encoder(stored, encoder, vectors.name)
     return stored
 
 

@@ -20,7 +20,7 @@ from .bm25 import BM25, saved_bm25
 from .exact import Best, nearest, nearest_stored, slices
 from .faiss_index import BuiltKind, import_faiss
 from .fusion import reciprocal_rank_fusion
-from .identity import EncoderIdentity, check_same_encoder, identify
+from .identity import EncoderIdentity, check_same_encoder
 from .index import VectorIndex
 from .index_folder import MANIFEST
 from .index_rows import IndexRow, RowId
@@ -101,7 +101,7 @@ class Searchable(ABC):
         index = VectorIndex.load(folder)
         if index.vectors is None:
             return SearchableIndex(folder, index)
-        return SearchableVectors(vectors or index.folder or str(folder), index, folder)
+        return SearchableVectors(vectors or str(index.folder), index)
 
     def search(
         self,
@@ -214,7 +214,7 @@ class SearchableTexts(Searchable):
             with ticking("Saving", shown=progress):
                 index.save(folder)
             return index
-        index = load_index(folder, identify(pipe), self._kind)
+        index = load_index(folder, pipe, self._kind)
         saved = _saved_rows(index, folder)
         if len(saved) != len(self.rows) or any(map(_differ, saved, self.rows)):
             raise ValueError(
@@ -233,7 +233,7 @@ class SearchableIndex(Searchable):
         self._index = index
 
     def check_encoder(self, pipe: SentenceBert) -> None:
-        check_same_encoder(self._index.encoder, identify(pipe), self.index_folder)
+        check_same_encoder(self._index.encoder, pipe, self.index_folder)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         with ticking("Searching", shown=progress):
@@ -243,20 +243,15 @@ class SearchableIndex(Searchable):
 class SearchableVectors(Searchable):
     """Vectors that encode_dataset wrote, all compared, or through an index of them in a folder."""
 
-    def __init__(
-        self, vectors: str, index: VectorIndex | None = None, index_folder: Path | None = None
-    ):
+    def __init__(self, vectors: str, index: VectorIndex | None = None):
         super().__init__()
         self.columns = ["score", "file", "row", "id", "text"]
         self._vectors = PartVectors(vectors)
         self._index = index
-        self._place = index_folder
 
     def check_encoder(self, pipe: SentenceBert) -> None:
-        encoder = identify(pipe)
-        if self._index is not None and self._place is not None:
-            check_same_encoder(self._index.encoder, encoder, self._place)
-        check_same_encoder(EncoderIdentity.of(self._vectors), encoder, self._vectors.name)
+        # An index is of these vectors, or refuses them
+        check_same_encoder(EncoderIdentity.of(self._vectors), pipe, self._vectors.name)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         k = min(k, len(self._vectors))
@@ -302,17 +297,17 @@ def build_text_index(
 ) -> VectorIndex:
     """Build an index of texts, by default of the kind "hnsw"."""
     blocks = text_blocks(pipe, corpus.texts, vectors, progress)
-    index = VectorIndex.build(blocks, kind=kind or "hnsw", encoder=identify(pipe))
+    index = VectorIndex.build(blocks, kind=kind or "hnsw", encoder=pipe)
     index.rows = _rows_of(corpus)
     return index
 
 
-def load_index(folder: Path, encoder: EncoderIdentity, kind: BuiltKind | None) -> VectorIndex:
+def load_index(folder: Path, pipe: SentenceBert, kind: BuiltKind | None) -> VectorIndex:
     """Load an index.
 
     RAISES (ValueError): if it is of another encoder, or of another kind, unless that is None.
     """
-    index = VectorIndex.load(folder, encoder=encoder)
+    index = VectorIndex.load(folder, encoder=pipe)
     if kind is not None and index.kind != kind:
         raise ValueError(
             f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit "
