@@ -6,7 +6,6 @@ from typing import Annotated, Any, cast
 from typer import Argument, Option
 from wasabi import msg
 
-from ..files.text_lines import has_text, read_lines
 from ._corpus import encoder_for, read_with_vectors
 from ._util import command, exit_on_error, fail, group, named_output
 from .options import ColumnOptions, CorpusPath, LoadingOnGpu, Pipeline, Quiet, Vectors
@@ -102,25 +101,18 @@ def _add_cli(
 @command("delete", of=_index)
 def _delete_cli(
     index_path: Annotated[Path, Argument(help="The folder of the index.", exists=True)],
-    ids: Annotated[list[str] | None, Argument(help="The ids of the texts to delete.")] = None,
-    ids_path: Annotated[
-        Path | None, Option("--ids", help="A file with an id a line.", exists=True, dir_okay=False)
-    ] = None,
+    ids: Annotated[list[str], Argument(help="The ids of the texts to delete.")],
     quiet: Quiet = False,
 ) -> None:
     """Delete texts from an index by their ids."""
     from ..progress import ticking
     from ..search import VectorIndex
-    from ..search.corpus_search import stored_ids
 
-    given = list(ids or [])
-    with exit_on_error(f"Cannot delete from {index_path}", RuntimeError):
-        if ids_path is not None:
-            given += [line.strip() for _, line in read_lines(ids_path) if has_text(line)]
-        if not given:
-            fail("There is no id. Give ids after the index, or a file of ids with --ids.")
-        with ticking("Deleting", shown=not quiet):
-            index = VectorIndex.load(index_path)
-            index.delete(stored_ids(index, given) or [])
-            index.save(index_path)
-    msg.good(f"Deleted {len(given)} texts: wrote an index of {len(index)} to {index_path}")
+    with (
+        exit_on_error(f"Cannot delete from {index_path}", RuntimeError),
+        ticking("Deleting", shown=not quiet),
+    ):
+        index = VectorIndex.load(index_path)
+        index.delete(ids)
+        index.save(index_path)
+    msg.good(f"Deleted {len(ids)} texts: wrote an index of {len(index)} to {index_path}")

@@ -65,14 +65,20 @@ def _search_cli(
         stored = Path(vectors)
     check_corpus_paths(corpus, columns, output, queries_path, stored, overwrite=overwrite)
     asked = _all_queries(queries or [], queries_path)
-    _check_method(method, index)
+    _check_method(method, index, kind)
+
+    from ..search.searchable import Searchable, SearchableTexts
+
     if corpus.is_dir():
         _check_folder(corpus, vectors, id_column=columns.id_column, index=index, kind=kind)
-        collection = _open_folder(corpus, vectors)
+        with exit_on_error(f"Cannot work on {corpus}"):
+            collection = Searchable.open(corpus, vectors=vectors)
     else:
-        collection = _open_file(
-            corpus, columns, index=index, kind=kind, vectors=stored, shown=loading.shown
-        )
+        texts, given = read_with_vectors(corpus, columns, stored, shown=loading.shown)
+        with exit_on_error(f"Cannot work on {corpus}"):
+            collection = SearchableTexts(
+                corpus, texts, index=index, kind=cast(Any, kind), vectors=given
+            )
     folder = collection.index_folder
     is_new = folder is not None and not folder.exists()
     nlp = loading.load(pipeline)
@@ -107,13 +113,15 @@ def _all_queries(given: Sequence[str], path: Path | None) -> list[str]:
     return queries
 
 
-def _check_method(method: str, index: Path | None) -> None:
-    """End the command if there is no such method, or it needs no index."""
+def _check_method(method: str, index: Path | None, kind: str | None) -> None:
+    """End the command if there is no such method or kind, or the method needs no index."""
+    from ..search.faiss_index import BuiltKind
     from ..search.searchable import SearchMethod
     from ..validation import check
 
     with exit_on_error("Cannot search"):
         check("method", method, SearchMethod)
+        check("kind", kind, BuiltKind | None)
     if method == "bm25" and index is not None:
         fail("--index is of vectors, and --method bm25 searches by words. Leave one out.")
 
@@ -155,40 +163,6 @@ def _check_folder(folder: Path, vectors: str | None, **of_files: object) -> None
             f"{option} is of a file of texts, and {folder} is a folder with {content}. Leave it "
             "out, or give the texts."
         )
-
-
-def _open_folder(folder: Path, vectors: str | None) -> "Searchable":
-    """Open a saved index or stored vectors."""
-    from ..bulk.dataset_encoding import JOB
-    from ..search.faiss_index import import_faiss
-    from ..search.searchable import Searchable
-
-    with exit_on_error(f"Cannot work on {folder}"):
-        if not (folder / JOB).is_file():
-            import_faiss()
-        return Searchable.open(folder, vectors=vectors)
-
-
-def _open_file(
-    path: Path,
-    columns: ColumnOptions,
-    *,
-    index: Path | None,
-    kind: str | None,
-    vectors: Path | None,
-    shown: bool,
-) -> "Searchable":
-    """Read a file of texts, and their vectors if they are given."""
-    from ..search.faiss_index import BuiltKind, import_faiss
-    from ..search.searchable import SearchableTexts
-    from ..validation import check
-
-    with exit_on_error(f"Cannot work on {path}"):
-        check("kind", kind, BuiltKind | None)
-        if index is not None:
-            import_faiss()
-    texts, stored = read_with_vectors(path, columns, vectors, shown=shown)
-    return SearchableTexts(path, texts, index=index, kind=cast(Any, kind), vectors=stored)
 
 
 def _show(

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 import numpy
 from numpy.typing import ArrayLike
 
-from ..files.tables import NamedRecord
 from ..pipeline.sbert import SentenceBert
 from ..progress import ticking
 from ..validation import Cosine, Positive, check, validated
@@ -16,15 +15,13 @@ from .clustering import hierarchical_clusters, import_kmeans, kmeans_clusters
 from .duplicates import Duplicate
 from .exact import least
 from .faiss_index import BuiltKind
-from .identity import identify
 from .index import VectorIndex
 from .index_folder import MANIFEST
-from .index_rows import RowId, check_distinct
+from .index_rows import check_distinct
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
 from .searchable import (
     FoundText,
     Searchable,
-    SearchableIndex,
     SearchableTexts,
     SearchMethod,
     build_text_index,
@@ -58,8 +55,7 @@ def search_texts(
     """Find the texts that are most similar to each query.
 
     pipe (SentenceBert): the encoder. queries (Sequence[str]): what to search for.
-    corpus (Path or str): a file of texts, see read_corpus, or the folder of a saved index with
-        texts.
+    corpus (Path or str): a file of texts, see read_corpus, or a folder, see Searchable.open.
     k (int): how many texts for each query; all if there are fewer.
     method (str): "vectors", by the encoder; "bm25", by words, see BM25; "hybrid", both, see
         reciprocal_rank_fusion. BM25 finds no text without a word of the query.
@@ -84,39 +80,14 @@ def search_texts(
 
     """
     corpus = Path(corpus)
-    collection: Searchable
     if corpus.is_dir():
-        collection = SearchableIndex(corpus, VectorIndex.load(corpus))
+        collection = Searchable.open(corpus)
     else:
         texts = read or read_corpus(corpus, column, header=header, progress=progress)
-        folder = None if index is None else Path(index)
-        collection = SearchableTexts(corpus, texts, index=folder, kind=kind, vectors=vectors)
+        collection = SearchableTexts(corpus, texts, index=index, kind=kind, vectors=vectors)
     return collection.search(
         pipe, queries, k=k, method=method, query_prompt=query_prompt, progress=progress
     )
-
-
-def search_folder(
-    pipe: SentenceBert,
-    folder: Path | str,
-    queries: Sequence[str],
-    *,
-    k: Positive = 10,
-    vectors: str | None = None,
-    query_prompt: str | None = None,
-    progress: bool = False,
-) -> list[list[FoundText]]:
-    """Find the stored vectors that are most similar to each query.
-
-    folder (Path or str): vectors that encode_dataset wrote, all of which are read; or an index of
-        such, whose best candidates are scored by their vectors.
-    vectors (str): the folder of the vectors of an index, if they were moved.
-    For the other arguments see search_texts.
-    RETURNS (list of lists of FoundText): the best first.
-    RAISES (ValueError): if a query has no text, or vectors are of another encoder or index.
-    """
-    collection = Searchable.open(Path(folder), vectors=vectors)
-    return collection.search(pipe, queries, k=k, query_prompt=query_prompt, progress=progress)
 
 
 @validated
@@ -143,18 +114,18 @@ def add_texts(
         it. It stays as it was then.
     """
     folder = Path(folder)
-    columns: list[NamedRecord] | None = None
     if corpus.others is not None:
         # Dates and the like are strings, as in tables that are written
-        columns = json.loads(json.dumps(corpus.others, default=str))
+        others = json.loads(json.dumps(corpus.others, default=str))
+        corpus = corpus._replace(others=others)
     duplicates: list[Duplicate] = []
     if (folder / MANIFEST).exists():
-        index = load_index(folder, identify(pipe), kind)
+        index = load_index(folder, pipe, kind)
         duplicates = index.add(
             text_blocks(pipe, corpus.texts, vectors, progress),
             texts=corpus.texts,
-            ids=stored_ids(index, corpus.ids),
-            columns=columns,
+            ids=corpus.ids,
+            columns=corpus.others,
             replace=replace,
             skip_duplicates=skip_duplicates,
         )
@@ -165,19 +136,10 @@ def add_texts(
         )
     else:
         check_distinct(corpus.ids or (), "given")
-        corpus = corpus._replace(others=columns)
         index = build_text_index(pipe, corpus, kind, vectors, progress)
     with ticking("Saving", shown=progress):
         index.save(folder)
     return index, duplicates
-
-
-def stored_ids(index: VectorIndex, ids: Sequence[RowId] | None) -> list[RowId] | None:
-    """Return ids as the index has them, which may be numbers in one file and digits in another."""
-    if ids is None:
-        return None
-    stored = {str(row.id): row.id for row in index.rows or () if row.id is not None}
-    return [stored.get(str(row_id), row_id) for row_id in ids]
 
 
 @validated

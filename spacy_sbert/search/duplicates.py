@@ -1,11 +1,17 @@
-"""Near-duplicates among new vectors: near to one that is stored, or to one before them."""
+"""Near-duplicates among new vectors: near to one of an index, or to one before them."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy
 
-from .exact import Best, least
-from .pairs import near_before
+from .exact import slices
+from .faiss_index import FaissIndex
+
+# New vectors that are compared with one another at once
+_BLOCK = 2**10
+# The cosine of equal vectors, as FAISS rounds it: they are found by min_score = 1
+_EQUAL = 1 - 2**-20
 
 
 class Duplicate(NamedTuple):
@@ -20,26 +26,30 @@ class Duplicate(NamedTuple):
     score: float
 
 
-def find_duplicates(
-    rows: numpy.ndarray, min_score: float, stored: Best, n_stored: int
-) -> list[Duplicate]:
-    """Find the vectors that are near to a stored one, or else to one before them that is kept.
+def without_duplicates(
+    index: FaissIndex, vectors: numpy.ndarray, min_score: float, duplicates: list[Duplicate]
+) -> Iterator[numpy.ndarray]:
+    """Yield blocks of the vectors that are near to none of an index, nor to one before them.
 
-    rows (float32 (n, width)): the new vectors, of length 1. min_score (float): the least cosine
-        similarity of duplicates.
-    stored (Best): scores and rows (n, 1) of the nearest stored vector of each. n_stored (int): how
-        many are stored, behind which those that are kept have their rows.
+    index (FaissIndex): has the blocks before when the next one is made.
+    vectors (float32 (n, width)): of length 1. min_score (float): the least cosine similarity of
+        duplicates. duplicates (list): those that are left out are appended.
     """
-    scores = stored[0][:, 0]
-    near = stored[1][:, 0]
-    # In float64, as Python compares scores
-    is_near = scores.astype("float64") >= least(min_score)
-    rest = numpy.flatnonzero(~is_near)
-    own_scores, first = near_before(rows[rest], min_score)
-    is_second = first >= 0
-    kept = rest[~is_second]
-    repeated = rest[is_second]
-    near[repeated] = n_stored + numpy.searchsorted(kept, rest[first[is_second]])
-    scores[repeated] = own_scores[is_second]
-    numbers = numpy.delete(numpy.arange(len(rows)), kept)
-    return list(map(Duplicate, numbers.tolist(), near[numbers].tolist(), scores[numbers].tolist()))
+    floor = min(min_score, _EQUAL)
+    for block in slices(len(vectors), _BLOCK):
+        rows = vectors[block]
+        found, nearest = index.search(rows, 1)
+        products = rows @ rows.T
+        kept: list[int] = []
+        for i in range(len(rows)):
+            score = found[i, 0]
+            row = nearest[i, 0]
+            own = products[i, kept]
+            if kept and own.max() > score:
+                score = own.max()
+                row = len(index) + own.argmax()
+            if score < floor:
+                kept.append(i)
+            else:
+                duplicates.append(Duplicate(block.start + i, int(row), float(score)))
+        yield rows[kept]

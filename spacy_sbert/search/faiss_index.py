@@ -1,7 +1,7 @@
 """Indexes of FAISS by inner product: kinds, how they are built, and whether others changed them."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from types import ModuleType
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from ..files.checksum import digest_of_stream
 from ..similarity import unit_length
 from ..validation import check
 from .exact import Best, check_widths, slices
+from .places import Places
 
 Rows = numpy.ndarray | StoredVectors
 _CHANGED = (
@@ -46,6 +47,8 @@ _IVF_TRAINING = 64
 _IVF_STREAMED = 2**16
 # One list of so many is searched: recall@10 of 0.97 among 100,000 sentences
 _IVF_PROBED = 12
+# The least share of vectors in a graph that are not deleted; it is built again with fewer
+_LIVE = 2 / 3
 # How much the length of a vector may differ from 1
 _ROUNDED = 1e-3
 
@@ -144,10 +147,8 @@ def unit_blocks(vectors: Rows | Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
         yield rows
 
 
-def build_index(
-    kind: BuiltKind, vectors: Rows | Iterator[ArrayLike]
-) -> tuple[Any, numpy.ndarray | None]:
-    """Return an index of FAISS of vectors, and the place of each in it if equal ones are once.
+def build_index(kind: BuiltKind, vectors: Rows | Iterator[ArrayLike]) -> "FaissIndex":
+    """Return an index of vectors.
 
     RAISES (ValueError): if there is no vector.
     """
@@ -158,53 +159,27 @@ def build_index(
         raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=(0,)))
     blocks = chain([first], blocks)
     width = first.shape[1]
-    places: list[int] = []
     if kind == "flat":
-        index = faiss.IndexFlatIP(width)
+        raw = faiss.IndexFlatIP(width)
     elif kind == "hnsw":
-        index = _empty_graph(width)
-        blocks = _distinct(blocks, places)
+        raw = faiss.IndexHNSWFlat(width, _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+        raw.hnsw.efConstruction = _HNSW_BUILD
+        raw.hnsw.efSearch = _HNSW_SEARCH
     elif isinstance(vectors, Iterator):
         sample, blocks = _first_vectors(blocks)
-        index = _trained_ivf(sample, _n_lists(len(sample)))
+        raw = _trained_ivf(sample, _n_lists(len(sample)))
     else:
         n_lists = _n_lists(len(vectors))
-        index = _trained_ivf(_drawn_vectors(vectors, _IVF_TRAINING * n_lists), n_lists)
-    for block in blocks:
-        index.add(block)
-    if len(places) > index.ntotal:
-        return index, numpy.array(places)
-    return index, None
-
-
-def _empty_graph(width: int) -> Any:
-    faiss = import_faiss()
-    index = faiss.IndexHNSWFlat(width, _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
-    index.hnsw.efConstruction = _HNSW_BUILD
-    index.hnsw.efSearch = _HNSW_SEARCH
+        raw = _trained_ivf(_drawn_vectors(vectors, _IVF_TRAINING * n_lists), n_lists)
+    index = FaissIndex(raw, kind)
+    index.add(blocks)
     return index
 
 
-def _distinct(blocks: Iterator[numpy.ndarray], places: list[int]) -> Iterator[numpy.ndarray]:
-    """Yield the vectors that are equal to none before, float32 (b, width).
-
-    In a graph of neighbours equal vectors would have links to one another only, and lead nowhere
-    else.
-
-    places (list of int): the number of each vector among those yielded is appended.
-    """
-    known: dict[bytes, int] = {}
-    for block in blocks:
-        new: list[int] = []
-        # -0 is 0
-        for i, row in enumerate(block + numpy.float32(0)):
-            digest = hashlib.blake2b(row.data, digest_size=16).digest()
-            if digest not in known:
-                known[digest] = len(known)
-                new.append(i)
-            places.append(known[digest])
-        if new:
-            yield block[new]
+def _digests(rows: numpy.ndarray) -> list[bytes]:
+    """Return a digest of each vector, the same of equal ones."""
+    # -0 is 0
+    return [hashlib.blake2b(row.data, digest_size=16).digest() for row in rows + numpy.float32(0)]
 
 
 def _n_lists(n: int) -> int:
@@ -244,14 +219,20 @@ def _trained_ivf(sample: numpy.ndarray, n_lists: int) -> Any:
 
 
 class FaissIndex:
-    """Index of FAISS that may be handed out, and so changed by others.
+    """Index of FAISS with the places of rows in it, which may be handed out, and so changed.
 
-    raw: the index, to which nothing else refers. kind (str): what it is.
+    raw: the index, to which nothing else refers. kind (str): what it is. places (int64 (n,)): see
+        VectorIndex.
     """
 
-    def __init__(self, raw: Any, kind: Kind):
+    def __init__(self, raw: Any, kind: Kind, places: numpy.ndarray | None = None):
         self.raw = raw
         self.kind = kind
+        self._places: Places | None = None
+        if places is not None:
+            self._set_places(places)
+        # How many vectors it must have, as something is known of each; None if any
+        self._expected: int | None = None
         # The object by which it was handed out; it ends when nobody has it
         self._lent: ref[Any] | None = None
         # Whether it was handed out since its vectors were checked
@@ -263,15 +244,37 @@ class FaissIndex:
         # Nobody has a copy
         return {**vars(self), "_lent": None}
 
+    def __len__(self) -> int:
+        return len(self._places_of_rows())
+
     @property
-    def is_lent(self) -> bool:
-        """Whether somebody has the index."""
-        return self._lent is not None and self._lent() is not None
+    def places(self) -> numpy.ndarray | None:
+        if self._places is None:
+            return None
+        return self._places.of_rows
+
+    def _places_of_rows(self) -> numpy.ndarray:
+        if self._places is None:
+            return numpy.arange(self.raw.ntotal)
+        return self._places.of_rows
+
+    def _set_places(self, places: numpy.ndarray) -> None:
+        count = int(self.raw.ntotal)
+        self._places = None
+        if not numpy.array_equal(places, numpy.arange(count)):
+            self._places = Places(places, count)
+
+    @property
+    def _kept(self) -> Any:
+        """The object that was handed out, if somebody still has it."""
+        if self._lent is None:
+            return None
+        return self._lent()
 
     def lend(self) -> Any:
         """Return the index, the same object as long as it is kept."""
         self._note_vectors()
-        lent = self._lent() if self._lent is not None else None
+        lent = self._kept
         if lent is None:
             # Another object of Python for the same index: when it ends, nobody can change the
             # index any more
@@ -287,35 +290,40 @@ class FaissIndex:
         self.raw = raw
         self._lent = None
 
-    def accept_vectors(self, *, has_order: bool) -> None:
+    def accept_vectors(self, *, has_rows: bool) -> None:
         """Take the vectors that the index has now as known.
 
-        has_order (bool): whether something is known of each vector, such as its text.
+        has_rows (bool): whether something is known of each vector, such as its text.
         RAISES (ValueError): if so, and vectors were removed from its lists.
         """
-        if has_order and self._digest is not None:
+        if has_rows and self._digest is not None:
             check_numbers(self.raw, self.kind)
+        self._expected = None
+        if self._places is not None:
+            self._expected = self._places.count
+        elif has_rows:
+            self._expected = int(self.raw.ntotal)
         self._digest = None
-        if self.is_lent:
+        if self._kept is not None:
             self._note_vectors()
 
-    def check_unchanged(self, expected: int, *, has_order: bool, is_saved: bool = False) -> None:
+    def check_unchanged(self, *, is_saved: bool = False) -> None:
         """Raise ValueError if others changed the index so that it does not fit what is known of it.
 
-        expected (int): how many vectors it should have. has_order (bool): whether something is
-            known of each vector, such as its text. is_saved (bool): whether to check the vectors
-            even if it was not handed out since the last time.
+        is_saved (bool): whether to check the vectors even if it was not handed out since the last
+            time.
         """
         count = self.raw.ntotal
-        if not count or count != expected:
-            reason = f"holds {count} vectors, expected {expected or 'some'}"
+        if not count or self._expected not in (None, count):
+            reason = f"holds {count} vectors, expected {self._expected or 'some'}"
             raise ValueError(_CHANGED.format(reason=reason))
         was_noted = self._digest is not None
         if self._was_lent or (is_saved and was_noted):
-            if was_noted and has_order and _digest_of_vectors(self.raw) != self._digest:
+            is_known = was_noted and self._expected is not None
+            if is_known and _digest_of_vectors(self.raw) != self._digest:
                 raise ValueError(_CHANGED.format(reason="holds other vectors than before"))
             _check_lengths(self.raw, self.kind)
-            self._was_lent = self.is_lent
+            self._was_lent = self._kept is not None
 
     def _note_vectors(self) -> None:
         """Note which vectors the index has before it is handed out, or replaced."""
@@ -323,76 +331,75 @@ class FaissIndex:
             self._digest = _digest_of_vectors(self.raw)
         self._was_lent = True
 
-    def search(self, rows: numpy.ndarray, k: int, is_live: numpy.ndarray | None = None) -> Best:
-        """Return the k nearest of each query of length 1, also if lists or graphs show fewer.
-
-        is_live (bool (ntotal,)): of a graph, which of its vectors are to be found; None for all.
-        """
+    def search(self, queries: numpy.ndarray, k: int) -> Best:
+        """Return the k nearest rows of each query of length 1, whatever lists or graphs show."""
         faiss = import_faiss()
         # FAISS takes no integer of NumPy
-        k = int(k)
+        n_found = int(k)
         live = None
-        every = None
-        if is_live is not None and not is_live.all():
-            selector = faiss.IDSelectorBitmap(numpy.packbits(is_live, bitorder="little"))
+        near = None
+        if self._places is not None:
+            is_live = self._places.n_rows > 0
+            n_found = min(n_found, int(is_live.sum()))
+            live = faiss.IDSelectorBitmap(numpy.packbits(is_live, bitorder="little"))
             # As many candidates as if there were no others
             candidates = int(self.raw.hnsw.efSearch / is_live.mean())
-            live = faiss.SearchParametersHNSW(sel=selector, efSearch=candidates)
-            every = faiss.SearchParameters(sel=selector)
-        scores, indices = self.raw.search(rows, k, params=live)
-        is_short = (indices < 0).any(axis=1)
-        if not is_short.any():
-            return scores, indices
-        # All vectors are compared
-        if self.kind == "hnsw":
-            found = faiss.downcast_index(self.raw.storage).search(rows[is_short], k, params=every)
-        else:
-            every = faiss.SearchParametersIVF(nprobe=self.raw.nlist)
-            found = self.raw.search(rows[is_short], k, params=every)
-        scores[is_short], indices[is_short] = found
-        return scores, indices
+            near = faiss.SearchParametersHNSW(sel=live, efSearch=candidates)
+        scores, found = self.raw.search(queries, n_found, params=near)
+        is_short = (found < 0).any(axis=1)
+        if is_short.any():
+            scores[is_short], found[is_short] = self._search_all(queries[is_short], n_found, live)
+        if self._places is None:
+            return scores, found
+        return self._places.best_rows(scores, found, k)
 
-    def add(self, rows: numpy.ndarray) -> numpy.ndarray:
-        """Add vectors of length 1, and return the place of each, int64 (n,).
-
-        In a graph, a vector that is equal to one before it has the place of that one.
-        """
-        start = self.raw.ntotal
-        if self.kind != "hnsw":
-            self.raw.add(rows)
-            return numpy.arange(start, self.raw.ntotal)
-        _, nearest = self.raw.search(rows, 1)
-        places = nearest[:, 0]
-        is_new = (self.raw.reconstruct_batch(places) != rows).any(axis=1)
-        new_places: list[int] = []
-        for block in _distinct(iter([rows[is_new]]), new_places):
-            self.raw.add(block)
-        places[is_new] = numpy.array(new_places, dtype="int64") + start
-        return places
-
-    def remove(self, is_kept: numpy.ndarray) -> None:
-        """Remove vectors from a flat index or from lists, and number the others from 0 on.
-
-        is_kept (bool (ntotal,)): whether each stays.
-        """
-        self.raw.remove_ids(numpy.flatnonzero(~is_kept))
-        if self.kind == "flat":
-            return
+    def _search_all(self, queries: numpy.ndarray, k: int, live: Any) -> Best:
+        """Compare all vectors of a graph that are live, or those of all lists."""
         faiss = import_faiss()
-        new_numbers = numpy.cumsum(is_kept) - 1
-        lists = faiss.downcast_InvertedLists(self.raw.invlists)
-        for number in range(lists.nlist):
-            size = lists.list_size(number)
-            # An empty list may point to nothing
-            if size:
-                numbers = faiss.rev_swig_ptr(lists.get_ids(number), size)
-                numbers[:] = new_numbers[numbers]
+        if self.kind == "hnsw":
+            vectors = faiss.downcast_index(self.raw.storage)
+            return vectors.search(queries, k, params=faiss.SearchParameters(sel=live))
+        return self.raw.search(queries, k, params=faiss.SearchParametersIVF(nprobe=self.raw.nlist))
 
-    def rebuild(self, places: numpy.ndarray) -> None:
-        """Make a graph of the vectors at these places only, in their order."""
-        graph = _empty_graph(self.raw.d)
-        graph.hnsw.efSearch = self.raw.hnsw.efSearch
-        for part in slices(len(places), _BLOCK_ROWS):
-            graph.add(self.raw.reconstruct_batch(places[part]))
-        self.raw = graph
-        self._lent = None
+    def vectors(self) -> numpy.ndarray:
+        """Return the vector of each row, float32 (n, width)."""
+        return self.raw.reconstruct_n(0, self.raw.ntotal)[self._places_of_rows()]
+
+    def add(self, blocks: Iterable[numpy.ndarray]) -> None:
+        """Add vectors of length 1, each block before the next one is made.
+
+        In a graph of neighbours equal vectors would have links to one another only, and lead
+        nowhere else. So it has them once.
+        """
+        known: dict[bytes, int] = {}
+        if self.kind == "hnsw":
+            stored = chain.from_iterable(map(_digests, _blocks_of(self.raw)))
+            known = {digest: place for place, digest in enumerate(stored)}
+        for block in blocks:
+            if self.kind != "hnsw":
+                self.raw.add(block)
+                continue
+            new: list[int] = []
+            places = self._places_of_rows().tolist()
+            for i, digest in enumerate(_digests(block)):
+                if digest not in known:
+                    known[digest] = self.raw.ntotal + len(new)
+                    new.append(i)
+                places.append(known[digest])
+            self.raw.add(block[new])
+            self._set_places(numpy.array(places))
+
+    def keep(self, is_kept: numpy.ndarray) -> None:
+        """Remove all other rows. A graph keeps their vectors until they are many.
+
+        is_kept (bool (n,)): whether each stays.
+        """
+        places = self._places_of_rows()[is_kept]
+        live, new_places = numpy.unique(places, return_inverse=True)
+        if self.kind != "hnsw" or len(live) < _LIVE * self.raw.ntotal:
+            vectors = self.raw.reconstruct_n(0, self.raw.ntotal)[live]
+            # Lists stay trained
+            self.raw.reset()
+            self.raw.add(vectors)
+            places = new_places
+        self._set_places(places)

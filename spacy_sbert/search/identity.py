@@ -28,9 +28,18 @@ class EncoderIdentity:
 
 
 def check_same_encoder(
-    theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str
+    theirs: EncoderIdentity | None,
+    encoder: EncoderIdentity | SentenceBert | None,
+    where: Path | str,
 ) -> None:
-    """Check which encoder made stored vectors. RAISES (ValueError): if not ours, or not known."""
+    """Check which encoder made stored vectors.
+
+    encoder (EncoderIdentity or SentenceBert): the one expected; None not to check.
+    RAISES (ValueError): if it was another, or is not known.
+    """
+    ours = identity_of(encoder)
+    if ours is None:
+        return
     if theirs is None:
         raise ValueError(
             f"The index in {where} does not say which encoder made its vectors. Build it with "

@@ -1,6 +1,6 @@
 """Indexes of vectors: built, searched by cosine, saved and loaded."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from html import escape
 from itertools import compress, islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..bulk import PartVectors, StoredVectors
 from ..pipeline.sbert import SentenceBert
 from ..similarity import cosine, unit_length
 from ..validation import Cosine, Positive, check, short_repr, validated
-from .duplicates import Duplicate, find_duplicates
+from .duplicates import Duplicate, without_duplicates
 from .exact import Best, check_widths, checked_queries, nearest
 from .faiss_index import (
     BuiltKind,
@@ -31,7 +31,6 @@ from .index_folder import (
     IndexManifest,
     read_index,
     read_index_rows,
-    read_places,
     write_folder,
 )
 from .index_rows import (
@@ -43,15 +42,11 @@ from .index_rows import (
     checked_rows,
     find_ids,
 )
-from .places import Places
 
 # The least cosine of a vector and the same one, made in another run or precision
 _SAME = 0.999
 # How many candidates of "ivfpq" there are for each vector wanted
 _RESCORED = 10
-# The least share of vectors in a graph that are not deleted; it is built again with fewer
-_LIVE = 2 / 3
-_NO_ROW = IndexRow(None, None)
 
 
 def index_html(index: Sized, texts: Iterable[str]) -> str:
@@ -75,8 +70,8 @@ class VectorIndex:
     kind (str): "flat", "hnsw", "ivf", or "ivfpq" by build_ivfpq.
     encoder (EncoderIdentity): what made the vectors; None if not known.
     rows (Sequence[IndexRow]): text and id of each vector; None if there are none.
-    places (int64 (n,)): of each vector its place in `index`, where equal ones are once and deleted
-        ones may be; None if it has all of them, and no others.
+    places (int64 (n,)): of each row the place of its vector in `index`, a graph that has equal ones
+        once and may have deleted ones; None if it has all of them, and no others.
     vectors (str), folder (str): of "ivfpq", the digest and the place of the stored vectors.
     """
 
@@ -89,7 +84,6 @@ class VectorIndex:
         rows: Sequence[IndexRow] | None = None,
         vectors: str | None = None,
         folder: str | None = None,
-        places: numpy.ndarray | None = None,
     ):
         if not isinstance(index, FaissIndex):
             index = FaissIndex(copied_index(index, kind), kind)
@@ -97,13 +91,10 @@ class VectorIndex:
                 check_numbers(index.raw, kind)
         self._faiss: FaissIndex = index
         self.encoder = encoder
-        self._places: Places | None = None
-        if places is not None:
-            self._places = Places(places, int(index.raw.ntotal))
-        # The folder that it was loaded from or saved to, and the index that was there then
-        self._saved: tuple[Path, IndexManifest] | None = None
         self.vectors = vectors
         self.folder = folder
+        # What was there when it was loaded from a folder, or saved to it
+        self._saved: dict[Path, IndexManifest] = {}
         if encoder is not None:
             check_widths(self.width, encoder.width)
         self.rows = rows
@@ -127,9 +118,7 @@ class VectorIndex:
 
     @property
     def places(self) -> numpy.ndarray | None:
-        if self._places is None:
-            return None
-        return self._places.of_rows
+        return self._faiss.places
 
     @property
     def rows(self) -> Sequence[IndexRow] | None:
@@ -142,13 +131,11 @@ class VectorIndex:
             check_row_count(len(rows), len(self))
             own = tuple(row if isinstance(row, IndexRow) else IndexRow(*row) for row in rows)
         # They are of the vectors that the index has now
-        self._faiss.accept_vectors(has_order=own is not None)
+        self._faiss.accept_vectors(has_rows=own is not None)
         self._rows = own
 
     def __len__(self) -> int:
-        if self.places is not None:
-            return len(self.places)
-        return int(self._faiss.raw.ntotal)
+        return len(self._faiss)
 
     def __repr__(self) -> str:
         text = f"{self.kind}: {len(self)} vectors of {self.width} numbers"
@@ -207,8 +194,7 @@ class VectorIndex:
             vectors = as_rows(vectors, "vectors")
         if rows is not None and not isinstance(vectors, Iterator):
             check_row_count(len(rows), len(vectors))
-        index, places = build_index(kind, vectors)
-        return cls(FaissIndex(index, kind), kind, encoder=identity, rows=rows, places=places)
+        return cls(build_index(kind, vectors), kind, encoder=identity, rows=rows)
 
     @validated
     def search(
@@ -235,26 +221,18 @@ class VectorIndex:
             there are fewer than k vectors, the stored vectors or the encoder are others, or `index`
             was changed.
         """
-        self._check_unchanged()
-        if encoder is not None:
-            check_same_encoder(self.encoder, encoder, "memory")
+        self._faiss.check_unchanged()
+        check_same_encoder(self.encoder, encoder, "memory")
         rows = checked_queries(queries, (len(self), self.width), k)
         if vectors is None:
-            return self._search(unit_length(rows), k)
+            return self._faiss.search(unit_length(rows), k)
         if vectors.digest != self.vectors:
             raise ValueError(
                 f"The vectors in {vectors.name} are not those that the index was built of, in "
                 f"{self.folder}. Give these, or build the index again."
             )
-        _, candidates = self._search(unit_length(rows), min(rescore * k, len(self)))
+        _, candidates = self._faiss.search(unit_length(rows), min(rescore * k, len(self)))
         return _rescored(rows, candidates, vectors, k)
-
-    def _search(self, rows: numpy.ndarray, k: int) -> Best:
-        if self._places is None:
-            return self._faiss.search(rows, k)
-        is_live = self._places.n_rows > 0
-        scores, places = self._faiss.search(rows, min(k, int(is_live.sum())), is_live)
-        return self._places.best_rows(scores, places, k)
 
     def add(
         self,
@@ -298,12 +276,10 @@ class VectorIndex:
                 "add the new ones."
             )
         self._check_can_change()
-        identity = _encoder_of(vectors, encoder)
-        if identity is not None:
-            check_same_encoder(self.encoder, identity, "memory")
+        check_same_encoder(self.encoder, _encoder_of(vectors, encoder), "memory")
         rows = checked_rows(texts, ids, columns) or []
         check_alike(self.rows or (), rows)
-        replaced = find_ids(self.rows or (), checked_ids(ids) or [])
+        replaced = find_ids(self.rows or (), [row.id for row in rows if row.id is not None])
         if replaced and not replace:
             raise ValueError(
                 f"The index has the id {short_repr(next(iter(replaced)))} already "
@@ -316,12 +292,17 @@ class VectorIndex:
         check_widths(self.width, new.shape[1])
         check_row_count(len(rows or new), len(new))
         duplicates: list[Duplicate] = []
+        blocks = iter([new])
         if skip_duplicates is not None:
-            duplicates = find_duplicates(new, skip_duplicates, self._search(new, 1), len(self))
-        is_added = numpy.ones(len(new), dtype=bool)
-        is_added[[one.number for one in duplicates]] = False
-        self._append(new[is_added], list(compress(rows, is_added)))
-        self._remove(list(replaced.values()))
+            blocks = without_duplicates(self._faiss, new, skip_duplicates, duplicates)
+        self._faiss.add(blocks)
+        left_out = {one.number for one in duplicates}
+        added = [row for number, row in enumerate(rows) if number not in left_out]
+        if self.rows is None:
+            self.rows = None
+        else:
+            self.rows = [*self.rows, *added]
+        self._remove(replaced.values())
         return duplicates
 
     def delete(self, ids: Sequence[RowId]) -> None:
@@ -335,7 +316,7 @@ class VectorIndex:
         self._check_can_change()
         given = checked_ids(ids) or []
         numbers = find_ids(self.rows or (), given)
-        missing = [row_id for row_id in given if row_id not in numbers]
+        missing = [row_id for row_id in given if str(row_id) not in numbers]
         if missing:
             raise ValueError(
                 f"The index has no row with the id {short_repr(missing[0])} ({len(missing)} of "
@@ -345,7 +326,7 @@ class VectorIndex:
             raise ValueError(
                 "Cannot delete all vectors: an index has one at least. Build a new index."
             )
-        self._remove(list(numbers.values()))
+        self._remove(numbers.values())
 
     def _check_can_change(self) -> None:
         if self.kind == "ivfpq":
@@ -353,60 +334,14 @@ class VectorIndex:
                 "An index of the kind ivfpq can't be changed. Change the stored vectors that it is "
                 "of, and build it again: build_ivfpq."
             )
-        self._check_unchanged()
+        self._faiss.check_unchanged()
 
-    def _append(self, vectors: numpy.ndarray, rows: Sequence[IndexRow]) -> None:
-        if self._rows is not None or rows:
-            own = self._rows or (_NO_ROW,) * len(self)
-            self._rows = (*own, *(rows or (_NO_ROW,) * len(vectors)))
-        places = self._places_of_rows()
-        self._set_places(numpy.concatenate([places, self._faiss.add(vectors)]))
-
-    def _remove(self, numbers: Sequence[int]) -> None:
-        """Remove rows and their vectors, which a graph keeps until they are many."""
-        if not numbers:
-            return
-        is_kept = numpy.ones(len(self), dtype=bool)
-        is_kept[numbers] = False
-        if self._rows is not None:
-            self._rows = tuple(compress(self._rows, is_kept))
-        places = self._places_of_rows()[is_kept]
-        if self.kind == "hnsw":
-            live, live_places = numpy.unique(places, return_inverse=True)
-            if len(live) < _LIVE * self._faiss.raw.ntotal:
-                self._faiss.rebuild(live)
-                places = live_places
-        else:
-            self._faiss.remove(is_kept)
-            places = numpy.arange(len(places))
-        self._set_places(places)
-
-    def _places_of_rows(self) -> numpy.ndarray:
-        if self._places is None:
-            return numpy.arange(len(self))
-        return self._places.of_rows
-
-    def _set_places(self, places: numpy.ndarray) -> None:
-        """Take the vectors that the index of FAISS has now as those of the rows."""
-        count = int(self._faiss.raw.ntotal)
-        self._places = None
-        if not numpy.array_equal(places, numpy.arange(count)):
-            self._places = Places(places, count)
-        self._faiss.accept_vectors(has_order=self._rows is not None)
-
-    def _check_unchanged(self, *, is_saved: bool = False) -> None:
-        """Raise ValueError if `index` has other vectors than those of the rows, or the places.
-
-        is_saved (bool): whether to check them even if `index` was not handed out since the last
-            time.
-        """
-        expected = len(self)
-        if self._places is not None:
-            expected = self._places.count
-        elif self.rows is not None:
-            expected = len(self.rows)
-        has_order = self.rows is not None or self.places is not None
-        self._faiss.check_unchanged(expected, has_order=has_order, is_saved=is_saved)
+    def _remove(self, numbers: Collection[int]) -> None:
+        if numbers:
+            is_kept = numpy.ones(len(self), dtype=bool)
+            is_kept[list(numbers)] = False
+            self._faiss.keep(is_kept)
+            self.rows = list(compress(self.rows or (), is_kept))
 
     def check_made_of(self, vectors: numpy.ndarray, texts: Sequence[str]) -> None:
         """Raise ValueError if the index is not of these vectors and texts, in this order.
@@ -414,7 +349,7 @@ class VectorIndex:
         vectors (float (n, width)), texts (Sequence[str]): of each row. The vectors may be those of
             another run or precision, but not of other texts or another encoder.
         """
-        self._check_unchanged()
+        self._faiss.check_unchanged()
         if self.kind == "ivfpq":
             raise ValueError(
                 "An index of the kind ivfpq is of stored vectors: search it with theirs (vectors=)."
@@ -434,10 +369,7 @@ class VectorIndex:
         for place, (row, text) in enumerate(zip(self.rows or (), texts, strict=False)):
             if row.text not in (None, text):
                 return f"its text {place} is {row.text[:50]!r}, not {text[:50]!r}"
-        stored = self._faiss.raw.reconstruct_n(0, self._faiss.raw.ntotal)
-        if self.places is not None:
-            stored = stored[self.places]
-        scores = cosine(stored, vectors)
+        scores = cosine(self._faiss.vectors(), vectors)
         if scores.min() >= _SAME:
             return None
         first = int((scores < _SAME).argmax())
@@ -455,19 +387,19 @@ class VectorIndex:
         """
         if self.kind == "ivfpq":
             raise ValueError("An index of the kind ivfpq is in a folder already. Copy the folder.")
-        self._check_unchanged(is_saved=True)
+        self._faiss.check_unchanged(is_saved=True)
         manifest = IndexManifest(
             kind=self.kind, width=self.width, count=len(self), encoder=self.encoder
         )
-        folder = Path(folder)
-        place = folder.absolute()
-        former = None
-        if self._saved is not None and self._saved[0] == place:
-            former = self._saved[1]
-        written = write_folder(
-            folder, manifest, lambda _: self._faiss.raw, self.rows, self.places, former=former
+        place = Path(folder).absolute()
+        self._saved[place] = write_folder(
+            Path(folder),
+            manifest,
+            lambda _: self._faiss.raw,
+            self.rows,
+            self.places,
+            former=self._saved.get(place),
         )
-        self._saved = (place, written)
 
     @classmethod
     @validated
@@ -481,22 +413,18 @@ class VectorIndex:
             if there is none; (ImportError): if FAISS is not installed.
         """
         folder = Path(folder)
-        ours = identity_of(encoder)
         saved = IndexManifest.read(folder)
-        if ours is not None:
-            check_same_encoder(saved.encoder, ours, folder)
+        check_same_encoder(saved.encoder, encoder, folder)
         rows = read_index_rows(folder, saved)
-        places = read_places(folder, saved)
         index = cls(
-            FaissIndex(read_index(folder, saved, places), saved.kind),
+            read_index(folder, saved),
             saved.kind,
             encoder=saved.encoder,
             rows=rows,
-            places=places,
             vectors=saved.vectors,
             folder=saved.folder,
         )
-        index._saved = (folder.absolute(), saved)
+        index._saved[folder.absolute()] = saved
         return index
 
 
@@ -507,12 +435,10 @@ def _encoder_of(
 
     RAISES (ValueError): if that is not the given encoder.
     """
-    identity = identity_of(encoder)
     if not isinstance(vectors, StoredVectors):
-        return identity
+        return identity_of(encoder)
     stored = EncoderIdentity.of(vectors)
-    if identity is not None:
-        check_same_encoder(stored, identity, vectors.name)
+    check_same_encoder(stored, encoder, vectors.name)
     return stored
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from ..files.atomic import Lock, atomic_write, rewrite_os_errors, write_text
 from ..files.checksum import file_digest
 from ..files.serialization import read_arrays, write_arrays
-from .faiss_index import Kind, import_faiss, is_of_kind
+from .faiss_index import FaissIndex, Kind, import_faiss, is_of_kind
 from .identity import EncoderIdentity
 from .index_rows import IndexRow
 
@@ -153,10 +153,10 @@ def write_index(path: Path, index: Any) -> None:
             raise failures[0] if failures else RuntimeError(f"FAISS cannot write {path}.") from None
 
 
-def read_index(folder: Path, manifest: IndexManifest, places: numpy.ndarray | None) -> Any:
+def read_index(folder: Path, manifest: IndexManifest) -> FaissIndex:
     """Read the index of FAISS, whose lists stay on disk if it is an "ivfpq".
 
-    places (int64 (n,)): see read_places. RAISES (ValueError): if it is damaged, or another.
+    RAISES (ValueError): if it is damaged, or another.
     """
     faiss = import_faiss()
     path = _checked_file(folder, manifest, ".faiss")
@@ -165,6 +165,7 @@ def read_index(folder: Path, manifest: IndexManifest, places: numpy.ndarray | No
         index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_IVF_DATA if is_on_disk else 0)
     except RuntimeError as error:
         raise _damaged(path, str(error)[:200]) from error
+    places = _read_places(folder, manifest)
     has_all = index.ntotal == manifest.count
     if places is not None:
         has_all = index.ntotal > places.max()
@@ -174,7 +175,7 @@ def read_index(folder: Path, manifest: IndexManifest, places: numpy.ndarray | No
         )
     if is_on_disk:
         _map_lists(index, _checked_file(folder, manifest, ".lists"))
-    return index
+    return FaissIndex(index, manifest.kind, places)
 
 
 def _map_lists(index: Any, path: Path) -> None:
@@ -195,8 +196,8 @@ def read_index_rows(folder: Path, manifest: IndexManifest) -> list[IndexRow] | N
         return [IndexRow(**json.loads(line)) for line in file]
 
 
-def read_places(folder: Path, manifest: IndexManifest) -> numpy.ndarray | None:
-    """Read the places of vectors in a graph, see VectorIndex; None if each has its own."""
+def _read_places(folder: Path, manifest: IndexManifest) -> numpy.ndarray | None:
+    """Read the places of rows in a graph, see VectorIndex; None if each has its own."""
     if not any(name.endswith(".npz") for name in manifest.files):
         return None
     path = _checked_file(folder, manifest, ".npz")

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from itertools import zip_longest
-from types import UnionType
 from typing import Any, NamedTuple
 
 import numpy
@@ -37,16 +37,20 @@ def check_row_count(given: int, expected: int) -> None:
 
 
 def checked_rows(
-    texts: Sequence[str] | None,
-    ids: Sequence[RowId] | None,
-    columns: Sequence[Mapping[str, object]] | None,
+    texts: Iterable[str] | None,
+    ids: Iterable[RowId] | None,
+    columns: Iterable[Mapping[str, object]] | None,
 ) -> list[IndexRow] | None:
     """Return the rows of texts, ids and other columns; None if none are given.
 
-    RAISES (TypeError): if a text or an id is missing, or of another type. (ValueError): if counts
-        differ, or columns are no dicts of JSON values.
+    RAISES (ValueError): if a text or an id is missing, or of another type, columns are no dicts of
+        JSON values, or counts differ. (TypeError): if they are no collections in an order.
     """
-    given = (_column("texts", texts, str), checked_ids(ids), _checked_columns(columns))
+    given = (
+        _column("texts", texts, str),
+        checked_ids(ids),
+        _column("columns", columns, dict[str, JsonValue]),
+    )
     counts = [len(values) for values in given if values is not None]
     if not counts:
         return None
@@ -56,34 +60,22 @@ def checked_rows(
 
 
 def checked_ids(ids: Iterable[RowId] | None) -> list[Any] | None:
-    """Return ids as they are saved. RAISES (TypeError): if one is missing, or of another type."""
+    """Return ids as they are saved; for errors see checked_rows."""
     return _column("ids", ids, str | int)
 
 
-def _checked_columns(columns: Iterable[Any] | None) -> list[NamedRecord] | None:
-    if columns is None:
-        return None
-    checked: list[NamedRecord] = []
-    for number, record in enumerate(columns):
-        check(f"columns[{number}]", record, dict[str, JsonValue])
-        checked.append({**record})
-    return checked
-
-
-def _column(name: str, values: Iterable[Any] | None, kinds: type | UnionType) -> list[Any] | None:
+def _column(name: str, values: Iterable[Any] | None, kind: object) -> list[Any] | None:
     if values is None:
         return None
-    expected = "a str" if kinds is str else "a str or a whole number"
+    if name != "columns":
+        values = one_column(values)
     column: list[Any] = []
-    for number, value in enumerate(one_column(values)):
-        item = value
+    for number, value in enumerate(values):
+        # The caller's dict may change
+        item = copy(value)
         if isinstance(value, numpy.generic):
             item = value.item()
-        if not isinstance(item, kinds) or isinstance(item, bool):
-            raise TypeError(
-                f"Cannot index {name}[{number}] = {short_repr(item)}: expected {expected} for each "
-                "vector."
-            )
+        check(f"{name}[{number}]", item, kind)
         column.append(item)
     return column
 
@@ -100,13 +92,18 @@ def check_alike(rows: Sequence[IndexRow], new: Sequence[IndexRow]) -> None:
 
 
 def _fields(rows: Sequence[IndexRow]) -> str:
-    names = [name for name in ("text", "id") if rows and getattr(rows[0], name) is not None]
-    return " and ".join(f"{name}s" for name in names) or "neither texts nor ids"
+    if not rows:
+        return "neither texts nor ids"
+    names = [f"{name}s" for name in ("text", "id") if getattr(rows[0], name) is not None]
+    return " and ".join(names) or "columns"
 
 
 def check_distinct(ids: Iterable[object], where: str) -> None:
-    """Raise ValueError for an id that is there more than once. where (str): for the message."""
-    doubled = [row_id for row_id, count in Counter(ids).items() if count > 1]
+    """Raise ValueError for an id that is there more than once. where (str): for the message.
+
+    1 and "1" are one id: it may be a number in one file and digits in another.
+    """
+    doubled = [row_id for row_id, count in Counter(map(str, ids)).items() if count > 1]
     if doubled:
         raise ValueError(
             f"The id {short_repr(doubled[0])} is {where} more than once. Only vectors with an id "
@@ -114,16 +111,15 @@ def check_distinct(ids: Iterable[object], where: str) -> None:
         )
 
 
-def find_ids(rows: Sequence[IndexRow], ids: Sequence[RowId]) -> dict[RowId, int]:
-    """Return the ids that rows have, with the numbers of these.
+def find_ids(rows: Sequence[IndexRow], ids: Sequence[RowId]) -> dict[str, int]:
+    """Return the ids that rows have, as strings, with the numbers of these.
 
     RAISES (ValueError): if an id is in several rows, or given more than once.
     """
     if not ids:
         return {}
     check_distinct(ids, "given")
-    check_distinct((row.id for row in rows), "in the index")
-    wanted = set(ids)
-    return {
-        row.id: number for number, row in enumerate(rows) if row.id is not None and row.id in wanted
-    }
+    numbers = {number: row.id for number, row in enumerate(rows) if row.id is not None}
+    check_distinct(numbers.values(), "in the index")
+    wanted = set(map(str, ids))
+    return {str(row_id): number for number, row_id in numbers.items() if str(row_id) in wanted}

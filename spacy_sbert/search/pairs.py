@@ -121,26 +121,6 @@ def pairs_above(
     return _ordered(numpy.concatenate(scores), numpy.concatenate(pairs))
 
 
-def near_before(rows: numpy.ndarray, min_score: float) -> Best:
-    """Find the first vector before each that is near, among those that have none themselves.
-
-    rows (float32 (n, width)): of length 1. min_score (float): the least cosine similarity.
-    RETURNS (float32 array of shape (n,), int64 array of shape (n,)): the similarities, and the
-        rows, -1 if there is none.
-    """
-    scores = numpy.zeros(len(rows), dtype="float32")
-    near = numpy.full(len(rows), -1)
-    groups = numpy.arange(len(rows))
-    # By ascending i, so that near[i] is known
-    for own, i, j in _blocks_above(rows, min_score, BLOCK_BYTES, False, groups):
-        for score, first, second in zip(own.tolist(), i.tolist(), j.tolist(), strict=True):
-            if near[first] < 0 and near[second] < 0:
-                scores[second] = score
-                near[second] = first
-                groups[second] = first
-    return scores, near
-
-
 def _blocks_above(
     rows: numpy.ndarray,
     min_score: float,

@@ -20,7 +20,7 @@ from .bm25 import BM25, saved_bm25
 from .exact import Best, nearest, nearest_stored, slices
 from .faiss_index import BuiltKind, import_faiss
 from .fusion import reciprocal_rank_fusion
-from .identity import EncoderIdentity, check_same_encoder, identify
+from .identity import EncoderIdentity, check_same_encoder
 from .index import VectorIndex
 from .index_folder import MANIFEST
 from .index_rows import IndexRow, RowId
@@ -57,9 +57,10 @@ class FoundText(NamedTuple):
 class Searchable(ABC):
     """Collection that queries are compared with. It is opened before the pipeline is loaded.
 
-    columns (tuple): the fields of FoundText that it fills. others (tuple): the names of the other
+    rows (Sequence[IndexRow]): the texts with what came with them; none if they are not known.
+    columns (list): the fields of FoundText that it fills. others (tuple): the names of the other
         columns that its texts came with. index_folder (Path): the folder of the index of texts that
-        is searched; None if there is none. corpus (Corpus): the texts, None if not known.
+        is searched; None if there is none.
 
     Example:
         collection = SearchableTexts(path, read_corpus(path))
@@ -68,10 +69,15 @@ class Searchable(ABC):
 
     """
 
-    columns: tuple[str, ...]
-    others: tuple[str, ...] = ()
     index_folder: Path | None = None
-    corpus: Corpus | None = None
+
+    def __init__(self, rows: Sequence[IndexRow] = ()):
+        self.rows = rows
+        self.columns = ["score", "row", "text"]
+        if any(row.id is not None for row in rows):
+            self.columns.insert(2, "id")
+        names = chain.from_iterable(row.columns or () for row in rows)
+        self.others = tuple(dict.fromkeys(names))
 
     def header(self) -> list[str]:
         """Return the names of the values of `record`. Other columns get new ones if taken."""
@@ -95,7 +101,7 @@ class Searchable(ABC):
         index = VectorIndex.load(folder)
         if index.vectors is None:
             return SearchableIndex(folder, index)
-        return SearchableVectors(vectors or index.folder or str(folder), index, folder)
+        return SearchableVectors(vectors or str(index.folder), index)
 
     def search(
         self,
@@ -140,17 +146,18 @@ class Searchable(ABC):
 
         RAISES (ValueError): if the texts are not known.
         """
-        if self.corpus is None:
+        if not self.rows:
             raise ValueError(
                 "Stored vectors cannot be searched by words. Use the method 'vectors', or search "
                 "a file or an index of texts."
             )
         nlp = pipeline_of(pipe)
+        texts = [row.text or "" for row in self.rows]
         folder = self.index_folder
         with ticking("Reading words", shown=progress):
             if folder is None or not (folder / MANIFEST).exists():
-                return BM25.build(self.corpus.texts, nlp=nlp)
-            return saved_bm25(folder / _BM25_FILE, self.corpus.texts, nlp)
+                return BM25.build(texts, nlp=nlp)
+            return saved_bm25(folder / _BM25_FILE, texts, nlp)
 
     def check_encoder(self, pipe: SentenceBert) -> None:
         """Raise ValueError if another encoder made stored vectors. By default none are stored."""
@@ -160,9 +167,10 @@ class Searchable(ABC):
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         """Return the scores and rows of the k most similar; of all if there are fewer."""
 
-    @abstractmethod
     def describe(self, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
         """Return what was found for one query."""
+        pairs = zip(scores, rows.tolist(), strict=True)
+        return [FoundText(score, **self.rows[row]._asdict()) for score, row in pairs]
 
 
 class SearchableTexts(Searchable):
@@ -176,17 +184,16 @@ class SearchableTexts(Searchable):
         path: Path,
         corpus: Corpus,
         *,
-        index: Path | None = None,
+        index: Path | str | None = None,
         kind: BuiltKind | None = None,
         vectors: ArrayLike | TextVectors | None = None,
     ):
+        super().__init__(_rows_of(corpus))
+        self.path = path
+        self.corpus = corpus
         if index is not None:
             import_faiss()
-        self.path = path
-        self.corpus: Corpus = corpus
-        self.index_folder = index
-        self.columns = _columns_of(corpus)
-        self.others = _others_of(corpus)
+            self.index_folder = Path(index)
         self._kind = kind
         self._vectors = vectors
 
@@ -200,9 +207,6 @@ class SearchableTexts(Searchable):
         with ticking("Searching", shown=progress):
             return index.search(queries, k=k)
 
-    def describe(self, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
-        return _found_texts(self.corpus, scores, rows)
-
     def _open_index(self, pipe: SentenceBert, folder: Path, progress: bool) -> VectorIndex:
         """Return the index of the texts in the folder, or build one and save it there."""
         if not (folder / MANIFEST).exists():
@@ -210,12 +214,9 @@ class SearchableTexts(Searchable):
             with ticking("Saving", shown=progress):
                 index.save(folder)
             return index
-        index = load_index(folder, identify(pipe), self._kind)
-        ours = self.corpus
-        theirs = _corpus_of(index, folder)
-        # Either may have no ids
-        has_other_ids = bool(theirs.ids and ours.ids) and theirs.ids != ours.ids
-        if theirs.texts != ours.texts or has_other_ids:
+        index = load_index(folder, pipe, self._kind)
+        saved = _saved_rows(index, folder)
+        if len(saved) != len(self.rows) or any(map(_differ, saved, self.rows)):
             raise ValueError(
                 f"The index in {folder} was built of other texts than those of {self.path}. Delete "
                 "it first."
@@ -227,40 +228,30 @@ class SearchableIndex(Searchable):
     """Texts that are saved in an index."""
 
     def __init__(self, folder: Path, index: VectorIndex):
+        super().__init__(_saved_rows(index, folder))
         self.index_folder: Path = folder
-        self.corpus: Corpus = _corpus_of(index, folder)
-        self.columns = _columns_of(self.corpus)
-        self.others = _others_of(self.corpus)
         self._index = index
 
     def check_encoder(self, pipe: SentenceBert) -> None:
-        check_same_encoder(self._index.encoder, identify(pipe), self.index_folder)
+        check_same_encoder(self._index.encoder, pipe, self.index_folder)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         with ticking("Searching", shown=progress):
             return self._index.search(queries, k=min(k, len(self._index)))
 
-    def describe(self, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
-        return _found_texts(self.corpus, scores, rows)
-
 
 class SearchableVectors(Searchable):
     """Vectors that encode_dataset wrote, all compared, or through an index of them in a folder."""
 
-    columns = ("score", "file", "row", "id", "text")
-
-    def __init__(
-        self, vectors: str, index: VectorIndex | None = None, index_folder: Path | None = None
-    ):
+    def __init__(self, vectors: str, index: VectorIndex | None = None):
+        super().__init__()
+        self.columns = ["score", "file", "row", "id", "text"]
         self._vectors = PartVectors(vectors)
         self._index = index
-        self._place = index_folder
 
     def check_encoder(self, pipe: SentenceBert) -> None:
-        encoder = identify(pipe)
-        if self._index is not None and self._place is not None:
-            check_same_encoder(self._index.encoder, encoder, self._place)
-        check_same_encoder(EncoderIdentity.of(self._vectors), encoder, self._vectors.name)
+        # An index is of these vectors, or refuses them
+        check_same_encoder(EncoderIdentity.of(self._vectors), pipe, self._vectors.name)
 
     def nearest(self, pipe: SentenceBert, queries: numpy.ndarray, k: int, progress: bool) -> Best:
         k = min(k, len(self._vectors))
@@ -306,20 +297,17 @@ def build_text_index(
 ) -> VectorIndex:
     """Build an index of texts, by default of the kind "hnsw"."""
     blocks = text_blocks(pipe, corpus.texts, vectors, progress)
-    index = VectorIndex.build(blocks, kind=kind or "hnsw", encoder=identify(pipe))
-    n = len(corpus.texts)
-    ids: Sequence[RowId | None] = corpus.ids or [None] * n
-    others: Sequence[NamedRecord | None] = corpus.others or [None] * n
-    index.rows = list(map(IndexRow, corpus.texts, ids, corpus.rows, others))
+    index = VectorIndex.build(blocks, kind=kind or "hnsw", encoder=pipe)
+    index.rows = _rows_of(corpus)
     return index
 
 
-def load_index(folder: Path, encoder: EncoderIdentity, kind: BuiltKind | None) -> VectorIndex:
+def load_index(folder: Path, pipe: SentenceBert, kind: BuiltKind | None) -> VectorIndex:
     """Load an index.
 
     RAISES (ValueError): if it is of another encoder, or of another kind, unless that is None.
     """
-    index = VectorIndex.load(folder, encoder=encoder)
+    index = VectorIndex.load(folder, encoder=pipe)
     if kind is not None and index.kind != kind:
         raise ValueError(
             f"The index in {folder} is of the kind {index.kind}, not {kind}. Delete it, or omit "
@@ -328,39 +316,31 @@ def load_index(folder: Path, encoder: EncoderIdentity, kind: BuiltKind | None) -
     return index
 
 
-def _columns_of(corpus: Corpus) -> tuple[str, ...]:
-    if corpus.ids is None:
-        return ("score", "row", "text")
-    return ("score", "row", "id", "text")
+def _rows_of(corpus: Corpus) -> list[IndexRow]:
+    """Return the rows of an index of texts."""
+    n = len(corpus.texts)
+    ids: Sequence[RowId | None] = corpus.ids or [None] * n
+    others: Sequence[NamedRecord | None] = corpus.others or [None] * n
+    return list(map(IndexRow, corpus.texts, ids, corpus.rows, others))
 
 
-def _others_of(corpus: Corpus) -> tuple[str, ...]:
-    """Return the names of the other columns, in the order in which they come first."""
-    return tuple(dict.fromkeys(chain.from_iterable(corpus.others or ())))
+def _saved_rows(index: VectorIndex, folder: Path) -> list[IndexRow]:
+    """Return the rows of an index. Those of no file have their place in the index as the row."""
+    rows: list[IndexRow] = []
+    for place, row in enumerate(index.rows or [IndexRow(None, None)]):
+        if row.text is None:
+            raise ValueError(
+                f"The index in {folder} was saved without texts. Give the corpus that it was built "
+                "of."
+            )
+        if row.row is None:
+            rows.append(row._replace(row=place))
+        else:
+            rows.append(row)
+    return rows
 
 
-def _found_texts(corpus: Corpus, scores: list[float], rows: numpy.ndarray) -> list[FoundText]:
-    found: list[FoundText] = []
-    for score, i in zip(scores, rows.tolist(), strict=True):
-        text_id = None if corpus.ids is None else corpus.ids[i]
-        columns = None if corpus.others is None else corpus.others[i]
-        found.append(FoundText(score, corpus.rows[i], corpus.texts[i], text_id, columns=columns))
-    return found
-
-
-def _corpus_of(index: VectorIndex, folder: Path) -> Corpus:
-    """Return the texts beside an index."""
-    rows = index.rows or []
-    texts = [row.text for row in rows if row.text is not None]
-    if len(texts) < len(index):
-        raise ValueError(
-            f"The index in {folder} was saved without texts. Give the corpus that it was built of."
-        )
-    numbers = [place if row.row is None else row.row for place, row in enumerate(rows)]
-    ids = None
-    if any(row.id is not None for row in rows):
-        ids = ["" if row.id is None else row.id for row in rows]
-    others = None
-    if any(row.columns for row in rows):
-        others = [row.columns or {} for row in rows]
-    return Corpus(texts, numbers, ids, others)
+def _differ(row: IndexRow, other: IndexRow) -> bool:
+    """Return whether two rows have other texts, or other ids if both have one."""
+    has_other_id = None not in (row.id, other.id) and row.id != other.id
+    return row.text != other.text or has_other_id

@@ -18,7 +18,7 @@ from ..progress import progress_of
 from ..similarity import cosine
 from ..validation import short_repr
 from .exact import nearest
-from .identity import EncoderIdentity, check_same_encoder, identify
+from .identity import EncoderIdentity, check_same_encoder
 
 # The default column
 TEXT_COLUMN = "text"
@@ -108,7 +108,7 @@ class TextVectors:
 
     def by(self, pipe: SentenceBert) -> numpy.ndarray:
         """Return the vectors. RAISES (ValueError): if another encoder made them."""
-        check_same_encoder(EncoderIdentity.of(self._file), identify(pipe), self._file.path)
+        check_same_encoder(EncoderIdentity.of(self._file), pipe, self._file.path)
         return self.rows
 
 

@@ -119,12 +119,13 @@ def test_ids_of_numbers_and_of_digits():
     Path("n.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
     said("index", "add", "nlp", "index", "n.jsonl", *COLUMNS)
     write("d.csv", [("2", "Another.", "", "")])
-    assert "has the id 2 already" in said("index", "add", "nlp", "index", "d.csv", *COLUMNS, code=1)
+    assert "has the id '2' already" in said(
+        "index", "add", "nlp", "index", "d.csv", *COLUMNS, code=1
+    )
     said("index", "add", "nlp", "index", "d.csv", *COLUMNS, "--replace")
-    assert rows_of()[2][0] == "Another."
-    Path("ids.txt").write_text("1\n\n 3 \n")
-    said("index", "delete", "index", "--ids", "ids.txt", "--quiet")
-    assert set(rows_of()) == {2}
+    assert rows_of()["2"][0] == "Another."
+    said("index", "delete", "index", "1", "3", "--quiet")
+    assert set(rows_of()) == {"2"}
 
 
 def test_dates_of_a_parquet_file():
@@ -158,7 +159,6 @@ WRONG = {
     ),
     "an unknown id": (("index", "delete", "index", "a1", "zz"), "no row with the id 'zz' (1 of 2"),
     "all ids": (("index", "delete", "index", "a1", "a2", "a4"), "Cannot delete all vectors"),
-    "no id": (("index", "delete", "index"), "There is no id"),
     "no index": (("index", "delete", "nlp", "a"), "There is no index in nlp"),
 }
 

@@ -251,7 +251,7 @@ def test_collection_is_opened_once_and_searched_often(pipe, corpus, make_nlp, tm
     collection = Searchable.open(str(tmp_path / "index"))
     for _ in range(2):
         assert collection.search(pipe, ["dog"], k=3) == expected
-    assert collection.columns == ("score", "row", "text")
+    assert collection.columns == ["score", "row", "text"]
     other = make_nlp(model={"pooling": "cls"}).get_pipe("sbert")
     with pytest.raises(ValueError, match="was built with another encoder"):
         collection.search(other, ["dog"], k=3)

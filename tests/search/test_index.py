@@ -30,7 +30,7 @@ VECTORS = (CENTRES[RNG.integers(50, size=2000)] + 0.8 * RNG.standard_normal((200
 UNIT = VECTORS / numpy.linalg.norm(VECTORS, axis=1, keepdims=True)
 QUERIES = (3 * VECTORS[:40] + 0.1).astype("float64")
 ENCODER = EncoderIdentity("model-a", 24, "a" * 64)
-TEXTS = [f"text {i}\n\ud800" for i in range(2000)]
+TEXTS = [f"text {i}\n\u2028" for i in range(2000)]
 KINDS = pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 
 
@@ -89,7 +89,7 @@ def test_saved_and_loaded(indexes, kind, tmp_path):
     ):
         assert numpy.array_equal(ours, theirs)
     assert (loaded.kind, loaded.width, loaded.encoder, len(loaded)) == (kind, 24, ENCODER, 2000)
-    assert loaded.rows[1999] == ("text 1999\n\ud800", 1999, None, None)
+    assert loaded.rows[1999] == ("text 1999\n\u2028", 1999, None, None)
     said = json.loads((folder / "index.json").read_text())
     assert (said["count"], said["width"], said["encoder"]["name"]) == (2000, 24, "model-a")
 
@@ -535,7 +535,10 @@ def test_rows_and_places_are_the_indexes_own():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"ids": [1, None, 3]}, r"Cannot index ids\[1\] = None: expected a str or a whole number"),
+        (
+            {"ids": [1, None, 3]},
+            r"Cannot use ids\[1\] = None: expected a valid string or a valid integer",
+        ),
         ({"ids": [1.0, 2.0, 3.0]}, r"ids\[0\] = 1\.0"),
         ({"ids": ["a", float("nan"), "c"]}, r"ids\[1\] = nan"),
         ({"ids": [True, False, True]}, r"ids\[0\] = True"),
@@ -543,7 +546,7 @@ def test_rows_and_places_are_the_indexes_own():
         ({"ids": [(1, 2), (3, 4), (5, 6)]}, r"ids\[0\] = \(1, 2\)"),
         ({"ids": numpy.array(["2020-01-01"] * 3, dtype="datetime64[D]")}, r"ids\[0\] = "),
         ({"ids": [1, 2]}, "Given 2 texts or ids for 3 vectors"),
-        ({"texts": ["a", None, "c"]}, r"Cannot index texts\[1\] = None: expected a str"),
+        ({"texts": ["a", None, "c"]}, r"Cannot use texts\[1\] = None: expected a valid string"),
         ({"texts": ["a", 2, "c"]}, r"texts\[1\] = 2"),
         ({"texts": ["a", "b", "c"], "ids": [1, 2]}, "Given 2 texts or ids for 3"),
     ],

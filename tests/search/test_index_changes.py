@@ -187,16 +187,16 @@ def state_of(index):
 
 GIVEN = {"texts": ["a", "b"], "ids": ["x", "y"]}
 WRONG_ADD = {
-    "an id that is there": ({"ids": ["x", 3]}, "has the id 3 already \\(1 of 2"),
+    "an id that is there": ({"ids": ["x", 3]}, "has the id '3' already \\(1 of 2"),
     "an id twice": ({"ids": ["x", "x"]}, "id 'x' is given more than once"),
-    "an id of None": ({"ids": ["x", None]}, r"Cannot index ids\[1\] = None"),
-    "an id that is no id": ({"ids": ["x", 1.5]}, r"Cannot index ids\[1\] = 1\.5"),
+    "an id of None": ({"ids": ["x", None]}, r"Cannot use ids\[1\] = None"),
+    "an id that is no id": ({"ids": ["x", 1.5]}, r"Cannot use ids\[1\] = 1\.5"),
     "too few ids": ({"ids": ["x"]}, "Given 1 texts or ids for 2 vectors"),
     "too few vectors": ({"vectors": NEW[:1]}, "Given 2 texts or ids for 1 vectors"),
     "too few columns": ({"columns": [{}]}, "Given 1 texts or ids for 2 vectors"),
     "no ids": ({"ids": None}, "have texts and ids, the new ones texts"),
     "no texts": ({"texts": None}, "have texts and ids, the new ones ids"),
-    "a text that is none": ({"texts": ["a", 2]}, r"Cannot index texts\[1\] = 2"),
+    "a text that is none": ({"texts": ["a", 2]}, r"Cannot use texts\[1\] = 2"),
     "another width": ({"vectors": NEW[:2, :8]}, "16.*8|8.*16"),
     "not finite": ({"vectors": NEW[:2] * numpy.nan}, "finite|nan"),
     "no vectors": ({"vectors": NEW[:0], "texts": [], "ids": []}, "vectors"),
@@ -231,9 +231,10 @@ def test_what_cannot_be_added_changes_nothing(unchanged, wrong):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([1, "1"], "no row with the id '1' \\(1 of 2"),
+        ([1, "nope"], "no row with the id 'nope' \\(1 of 2"),
+        ([1, "1"], "id '1' is given more than once"),
         (["nope"], "no row with the id 'nope'"),
-        ([5, 5], "id 5 is given more than once"),
+        ([5, 5], "id '5' is given more than once"),
         ([None], r"ids\[0\] = None"),
         (range(300), "Cannot delete all vectors"),
         ("a", "several"),
@@ -270,7 +271,7 @@ def test_an_index_without_ids_or_rows():
     assert [row.text for row in texts.rows] == ["a", "b", "c", "d", "e"]
     with pytest.raises(ValueError, match="have texts, the new ones texts and ids"):
         texts.add(NEW[:1], texts=["f"], ids=[1])
-    with pytest.raises(ValueError, match="id None is in the index more than once"):
+    with pytest.raises(ValueError, match="no row with the id 1"):
         texts.delete([1])
     plain = VectorIndex.build(VECTORS[:3], kind="hnsw")
     plain.add(iter([NEW[:2], NEW[2:3]]))
@@ -279,8 +280,11 @@ def test_an_index_without_ids_or_rows():
         plain.add(NEW[:1], ids=[1])
     with pytest.raises(ValueError, match="no row with the id 1"):
         plain.delete([1])
-    plain.add(NEW[3:4], columns=[{"page": 3}])
-    assert [row.columns for row in plain.rows] == [None] * 6 + [{"page": 3}]
+    with pytest.raises(ValueError, match="neither texts nor ids, the new ones columns"):
+        plain.add(NEW[3:4], columns=[{"page": 3}])
+    pages = VectorIndex.build(VECTORS[:2], columns=[{"page": 1}, {"page": 2}])
+    pages.add(NEW[:1], columns=[{"page": 3}])
+    assert [row.columns["page"] for row in pages.rows] == [1, 2, 3]
 
 
 def test_rows_keep_their_own_columns_of_a_data_frame():
@@ -300,7 +304,7 @@ def test_blocks_are_made_when_all_else_is_checked():
         yield
 
     index = built("flat", 10)
-    with pytest.raises(ValueError, match="has the id 3 already"):
+    with pytest.raises(ValueError, match="has the id '3' already"):
         index.add(never(), ids=[3], texts=["a"])
 
 
@@ -336,14 +340,9 @@ def by_hand(stored, new, min_score):
     n = len(stored)
     kept, found = list(range(n)), {}
     for number in range(len(new)):
-        row = unit[n + number]
-        near = [j for j in range(n) if unit[j] @ row >= min_score]
-        if near:
-            found[number] = max(near, key=lambda j: unit[j] @ row)
-            continue
-        near = [place for place in range(n, len(kept)) if unit[kept[place]] @ row >= min_score]
-        if near:
-            found[number] = near[0]
+        scores = [unit[place] @ unit[n + number] for place in kept]
+        if max(scores) >= min_score:
+            found[number] = int(numpy.argmax(scores))
         else:
             kept.append(n + number)
     return found
