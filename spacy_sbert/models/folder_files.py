@@ -21,13 +21,11 @@ from .folder_keys import (
 _FileT = TypeVar("_FileT")
 # The longest value that a message repeats
 _MAX_SHOWN = 60
-# Files of peft and of AdapterHub
-_ADAPTER_FILES = (
-    "adapter_config.json",
-    "adapter_model.safetensors",
-    "adapter_model.bin",
-    "pytorch_adapter.bin",
-)
+# Files of an adapter of peft
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+# The weights of an adapter of peft as a pickle, and those of AdapterHub
+_OTHER_ADAPTERS = ("adapter_model.bin", "pytorch_adapter.bin")
 
 
 def _followed_keys() -> Any:
@@ -98,14 +96,20 @@ def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
         warn(Warnings.UNKNOWN_FOLDER_KEYS.format(file=file, names=unknown))
 
 
+def is_adapter(folder: Path) -> bool:
+    """Return whether a folder holds an adapter of peft, without pickles."""
+    return (folder / ADAPTER_CONFIG).is_file() and (folder / ADAPTER_WEIGHTS).is_file()
+
+
 def check_merged(folder: Path) -> None:
     """Check that no adapter lies beside the weights. RAISES (ValueError): if there is one."""
-    files = [name for name in _ADAPTER_FILES if (folder / name).is_file()]
+    names = (ADAPTER_CONFIG, ADAPTER_WEIGHTS, *_OTHER_ADAPTERS)
+    files = [name for name in names if (folder / name).is_file()]
     if files:
         raise ValueError(
-            f"The folder {folder} holds an adapter ({', '.join(files)}), which is not followed. "
-            "Merge it into its encoder: in sentence-transformers model[0].model.merge_and_unload() "
-            "of peft, and save that."
+            f"The folder {folder} holds an adapter ({', '.join(files)}) that cannot be merged: "
+            f"expected {ADAPTER_CONFIG} and {ADAPTER_WEIGHTS}, and a base without an adapter. "
+            "Save it as safetensors, or merge it by merge_and_unload() of peft and save that."
         )
 
 

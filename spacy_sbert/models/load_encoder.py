@@ -10,12 +10,15 @@ import torch
 from transformers import PretrainedConfig
 
 from ..errors import DivergedError, Errors, Warnings, warn
+from ..files.checksum import file_digest
+from .adapters import merge_adapter, read_adapter
 from .encoder_checks import check_encoder, ignores_padding, reset_rope, rope_by_length
 from .engine.backend import BackendCache
 from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.huggingface import call
 from .engine.packing import single_batch
 from .finite_weights import tensors_not_finite
+from .folder_files import ADAPTER_WEIGHTS
 from .folder_keys import SENTENCE_TRANSFORMER
 from .load_tokenizer import load_tokenizer
 from .load_weights import SPARSE, load_weights
@@ -77,11 +80,18 @@ def load_encoder(
     """
     # Before the tokenizer, with which version 5 of Transformers reads the config, too
     config = load_config(source)
-    tokenizer = load_tokenizer(source)
+    tokenizer = load_tokenizer(source.of_tokenizer)
     if is_plain and tokenizer.chat_template:
         raise ValueError(Errors.CHAT_TEMPLATE.format(folder=source.folder))
     weights = read_weights(source, config)
     check_data(weights, f"the encoder '{source.name}'")
+    if source.adapter is not None:
+        merge_adapter(weights, source.adapter)
+        settings = replace(
+            settings,
+            base=read_adapter(source.adapter).base_model_name_or_path,
+            adapter=file_digest(source.adapter / ADAPTER_WEIGHTS),
+        )
     _check_saved(source, weights)
     backends.load_files(source.folder, weights, is_saved=source.is_saved)
 
