@@ -228,13 +228,12 @@ MODULE_KEYS: Mapping[str, Keys] = {
     "Dropout": {"dropout": Key("it does nothing in use")},
 }
 
+_NOT_PLAIN = "not plain LoRA: merge it by peft"
 # The keys of peft's adapter_config.json
 ADAPTER_KEYS: Keys = {
-    "peft_type": Key("merge it by peft: it is not LoRA", allowed=("LORA",)),
-    "bias": Key("merge it by peft: it has biases", allowed=("none",)),
-    "init_lora_weights": _refused(
-        "merge it by peft: it changes the base", True, False, "gaussian", "orthogonal"
-    ),
+    "peft_type": Key(_NOT_PLAIN, allowed=("LORA",)),
+    "bias": Key(_NOT_PLAIN, allowed=("none",)),
+    "init_lora_weights": _refused(_NOT_PLAIN, True, False, "gaussian"),
     **dict.fromkeys(
         (
             *("base_model_name_or_path", "r", "lora_alpha", "target_modules", "use_rslora"),
@@ -243,7 +242,7 @@ ADAPTER_KEYS: Keys = {
         ),
         Key("followed, or for training"),
     ),
-    OTHER_KEYS: _refused("merge it by peft: it is not plain LoRA", False, {}, []),
+    OTHER_KEYS: _refused(_NOT_PLAIN, False, {}, []),
 }
 
 _ASPECTS = _refused("texts with an aspect before them")

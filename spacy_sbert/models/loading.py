@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,9 +17,7 @@ from packaging.version import InvalidVersion, Version
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 
 from ..errors import Errors, Warnings, warn
-from .folder_files import check_merged, is_adapter, read_object, unexpected
-from .folder_modules import transformer_folder
-from .resolve import base_folder
+from .folder_files import read_object, unexpected
 from .sbert_config import TransformerConfig
 from .surroundings import is_from_around
 from .transformers_versions import (
@@ -83,8 +81,6 @@ class Source:
     tokenizer_config, transformer_config (dict): the settings. trust (bool): whether code of the
         folder's own may run.
     is_saved (bool): see of.
-    adapter (Path): the folder of the LoRA weights that are merged into those of `folder`; None for
-        none.
     """
 
     folder: Path
@@ -93,24 +89,16 @@ class Source:
     transformer_config: Mapping[str, Any] = field(default_factory=dict)
     trust: bool = False
     is_saved: bool = False
-    adapter: Path | None = None
 
     @classmethod
     def of(cls, folder: Path, name: str, options: TransformerConfig, *, is_saved: bool) -> Source:
         """Return the source of an encoder with the settings of a config.
 
-        folder (Path): of the encoder's transformer, or of an adapter that names its base.
         is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights
             are those of Transformers' own class if no code was saved with them.
-        RAISES (OSError): if the base of an adapter cannot be found; (ValueError): if the folder
-            names code, and the config or the environment variable do not allow it; or if it holds
-            an adapter that cannot be merged.
+        RAISES (ValueError): if the folder names code, and the config or the environment variable do
+            not allow it.
         """
-        adapter = None
-        if is_adapter(folder):
-            adapter = folder
-            folder = transformer_folder(base_folder(adapter))
-        check_merged(folder)
         asked = options.trust_remote_code
         files = ("config.json", "tokenizer_config.json")
         naming = [file for file in files if read_object(folder / file).get("auto_map")]
@@ -133,15 +121,7 @@ class Source:
             transformer_config=dict(options.transformer_config),
             trust=bool(naming),
             is_saved=is_saved,
-            adapter=adapter,
         )
-
-    @property
-    def of_tokenizer(self) -> Source:
-        """Where the tokenizer is loaded from: the base, unless the adapter has one of its own."""
-        if self.adapter is None or not (self.adapter / "tokenizer_config.json").is_file():
-            return self
-        return replace(self, folder=self.adapter)
 
     @property
     def options(self) -> dict[str, Any]:

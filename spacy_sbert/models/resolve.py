@@ -16,9 +16,9 @@ from spacy.language import Language
 
 from ..errors import Errors, Warnings, warn
 from ..files.checksum import file_digest
-from .adapters import read_adapter
-from .folder_files import ADAPTER_CONFIG, check_merged, is_adapter
-from .folder_modules import MODULES_FILE, static_module, transformer_folder
+from .folder_files import ADAPTER_CONFIG, check_keys, is_adapter, read_object
+from .folder_keys import ADAPTER_KEYS
+from .folder_modules import static_module, transformer_folder
 from .private_attributes import saved_components
 from .sbert_config import read_settings
 
@@ -145,7 +145,7 @@ def resolve(name: str, base: Path | None = None) -> Path:
         default, and if it is gone, the current folder.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights;
         (ValueError): if the weights in a package are not the published ones, or if it holds an
-        adapter that cannot be merged.
+        adapter that is not read.
     """
     folder = find_local(name, base)
     if folder is not None:
@@ -163,20 +163,22 @@ def resolve(name: str, base: Path | None = None) -> Path:
     raise OSError(_not_found(name, base, failed[0])) from failed[0]
 
 
-def base_folder(adapter: Path) -> Path:
-    """Return the folder of the base of an adapter. RAISES (OSError): if it cannot be found."""
-    try:
-        return resolve(read_adapter(adapter).base_model_name_or_path)
-    except OSError as error:
-        file = adapter / ADAPTER_CONFIG
-        raise OSError(f"The base in {file} cannot be found. {error}") from error
+def holder_of(file: str, folder: Path) -> Path:
+    """Return an encoder's folder if it holds a file, or else that of the base of its adapter."""
+    return folder if (folder / file).is_file() else base_folder(folder)
 
 
-def settings_folder(folder: Path) -> Path:
-    """Return the folder whose modules count: that of the base of an adapter that lists none."""
-    if is_adapter(folder) and not (folder / MODULES_FILE).is_file():
-        return base_folder(folder)
-    return folder
+def base_folder(folder: Path) -> Path:
+    """Return the folder of the base of an adapter; for other encoders, their own.
+
+    RAISES (OSError): if it cannot be found; (ValueError): if the adapter is not plain LoRA.
+    """
+    if not is_adapter(folder):
+        return folder
+    file = folder / ADAPTER_CONFIG
+    config = read_object(file)
+    check_keys(file, config, ADAPTER_KEYS)
+    return resolve(str(config.get("base_model_name_or_path")))
 
 
 def find_card(name: str) -> Path | None:
@@ -235,7 +237,7 @@ def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: Prompt
         return
     folder = find_local(encoder)
     if folder is not None:
-        prompts.find(read_settings(settings_folder(folder), encoder))
+        prompts.find(read_settings(folder, encoder))
 
 
 def check_name(name: str, base: Path | None = None) -> None:
@@ -278,11 +280,10 @@ def _check_folder(folder: Path) -> Path:
         return folder
     inner = transformer_folder(folder)
     _check_pointers(inner)
-    if not is_adapter(inner):
-        check_merged(inner)
-        for missing, patterns in _NEEDED.items():
-            if not any(file for pattern in patterns for file in inner.glob(pattern)):
-                raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
+    needed = {} if is_adapter(inner) else _NEEDED
+    for missing, patterns in needed.items():
+        if not any(file for pattern in patterns for file in inner.glob(pattern)):
+            raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
     for weights in sorted(inner.glob("*.safetensors")):
         check_safetensors(weights)
     return folder
