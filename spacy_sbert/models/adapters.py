@@ -6,7 +6,8 @@ import torch
 from safetensors.torch import load_file
 
 from ..files.checksum import file_digest
-from .folder_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_object
+from .folder_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, check_keys, read_object
+from .folder_keys import ADAPTER_KEYS
 
 
 def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
@@ -16,13 +17,16 @@ def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
         lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
     base (Module): a Hugging Face model or BertParameters. folder (Path): of the adapter.
     RETURNS (str): the name of the base, and the SHA-256 of the adapter's weights.
-    RAISES (ValueError): if weights are missing, have another shape, or have no place in the base.
+    RAISES (ValueError): if the adapter is not plain LoRA, or its weights are not those that the
+        base has a place for.
     """
+    config_file = folder / ADAPTER_CONFIG
+    config = read_object(config_file)
+    check_keys(config_file, config, ADAPTER_KEYS)
     file = folder / ADAPTER_WEIGHTS
-    config = read_object(folder / ADAPTER_CONFIG)
-    base_name = config["base_model_name_or_path"]
     matrices = load_file(file)
     power = 0.5 if config.get("use_rslora") else 1
+    layer = ""
     try:
         targets = tuple(f".{name}.weight" for name in config["target_modules"])
         for name, weight in base.named_parameters():
@@ -30,16 +34,14 @@ def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
                 layer = f"base_model.model.{name.removesuffix('.weight')}"
                 first = matrices.pop(f"{layer}.lora_A.weight").float()
                 second = matrices.pop(f"{layer}.lora_B.weight").float()
-                if second.shape[:1] + first.shape[1:] != weight.shape:
-                    raise KeyError(layer)
                 scaling = config["lora_alpha"] / len(first) ** power
                 weight.data = weight.data.addmm(second, first, alpha=scaling)
         if matrices:
-            raise KeyError(min(matrices))
-    except KeyError as error:
+            layer = min(matrices)
+            raise KeyError("left over")
+    except (KeyError, RuntimeError, TypeError) as error:
         raise ValueError(
-            f"The adapter {file} does not fit its base '{base_name}': {error} is missing, has "
-            "another shape, or has no place in it. Correct base_model_name_or_path in "
-            f"{ADAPTER_CONFIG}, or save the adapter again."
+            f"The adapter {file} does not fit its base at {layer} ({error}). Correct "
+            f"base_model_name_or_path in {config_file}, or save the adapter again."
         ) from error
-    return f"{base_name} with the adapter {file_digest(file)}"
+    return f"{config['base_model_name_or_path']} with the adapter {file_digest(file)}"

@@ -24,8 +24,6 @@ _MAX_SHOWN = 60
 # Files of an adapter of peft
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-# The same weights as a pickle, and those of AdapterHub
-_PICKLED_ADAPTERS = ("adapter_model.bin", "pytorch_adapter.bin")
 
 
 def _followed_keys() -> Any:
@@ -97,16 +95,8 @@ def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Return whether a folder holds an adapter. RAISES (ValueError): for one that is not read."""
-    parts = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
-    files = [name for name in (*parts, *_PICKLED_ADAPTERS) if (folder / name).is_file()]
-    if files and not set(parts) <= set(files):
-        raise ValueError(
-            f"The folder {folder} holds an adapter ({', '.join(files)}) that is not read: expected "
-            f"{' and '.join(parts)}. Save it as safetensors, or merge it by merge_and_unload() of "
-            "peft and save that."
-        )
-    return bool(files)
+    """Return whether a folder holds an adapter, whose base is elsewhere."""
+    return (folder / ADAPTER_CONFIG).is_file()
 
 
 def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError:

@@ -228,12 +228,9 @@ MODULE_KEYS: Mapping[str, Keys] = {
     "Dropout": {"dropout": Key("it does nothing in use")},
 }
 
-_NOT_PLAIN = "not plain LoRA: merge it by peft"
 # The keys of peft's adapter_config.json
 ADAPTER_KEYS: Keys = {
-    "peft_type": Key(_NOT_PLAIN, allowed=("LORA",)),
-    "bias": Key(_NOT_PLAIN, allowed=("none",)),
-    "init_lora_weights": _refused(_NOT_PLAIN, True, False, "gaussian"),
+    "init_lora_weights": _refused("merge it by peft: it changed its base", True, False, "gaussian"),
     **dict.fromkeys(
         (
             *("base_model_name_or_path", "r", "lora_alpha", "target_modules", "use_rslora"),
@@ -242,7 +239,7 @@ ADAPTER_KEYS: Keys = {
         ),
         Key("followed, or for training"),
     ),
-    OTHER_KEYS: _refused(_NOT_PLAIN, False, {}, []),
+    OTHER_KEYS: _refused("merge it by peft: not plain LoRA", False, {}, [], "LORA", "none"),
 }
 
 _ASPECTS = _refused("texts with an aspect before them")

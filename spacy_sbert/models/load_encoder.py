@@ -23,7 +23,7 @@ from .folder_modules import transformer_folder
 from .load_tokenizer import load_tokenizer
 from .load_weights import SPARSE, load_weights
 from .loading import Network, Source, Tokenizer, load_config
-from .resolve import base_folder, holder_of
+from .resolve import base_folder
 from .sbert_config import REFERENCE, SentenceTransformersConfig, TransformerConfig
 from .surroundings import check_data
 from .tokenization import TokenizedBatch

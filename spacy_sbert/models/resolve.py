@@ -16,9 +16,8 @@ from spacy.language import Language
 
 from ..errors import Errors, Warnings, warn
 from ..files.checksum import file_digest
-from .folder_files import ADAPTER_CONFIG, check_keys, is_adapter, read_object
-from .folder_keys import ADAPTER_KEYS
-from .folder_modules import static_module, transformer_folder
+from .folder_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, is_adapter, read_object
+from .folder_modules import MODULES_FILE, static_module, transformer_folder
 from .private_attributes import saved_components
 from .sbert_config import read_settings
 
@@ -37,6 +36,7 @@ _NEEDED = {
     "a file of weights": ("model.safetensors*", "pytorch_model.bin*"),
     "the tokenizer": ("tokenizer*", "vocab*", "*.model"),
 }
+_NEEDED_BY_ADAPTER = {f"{ADAPTER_WEIGHTS} (pickles are not read)": (ADAPTER_WEIGHTS,)}
 # What is downloaded, and the other formats that repositories hold beside it.
 _HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py", CARD]
 _HUB_IGNORED = [
@@ -144,8 +144,7 @@ def resolve(name: str, base: Path | None = None) -> Path:
     base (Path): where a relative path begins, such as the current folder when a pipe was made; by
         default, and if it is gone, the current folder.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights;
-        (ValueError): if the weights in a package are not the published ones, or if it holds an
-        adapter that is not read.
+        (ValueError): if the weights in a package are not the published ones.
     """
     folder = find_local(name, base)
     if folder is not None:
@@ -163,22 +162,19 @@ def resolve(name: str, base: Path | None = None) -> Path:
     raise OSError(_not_found(name, base, failed[0])) from failed[0]
 
 
-def holder_of(file: str, folder: Path) -> Path:
-    """Return an encoder's folder if it holds a file, or else that of the base of its adapter."""
-    return folder if (folder / file).is_file() else base_folder(folder)
-
-
 def base_folder(folder: Path) -> Path:
-    """Return the folder of the base of an adapter; for other encoders, their own.
+    """Return the folder of the base of an adapter; for another encoder its own.
 
-    RAISES (OSError): if it cannot be found; (ValueError): if the adapter is not plain LoRA.
+    RAISES (OSError): if it is not found.
     """
     if not is_adapter(folder):
         return folder
-    file = folder / ADAPTER_CONFIG
-    config = read_object(file)
-    check_keys(file, config, ADAPTER_KEYS)
-    return resolve(str(config.get("base_model_name_or_path")))
+    return resolve(str(read_object(folder / ADAPTER_CONFIG).get("base_model_name_or_path")))
+
+
+def settings_folder(folder: Path) -> Path:
+    """Return the folder whose modules count: an adapter that lists none has those of its base."""
+    return folder if (folder / MODULES_FILE).is_file() else base_folder(folder)
 
 
 def find_card(name: str) -> Path | None:
@@ -280,7 +276,7 @@ def _check_folder(folder: Path) -> Path:
         return folder
     inner = transformer_folder(folder)
     _check_pointers(inner)
-    needed = {} if is_adapter(inner) else _NEEDED
+    needed = _NEEDED_BY_ADAPTER if is_adapter(inner) else _NEEDED
     for missing, patterns in needed.items():
         if not any(file for pattern in patterns for file in inner.glob(pattern)):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
