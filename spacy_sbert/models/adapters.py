@@ -20,13 +20,11 @@ def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
     RAISES (ValueError): if the adapter is not plain LoRA, or its weights are not those that the
         base has a place for.
     """
-    config_file = folder / ADAPTER_CONFIG
-    config = read_object(config_file)
-    check_keys(config_file, config, ADAPTER_KEYS)
     file = folder / ADAPTER_WEIGHTS
     matrices = load_file(file)
+    config = read_object(folder / ADAPTER_CONFIG)
+    check_keys(folder / ADAPTER_CONFIG, config, ADAPTER_KEYS)
     power = 0.5 if config.get("use_rslora") else 1
-    layer = ""
     try:
         targets = tuple(f".{name}.weight" for name in config["target_modules"])
         for name, weight in base.named_parameters():
@@ -37,11 +35,10 @@ def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
                 scaling = config["lora_alpha"] / len(first) ** power
                 weight.data = weight.data.addmm(second, first, alpha=scaling)
         if matrices:
-            layer = min(matrices)
-            raise KeyError("left over")
-    except (KeyError, RuntimeError, TypeError) as error:
+            raise KeyError(min(matrices))
+    except (KeyError, RuntimeError) as error:
         raise ValueError(
-            f"The adapter {file} does not fit its base at {layer} ({error}). Correct "
-            f"base_model_name_or_path in {config_file}, or save the adapter again."
+            f"The adapter {file} has not the weights that its base needs ({error}). Correct "
+            f"base_model_name_or_path in {ADAPTER_CONFIG}, or save the adapter again."
         ) from error
     return f"{config['base_model_name_or_path']} with the adapter {file_digest(file)}"

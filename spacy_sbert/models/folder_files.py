@@ -94,11 +94,6 @@ def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
         warn(Warnings.UNKNOWN_FOLDER_KEYS.format(file=file, names=unknown))
 
 
-def is_adapter(folder: Path) -> bool:
-    """Return whether a folder holds an adapter, whose base is elsewhere."""
-    return (folder / ADAPTER_CONFIG).is_file()
-
-
 def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError:
     """Return the error for a value in a file of an encoder's folder."""
     return ValueError(

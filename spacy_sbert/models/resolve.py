@@ -16,7 +16,7 @@ from spacy.language import Language
 
 from ..errors import Errors, Warnings, warn
 from ..files.checksum import file_digest
-from .folder_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, is_adapter, read_object
+from .folder_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_object
 from .folder_modules import MODULES_FILE, static_module, transformer_folder
 from .private_attributes import saved_components
 from .sbert_config import read_settings
@@ -30,13 +30,12 @@ _CACHED = "models--"
 # What Git LFS puts in place of a file, and its most bytes
 _POINTER = b"version https://git-lfs"
 _POINTER_SIZE = 200
-# What an encoder needs, and the files that may be it
+# What an encoder needs, and the files that may be it; the base of an adapter has the others
 _NEEDED = {
-    "config.json": ("config.json",),
-    "a file of weights": ("model.safetensors*", "pytorch_model.bin*"),
-    "the tokenizer": ("tokenizer*", "vocab*", "*.model"),
+    "config.json": ("config.json", ADAPTER_CONFIG),
+    "a file of weights": ("model.safetensors*", "pytorch_model.bin*", ADAPTER_WEIGHTS),
+    "the tokenizer": ("tokenizer*", "vocab*", "*.model", ADAPTER_CONFIG),
 }
-_NEEDED_BY_ADAPTER = {f"{ADAPTER_WEIGHTS} (pickles are not read)": (ADAPTER_WEIGHTS,)}
 # What is downloaded, and the other formats that repositories hold beside it.
 _HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py", CARD]
 _HUB_IGNORED = [
@@ -167,9 +166,10 @@ def base_folder(folder: Path) -> Path:
 
     RAISES (OSError): if it is not found.
     """
-    if not is_adapter(folder):
+    adapter = read_object(folder / ADAPTER_CONFIG)
+    if not adapter:
         return folder
-    return resolve(str(read_object(folder / ADAPTER_CONFIG).get("base_model_name_or_path")))
+    return resolve(str(adapter.get("base_model_name_or_path")))
 
 
 def settings_folder(folder: Path) -> Path:
@@ -276,8 +276,7 @@ def _check_folder(folder: Path) -> Path:
         return folder
     inner = transformer_folder(folder)
     _check_pointers(inner)
-    needed = _NEEDED_BY_ADAPTER if is_adapter(inner) else _NEEDED
-    for missing, patterns in needed.items():
+    for missing, patterns in _NEEDED.items():
         if not any(file for pattern in patterns for file in inner.glob(pattern)):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
     for weights in sorted(inner.glob("*.safetensors")):
