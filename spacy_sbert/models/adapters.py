@@ -26,19 +26,19 @@ def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
     check_keys(folder / ADAPTER_CONFIG, config, ADAPTER_KEYS)
     power = 0.5 if config.get("use_rslora") else 1
     try:
-        targets = tuple(f".{name}.weight" for name in config["target_modules"])
+        targets = tuple(f".{name}" for name in config["target_modules"])
         for name, weight in base.named_parameters():
-            if f".{name}".endswith(targets):
-                layer = f"base_model.model.{name.removesuffix('.weight')}"
+            layer = f"base_model.model.{name.removesuffix('.weight')}"
+            if layer.endswith(targets):
                 first = matrices.pop(f"{layer}.lora_A.weight").float()
                 second = matrices.pop(f"{layer}.lora_B.weight").float()
                 scaling = config["lora_alpha"] / len(first) ** power
-                weight.data = weight.data.addmm(second, first, alpha=scaling)
+                weight.data.addmm_(second, first, alpha=scaling)
         if matrices:
             raise KeyError(min(matrices))
     except (KeyError, RuntimeError) as error:
         raise ValueError(
-            f"The adapter {file} has not the weights that its base needs ({error}). Correct "
-            f"base_model_name_or_path in {ADAPTER_CONFIG}, or save the adapter again."
+            f"The adapter {file} does not fit its base: missing, left over or of another shape is "
+            f"{error}. Correct base_model_name_or_path in adapter_config.json, or save it again."
         ) from error
     return f"{config['base_model_name_or_path']} with the adapter {file_digest(file)}"
