@@ -10,7 +10,6 @@ import torch
 from transformers import PretrainedConfig
 
 from ..errors import DivergedError, Errors, Warnings, warn
-from .adapters import merge_adapter
 from .encoder_checks import check_encoder, ignores_padding, reset_rope, rope_by_length
 from .engine.backend import BackendCache
 from .engine.bert_families import BertParameters, is_packable, load_parameters
@@ -20,7 +19,7 @@ from .finite_weights import tensors_not_finite
 from .folder_keys import SENTENCE_TRANSFORMER
 from .folder_modules import transformer_folder
 from .load_tokenizer import load_tokenizer
-from .load_weights import SPARSE, load_weights
+from .load_weights import SPARSE, load_weights, merge_adapter
 from .loading import Network, Source, Tokenizer, load_config
 from .resolve import base_folder
 from .sbert_config import REFERENCE, SentenceTransformersConfig, TransformerConfig
