@@ -16,6 +16,7 @@ from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.huggingface import call
 from .engine.packing import single_batch
 from .finite_weights import tensors_not_finite
+from .folder_files import ADAPTER_CONFIG
 from .folder_keys import SENTENCE_TRANSFORMER
 from .folder_modules import transformer_folder
 from .load_tokenizer import load_tokenizer
@@ -87,7 +88,7 @@ def load_encoder(
         raise ValueError(Errors.CHAT_TEMPLATE.format(folder=source.folder))
     weights = read_weights(base, config)
     check_data(weights, f"the encoder '{source.name}'")
-    if base != source:
+    if (source.folder / ADAPTER_CONFIG).is_file():
         settings = replace(settings, adapter=merge_adapter(weights, source.folder))
     _check_saved(source, weights)
     backends.load_files(source.folder, weights, is_saved=source.is_saved)

@@ -164,15 +164,10 @@ def resolve(name: str, base: Path | None = None) -> Path:
 def base_folder(folder: Path) -> Path:
     """Return the folder of the base of an adapter; for another encoder its own.
 
-    RAISES (OSError): if it is not found; (ValueError): if it is an adapter itself.
+    RAISES (OSError): if it is not found.
     """
     adapter = read_object(folder / ADAPTER_CONFIG)
-    if not adapter:
-        return folder
-    base = resolve(str(adapter.get("base_model_name_or_path")))
-    if (base / ADAPTER_CONFIG).is_file():
-        raise ValueError(f"The base of the adapter in {folder} has an adapter: merge that by peft.")
-    return base
+    return resolve(str(adapter.get("base_model_name_or_path"))) if adapter else folder
 
 
 def settings_folder(folder: Path) -> Path:
