@@ -280,10 +280,10 @@ def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
                 scaling = config["lora_alpha"] / len(first) ** power
                 weight.data.addmm_(second, first, alpha=scaling)
         if matrices:
-            raise KeyError(min(matrices))
-    except (KeyError, RuntimeError) as error:
+            raise KeyError(*matrices)
+    except (KeyError, RuntimeError, TypeError) as error:
         raise ValueError(
-            f"The adapter {file} does not fit its base: missing, left over or of another shape is "
+            f"The adapter {file} does not fit its base. Missing, left over or of another shape: "
             f"{error}. Correct base_model_name_or_path in adapter_config.json, or save it again."
         ) from error
     return f"{config['base_model_name_or_path']} with the adapter {file_digest(file)}"

@@ -231,7 +231,7 @@ def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: Prompt
         return
     folder = find_local(encoder)
     if folder is not None:
-        prompts.find(read_settings(folder, encoder))
+        prompts.find(read_settings(settings_folder(folder), encoder))
 
 
 def check_name(name: str, base: Path | None = None) -> None:
