@@ -78,6 +78,7 @@ def load_encoder(
     is_plain (bool): whether no modules.json lists its parts.
     RAISES (ValueError): if the folder is damaged, or its parts do not fit one another.
     """
+    # Where config and weights are, if the folder holds an adapter
     base = replace(source, folder=transformer_folder(base_folder(source.folder)))
     # Before the tokenizer, with which version 5 of Transformers reads the config, too
     config = load_config(base)
