@@ -35,7 +35,8 @@ class Errors:
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected "
         "config.json, weights (model.safetensors or pytorch_model.bin) and the tokenizer's files, "
-        "as save_pretrained writes them."
+        "as save_pretrained writes them; or adapter_config.json and adapter_model.safetensors of "
+        "an adapter of peft, whose pickle (adapter_model.bin) is not read."
     )
     BAD_STATE = (
         "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by "

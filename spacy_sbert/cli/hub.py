@@ -86,7 +86,7 @@ def _export_cli(pipeline: Pipeline, output: _Output, loading: Loading) -> None:
 def _import_cli(
     source: Annotated[
         str,
-        Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub."),
+        Argument(help="A folder of sentence-transformers or peft, or a name on the hub."),
     ],
     output: _Output,
     lang: Lang = "en",

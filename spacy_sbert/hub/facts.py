@@ -226,7 +226,6 @@ def _describe_sbert(
     nlp: Language, pipe: SentenceBert, config: dict[str, Any], width: int
 ) -> _EncoderFacts:
     base_model = _base_model(nlp, pipe, config["model"])
-    is_hub_name = bool(_HUB_NAME.fullmatch(base_model)) and not Path(base_model).exists()
     settings = None
     rounding = ""
     # A tok2vec, or a transformer of spacy-transformers, has no settings of ours
@@ -234,6 +233,8 @@ def _describe_sbert(
         transformer = sentence_model.find_transformer(pipe.name, pipe.model)
         settings = transformer.shim.load()
         rounding = sentence_model.describe_int8(transformer)
+        base_model = settings.adapter or base_model
+    is_hub_name = bool(_HUB_NAME.fullmatch(base_model)) and not Path(base_model).exists()
     table = sentence_model.find_static_embedding(pipe.model)
     objectives: Iterator[str] = iter(())
     if config.get("loss") and f"{pipe.name}_loss" in _performance(nlp):

@@ -18,7 +18,7 @@ from ..models.folder_keys import POOLING_FLAGS
 from ..models.overflow import OVERFLOW
 from ..models.poolings import POOLING
 from ..models.prompts import Prompts
-from ..models.resolve import resolve
+from ..models.resolve import resolve, settings_folder
 from ..models.sbert_config import REFERENCE, Precision, SentenceTransformersConfig
 from ..models.static_embedding import (
     TABLE_NAMES,
@@ -215,7 +215,7 @@ def import_folder(
         nlp("A man eats.").vector
 
     """
-    folder = resolve(source)
+    folder = settings_folder(resolve(source))
     modules = _read_modules(folder)
     settings = sbert_config.read_settings(folder, source)
     head = None if encoder_only else read_setfit(folder)

@@ -21,13 +21,9 @@ from .folder_keys import (
 _FileT = TypeVar("_FileT")
 # The longest value that a message repeats
 _MAX_SHOWN = 60
-# Files of peft and of AdapterHub
-_ADAPTER_FILES = (
-    "adapter_config.json",
-    "adapter_model.safetensors",
-    "adapter_model.bin",
-    "pytorch_adapter.bin",
-)
+# Files of an adapter of peft
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
 def _followed_keys() -> Any:
@@ -96,17 +92,6 @@ def check_keys(file: Path, content: Mapping[str, object], keys: Keys) -> None:
     unknown = ", ".join(unknown_keys(content, keys))
     if unknown:
         warn(Warnings.UNKNOWN_FOLDER_KEYS.format(file=file, names=unknown))
-
-
-def check_merged(folder: Path) -> None:
-    """Check that no adapter lies beside the weights. RAISES (ValueError): if there is one."""
-    files = [name for name in _ADAPTER_FILES if (folder / name).is_file()]
-    if files:
-        raise ValueError(
-            f"The folder {folder} holds an adapter ({', '.join(files)}), which is not followed. "
-            "Merge it into its encoder: in sentence-transformers model[0].model.merge_and_unload() "
-            "of peft, and save that."
-        )
 
 
 def unexpected(file: Path, key: str, value: object, expected: str) -> ValueError:

@@ -228,6 +228,29 @@ MODULE_KEYS: Mapping[str, Keys] = {
     "Dropout": {"dropout": Key("it does nothing in use")},
 }
 
+# The keys of peft's adapter_config.json
+ADAPTER_KEYS: Keys = {
+    "init_lora_weights": _refused("merge it by peft: it changed its base", True, False, "gaussian"),
+    **dict.fromkeys(
+        (
+            "base_model_name_or_path",
+            "r",
+            "lora_alpha",
+            "target_modules",
+            "use_rslora",
+            "auto_mapping",
+            "inference_mode",
+            "lora_dropout",
+            "megatron_core",
+            "peft_version",
+            "qalora_group_size",
+            "task_type",
+        ),
+        Key("followed, or for training"),
+    ),
+    OTHER_KEYS: _refused("merge it by peft: not plain LoRA", False, {}, [], "LORA", "none"),
+}
+
 _ASPECTS = _refused("texts with an aspect before them")
 # The keys of config_setfit.json
 SETFIT_KEYS: Keys = {

@@ -16,10 +16,13 @@ from .engine.bert_families import BertParameters, is_packable, load_parameters
 from .engine.huggingface import call
 from .engine.packing import single_batch
 from .finite_weights import tensors_not_finite
+from .folder_files import ADAPTER_CONFIG
 from .folder_keys import SENTENCE_TRANSFORMER
+from .folder_modules import transformer_folder
 from .load_tokenizer import load_tokenizer
-from .load_weights import SPARSE, load_weights
+from .load_weights import SPARSE, load_weights, merge_adapter
 from .loading import Network, Source, Tokenizer, load_config
+from .resolve import base_folder
 from .sbert_config import REFERENCE, SentenceTransformersConfig, TransformerConfig
 from .surroundings import check_data
 from .tokenization import TokenizedBatch
@@ -75,13 +78,19 @@ def load_encoder(
     is_plain (bool): whether no modules.json lists its parts.
     RAISES (ValueError): if the folder is damaged, or its parts do not fit one another.
     """
+    # Where config and weights are, if the folder holds an adapter
+    base = replace(source, folder=transformer_folder(base_folder(source.folder)))
     # Before the tokenizer, with which version 5 of Transformers reads the config, too
-    config = load_config(source)
-    tokenizer = load_tokenizer(source)
+    config = load_config(base)
+    # An adapter may have a tokenizer of its own
+    has_tokenizer = (source.folder / "tokenizer_config.json").is_file()
+    tokenizer = load_tokenizer(source if has_tokenizer else base)
     if is_plain and tokenizer.chat_template:
         raise ValueError(Errors.CHAT_TEMPLATE.format(folder=source.folder))
-    weights = read_weights(source, config)
+    weights = read_weights(base, config)
     check_data(weights, f"the encoder '{source.name}'")
+    if (source.folder / ADAPTER_CONFIG).is_file():
+        settings = replace(settings, adapter=merge_adapter(weights, source.folder))
     _check_saved(source, weights)
     backends.load_files(source.folder, weights, is_saved=source.is_saved)
 

@@ -1,4 +1,4 @@
-"""Load the Hugging Face model of an encoder, and check its weights against its config."""
+"""Load the Hugging Face model of an encoder, check its weights, and merge an adapter into them."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -7,9 +7,12 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors.torch import load_file
 from transformers import PretrainedConfig
 
-from .folder_files import read_object
+from ..files.checksum import file_digest
+from .folder_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, check_keys, read_object
+from .folder_keys import ADAPTER_KEYS
 from .loading import (
     ENCODER_PARTS,
     ENCODERS_TO_USE,
@@ -250,6 +253,40 @@ def _first_names(names: list[str]) -> str:
     if len(names) > 3:
         listed += " and others"
     return listed
+
+
+def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
+    """Merge an adapter into the linear layers of its base: W + scaling * B A (Hu et al. 2021).
+
+    W: (outputs, inputs). A: (r, inputs). B: (outputs, r). scaling: lora_alpha / r, or
+        lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
+    base (Module): a Hugging Face model or BertParameters. folder (Path): of the adapter.
+    RETURNS (str): the name of the base, and the SHA-256 of the adapter's weights.
+    RAISES (ValueError): if the adapter is not plain LoRA, or its weights are not those that the
+        base has a place for.
+    """
+    file = folder / ADAPTER_WEIGHTS
+    matrices = load_file(file)
+    config = read_object(folder / ADAPTER_CONFIG)
+    check_keys(folder / ADAPTER_CONFIG, config, ADAPTER_KEYS)
+    power = 0.5 if config.get("use_rslora") else 1
+    try:
+        targets = tuple(f".{name}" for name in config["target_modules"])
+        for name, weight in base.named_parameters():
+            layer = f"base_model.model.{name.removesuffix('.weight')}"
+            if layer.endswith(targets):
+                first = matrices.pop(f"{layer}.lora_A.weight").float()
+                second = matrices.pop(f"{layer}.lora_B.weight").float()
+                scaling = config["lora_alpha"] / len(first) ** power
+                weight.data.addmm_(second, first, alpha=scaling)
+        if matrices:
+            raise KeyError(*matrices)
+    except (KeyError, RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"The adapter {file} does not fit its base. Missing, left over or of another shape: "
+            f"{error}. Correct base_model_name_or_path in adapter_config.json, or save it again."
+        ) from error
+    return f"{config['base_model_name_or_path']} with the adapter {file_digest(file)}"
 
 
 def prepare_training(network: Network, options: TransformerConfig) -> None:

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 
 from ..errors import Errors, Warnings, warn
-from .folder_files import check_merged, read_object, unexpected
+from .folder_files import read_object, unexpected
 from .sbert_config import TransformerConfig
 from .surroundings import is_from_around
 from .transformers_versions import (
@@ -97,9 +97,8 @@ class Source:
         is_saved (bool): whether a pipeline was saved with the encoder in the folder; its weights
             are those of Transformers' own class if no code was saved with them.
         RAISES (ValueError): if the folder names code, and the config or the environment variable do
-            not allow it; or if it holds an adapter.
+            not allow it.
         """
-        check_merged(folder)
         asked = options.trust_remote_code
         files = ("config.json", "tokenizer_config.json")
         naming = [file for file in files if read_object(folder / file).get("auto_map")]

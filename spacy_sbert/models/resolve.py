@@ -16,8 +16,8 @@ from spacy.language import Language
 
 from ..errors import Errors, Warnings, warn
 from ..files.checksum import file_digest
-from .folder_files import check_merged
-from .folder_modules import static_module, transformer_folder
+from .folder_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_object
+from .folder_modules import MODULES_FILE, static_module, transformer_folder
 from .private_attributes import saved_components
 from .sbert_config import read_settings
 
@@ -30,11 +30,11 @@ _CACHED = "models--"
 # What Git LFS puts in place of a file, and its most bytes
 _POINTER = b"version https://git-lfs"
 _POINTER_SIZE = 200
-# What an encoder needs, and the files that may be it
+# What an encoder needs, and the files that may be it; the base of an adapter has the others
 _NEEDED = {
-    "config.json": ("config.json",),
-    "a file of weights": ("model.safetensors*", "pytorch_model.bin*"),
-    "the tokenizer": ("tokenizer*", "vocab*", "*.model"),
+    "config.json": ("config.json", ADAPTER_CONFIG),
+    "a file of weights": ("model.safetensors*", "pytorch_model.bin*", ADAPTER_WEIGHTS),
+    "the tokenizer": ("tokenizer*", "vocab*", "*.model", ADAPTER_CONFIG),
 }
 # What is downloaded, and the other formats that repositories hold beside it.
 _HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py", CARD]
@@ -143,8 +143,7 @@ def resolve(name: str, base: Path | None = None) -> Path:
     base (Path): where a relative path begins, such as the current folder when a pipe was made; by
         default, and if it is gone, the current folder.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights;
-        (ValueError): if the weights in a package are not the published ones, or if it holds an
-        adapter.
+        (ValueError): if the weights in a package are not the published ones.
     """
     folder = find_local(name, base)
     if folder is not None:
@@ -160,6 +159,20 @@ def resolve(name: str, base: Path | None = None) -> Path:
         except (OSError, HFValidationError) as error:
             failed.append(error)
     raise OSError(_not_found(name, base, failed[0])) from failed[0]
+
+
+def base_folder(folder: Path) -> Path:
+    """Return the folder of the base of an adapter; for another encoder its own.
+
+    RAISES (OSError): if it is not found.
+    """
+    adapter = read_object(folder / ADAPTER_CONFIG)
+    return resolve(str(adapter.get("base_model_name_or_path"))) if adapter else folder
+
+
+def settings_folder(folder: Path) -> Path:
+    """Return the folder whose modules count: an adapter that lists none has those of its base."""
+    return folder if (folder / MODULES_FILE).is_file() else base_folder(folder)
 
 
 def find_card(name: str) -> Path | None:
@@ -218,7 +231,7 @@ def check_default_prompt(nlp: Language, pipe: str, encoder: str, prompts: Prompt
         return
     folder = find_local(encoder)
     if folder is not None:
-        prompts.find(read_settings(folder, encoder))
+        prompts.find(read_settings(settings_folder(folder), encoder))
 
 
 def check_name(name: str, base: Path | None = None) -> None:
@@ -261,7 +274,6 @@ def _check_folder(folder: Path) -> Path:
         return folder
     inner = transformer_folder(folder)
     _check_pointers(inner)
-    check_merged(inner)
     for missing, patterns in _NEEDED.items():
         if not any(file for pattern in patterns for file in inner.glob(pattern)):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))

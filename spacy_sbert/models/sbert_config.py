@@ -124,6 +124,7 @@ class SentenceTransformersConfig:
     default_prompt_name: the prompt of texts for which none is asked; "" for none.
     truncate_dim: how many dimensions of a vector its authors keep; 0 for all.
     include_prompt: whether its authors pool the wordpieces of a prompt with those of the text.
+    adapter: the adapter that was merged into a base, see merge_adapter; "" for none.
     """
 
     name: str = Field(default="", description=TEXT)
@@ -136,6 +137,7 @@ class SentenceTransformersConfig:
     default_prompt_name: str = Field(default="", description=TEXT)
     truncate_dim: NonNegativeInt = Field(default=0, description="a whole number")
     include_prompt: bool = Field(default=True, description=FLAG)
+    adapter: str = Field(default="", description=TEXT)
 
 
 def read_settings(

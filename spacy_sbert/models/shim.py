@@ -27,7 +27,7 @@ from .folder_modules import MODULES_FILE, transformer_folder
 from .load_encoder import load_encoder, parameters_or_network
 from .load_weights import build_network, prepare_training
 from .loading import Network, Source, Tokenizer
-from .resolve import current_folder, resolve
+from .resolve import current_folder, resolve, settings_folder
 from .sbert_config import (
     INT8,
     REFERENCE,
@@ -147,8 +147,9 @@ class TransformerShim(PyTorchShim):
             with LOADING, undisturbed():
                 if self.settings is None:
                     folder = resolve(self.name, self.base)
-                    is_plain = not (folder / MODULES_FILE).is_file()
-                    settings = read_settings(folder, self.name, self._model_type)
+                    described = settings_folder(folder)
+                    is_plain = not (described / MODULES_FILE).is_file()
+                    settings = read_settings(described, self.name, self._model_type)
                     self._load_folder(transformer_folder(folder), settings, is_plain=is_plain)
         return cast(SentenceTransformersConfig, self.settings)
 

@@ -383,23 +383,6 @@ def test_padding_that_the_encoder_has_no_embedding_of(model, number, tmp_path):
     assert numpy.abs(given - theirs(folder)).max() < 1e-5
 
 
-@pytest.mark.parametrize(
-    "file", ["adapter_config.json", "adapter_model.safetensors", "pytorch_adapter.bin"]
-)
-@pytest.mark.parametrize("has_weights", [True, False])
-def test_adapters_are_refused(folders, file, has_weights, tmp_path):
-    folder = shutil.copytree(folders["wordpiece"], tmp_path / "encoder")
-    (folder / file).write_text(json.dumps({"peft_type": "LORA", "base_model_name_or_path": "bert"}))
-    if not has_weights:
-        (folder / "config.json").unlink()
-        (folder / "model.safetensors").unlink()
-    for way in (imported, own, *SHARED.values()):
-        with pytest.raises(ValueError, match=rf"holds an adapter \({file}\).*merge_and_unload"):
-            way(folder)
-    with pytest.raises(ValueError, match="holds an adapter"):
-        one_pipe(folder, "sbert_reranker").get_pipe("sbert_reranker").score_pairs([("a", "cat")])
-
-
 def test_split_special_tokens_survive_a_pickle(folders):
     """As to a worker process."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(
