@@ -35,10 +35,14 @@ def make_examples(nlp, n_members, n=6, **gold):
 
 
 SCORES = {"score": [0.1, 0.9, 0.5, 0.7, 0.3, 0.2]}
+TEACHER_SCORES = {"scores": [[0.1 * i, 0.3, -0.2 * i] for i in range(6)]}
 VECTORS = {
     "vector": [
         numpy.random.default_rng(i).normal(size=16).astype("float32").tolist() for i in range(6)
     ]
+}
+GUIDE = {
+    "vectors": [numpy.random.default_rng(i).normal(size=(4, 7)).tolist() for i in range(6)],
 }
 OBJECTIVES = {
     "SoftmaxLoss": (2, {"label": LABELS}, {}),
@@ -46,7 +50,10 @@ OBJECTIVES = {
     "TripletLoss": (3, {}, {}),
     "MultipleNegativesRankingLoss": (2, {}, {}),
     "MultipleNegativesRankingLoss with negatives": (3, {}, {"symmetric": True}),
+    "MultipleNegativesRankingLoss with several negatives": (4, {}, {}),
     "CachedMultipleNegativesRankingLoss": (2, {}, {"mini_batch_size": 4}),
+    "GISTEmbedLoss": (4, GUIDE, {"temperature": 0.1}),
+    "MarginMSELoss": (4, TEACHER_SCORES, {"similarity": "cosine"}),
     "MegaBatchMarginLoss": (2, {}, {"margin": 2.0}),
     "CoSENTLoss": (2, SCORES, {}),
     "AnglELoss": (2, SCORES, {}),

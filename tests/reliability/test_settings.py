@@ -350,6 +350,12 @@ ALSO_RIGHT = {
     "encode_file": {**NO_COLUMNS, "with_text": set()},
     "encode_dataset": {"large": MANY},
     "convert": TABLE,
+    # Of any reranker; at least as many texts as ranks
+    "mine_hard_negatives": {
+        **dict.fromkeys(("max_score", "min_score"), NUMBERS | {"none"}),
+        "num_negatives": set(),
+        "range_max": {"none", *MANY},
+    },
     "example_doc": {"spans_key": LATER},
     # See the losses
     "pair_doc": {"spans_key": LATER, "score": NUMBERS},
