@@ -179,7 +179,9 @@ def step(nlp: spacy.Language, batch: list[Example], optimizer: Adam) -> None:
 def average_precision(source: Path, sbert: Any) -> float:
     """Average precision x 100 of the cosine on the labelled pairs of qqp_dev."""
     # A few bytes are not UTF-8
-    with (source / "quora/qqp_dev.tsv").open(encoding="utf8", errors="replace", newline="\n") as file:
+    with (source / "quora/qqp_dev.tsv").open(
+        encoding="utf8", errors="replace", newline="\n"
+    ) as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
     first, second = (sbert.encode([row[place] for row in rows]) for place in (1, 2))
     labels = [int(row[0]) for row in rows]

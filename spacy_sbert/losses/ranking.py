@@ -1,32 +1,25 @@
 """In-batch ranking: an anchor should find its positive among those of the whole batch."""
 
+import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
 import numpy
-from thinc.types import Floats2d, Floats3d, FloatsXd, Ints1d, Ints2d
+from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
-from ._common import (
-    DISTANCES,
-    LossLayer,
-    Members,
-    MembersBackprop,
-    Similarity,
-    compared,
-    cross_entropy,
-    normalize,
-)
+from ._common import DISTANCES, LossLayer, Members, MembersBackprop, cross_entropy, normalize
 from .contrastive import hinge_of_rows, label_encode
 
 _Inputs = tuple[Members, list[list[str]]]
-_MarginStrategy = Literal["absolute", "relative"]
+_Similarity = Literal["cosine", "dot"]
 
 
 @validated
 def MultipleNegativesRankingLoss(
-    scale: PositiveFloat = 20.0, similarity: Similarity = "cosine", symmetric: bool = False
+    scale: PositiveFloat = 20.0, similarity: _Similarity = "cosine", symmetric: bool = False
 ) -> LossLayer:
     """Cross-entropy of choosing each anchor's positive among all candidates of the batch.
 
@@ -52,8 +45,7 @@ def MultipleNegativesRankingLoss(
     return LossLayer(
         "MultipleNegativesRankingLoss",
         forward,
-        n_members=[2],
-        more_members=True,
+        n_members=range(2, sys.maxsize),
         gold="text",
         whole_batch=True,
     )
@@ -63,7 +55,7 @@ def MultipleNegativesRankingLoss(
 def CachedMultipleNegativesRankingLoss(
     mini_batch_size: Positive = 32,
     scale: PositiveFloat = 20.0,
-    similarity: Similarity = "cosine",
+    similarity: _Similarity = "cosine",
     symmetric: bool = False,
 ) -> LossLayer:
     """MultipleNegativesRankingLoss with memory for mini_batch_size rows instead of all.
@@ -89,14 +81,14 @@ def _rank(
     is_train: bool,
     *,
     scale: float,
-    similarity: Similarity,
+    similarity: str,
     symmetric: bool,
 ) -> tuple[float, MembersBackprop]:
     members, texts = inputs
-    _check_pairs(model, members, *map(len, texts))
+    _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
     ids = xp.asarray(label_encode(texts))
-    rows, back_to_members = compared(members, similarity)
+    rows, back_to_members = _compared(members, similarity)
     # The numbers of the query and of its answers among the members
     searches = [list(range(len(members)))]
     if symmetric:
@@ -122,9 +114,21 @@ def _rank(
     return float(value), backprop
 
 
-def _check_pairs(model: LossLayer, members: Members, *gold_lengths: int) -> None:
+def _compared(members: Members, similarity: str) -> tuple[Members, Callable[[Members], Members]]:
+    """Return rows whose products are the similarities, and their backprop to the members."""
+    if similarity == "dot":
+        return members, list
+    normalized = [normalize(member, True) for member in members]
+
+    def backprop(gradients: Members) -> Members:
+        return [back(d) for (_, back), d in zip(normalized, gradients, strict=True)]
+
+    return [unit for unit, _ in normalized], backprop
+
+
+def _check_pairs(model: LossLayer, members: Members, texts: list[list[str]]) -> None:
     """Check the inputs, and that pairs have others in the batch."""
-    model.check_inputs(members, *gold_lengths)
+    model.check_inputs(members, *map(len, texts))
     if len(members) == 2 and len(members[0]) < 2:
         raise ValueError(
             f"The loss '{model.name}' got a batch of one pair, which has no negatives to rank. Set "
@@ -186,108 +190,6 @@ def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
 
 
 @validated
-def GISTEmbedLoss(
-    temperature: PositiveFloat = 0.01,
-    margin_strategy: _MarginStrategy = "absolute",
-    margin: NonNegativeFloat = 0.0,
-    contrast_anchors: bool = True,
-    contrast_positives: bool = True,
-) -> LossLayer:
-    """Cross-entropy of choosing each anchor's positive, without what a guide takes as right, too.
-
-    The guide is another encoder.
-
-    loss = -1/n sum_i log(exp(cos(a_i, p_i) / T) / sum_(x, c) exp(cos(x, c) / T))
-
-    (x, c) runs over (a_i, p_j), (a_i, a_j), (p_i, p_j) and (a_i, n_j), n of all negatives of all
-    anchors. A pair is left out if the guide's cosine of it is above that of (a_i, p_i) less the
-    margin, and of course (a_i, a_i) and (p_i, p_i). With a margin above 0 these include equal
-    texts.
-
-    temperature (float): T.
-    margin_strategy (str): "absolute", or "relative" for a margin that is a fraction of the guide's
-        cosine of (a_i, p_i), in absolute value.
-    margin (float): how much less similar for the guide a negative must be.
-    contrast_anchors, contrast_positives (bool): whether other anchors, and other positives, are
-        negatives: (a_i, a_j) and (p_i, p_j).
-    Input: [a, p] or [a, p, n_1 .. n_k], each float (n, width), and the guide's vectors of these,
-        float (n, members, width).
-    RAISES (ValueError): if the batch is one pair, or the guide has vectors of other members.
-    SOURCE: Solatorio 2024 (GISTEmbed), section 3; the margin as in sentence-transformers.
-    """
-    forward = partial(
-        _guided,
-        temperature=temperature,
-        margin_strategy=margin_strategy,
-        margin=margin,
-        contrast_anchors=contrast_anchors,
-        contrast_positives=contrast_positives,
-    )
-    return LossLayer(
-        "GISTEmbedLoss",
-        forward,
-        n_members=[2],
-        more_members=True,
-        gold="vectors",
-        whole_batch=True,
-    )
-
-
-def _guided(
-    model: LossLayer,
-    inputs: tuple[Members, Floats3d],
-    is_train: bool,
-    *,
-    temperature: float,
-    margin_strategy: _MarginStrategy,
-    margin: float,
-    contrast_anchors: bool,
-    contrast_positives: bool,
-) -> tuple[float, MembersBackprop]:
-    members, guide = inputs
-    _check_pairs(model, members, len(guide))
-    if guide.shape[1] != len(members):
-        raise ValueError(
-            f"The loss '{model.name}' got a guide's vectors of {guide.shape[1]} members for "
-            f"examples of {len(members)}. Set all_members = true in spacy-sbert.TeacherCorpus.v1."
-        )
-    xp = get_array_module(members[0])
-    n = len(members[0])
-    rows, back_to_members = compared(members, "cosine")
-    guides, _ = compared(list(xp.swapaxes(guide, 0, 1)), "cosine")
-    # The numbers of the members whose rows are compared
-    searches = [(0, number) for number in range(1, len(members))]
-    if contrast_anchors:
-        searches.append((0, 0))
-    if contrast_positives:
-        searches.append((1, 1))
-    guided = [guides[query] @ guides[answer].T for query, answer in searches]
-    limits = xp.diagonal(guided[0])[:, None]
-    margins = margin
-    if margin_strategy == "relative":
-        margins = margin * xp.abs(limits)
-    blocks = []
-    for (query, answer), similarities in zip(searches, guided, strict=True):
-        left_out = similarities > limits - margins
-        if answer < 2:
-            # The own positive is not, and a text is no negative of itself
-            left_out = xp.where(xp.eye(n, dtype=bool), query == answer, left_out)
-        scores = rows[query] @ rows[answer].T / temperature
-        blocks.append(xp.where(left_out, -xp.inf, scores))
-    losses, d_scores = cross_entropy(xp.concatenate(blocks, axis=1), xp.arange(n))
-    gradients = [xp.zeros_like(member) for member in members]
-    d_blocks = xp.split(d_scores / (n * temperature), len(searches), axis=1)
-    for (query, answer), d_block in zip(searches, d_blocks, strict=True):
-        gradients[query] += d_block @ rows[answer]
-        gradients[answer] += d_block.T @ rows[query]
-
-    def backprop(d_loss: float = 1.0) -> Members:
-        return back_to_members([d_loss * gradient for gradient in gradients])
-
-    return float(losses.mean()), backprop
-
-
-@validated
 def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
     """Penalize the most similar wrong positive if it is not a margin less similar than the right.
 
@@ -311,7 +213,7 @@ def _mega_batch(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float
 ) -> tuple[float, MembersBackprop]:
     members, texts = inputs
-    _check_pairs(model, members, *map(len, texts))
+    _check_pairs(model, members, texts)
     n = len(members[0])
     xp = get_array_module(members[0])
     rows, hardest = _hardest_negatives(members[0], members[1], label_encode(texts))

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, cast
 import numpy
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.util import to_numpy
 
@@ -58,8 +58,6 @@ class PairCorpus:
         files. Each call of the reader (spaCy makes one an epoch where max_epochs = -1) has another
         order, and each run the same orders.
     seed (int): of the shuffling.
-    scores (str): for tables, the column of a teacher's scores of the members after the first, a
-        list of numbers, in .csv and .tsv as JSON: [0.9, 0.4].
     RAISES (ValueError): if the settings do not fit together; on reading, for a bad file or line,
         which is named.
     """
@@ -81,7 +79,6 @@ class PairCorpus:
         shuffle_buffer: NonNegative = 0,
         seed: int = 0,
         cats: bool = False,
-        scores: str | None = None,
     ):
         paths = [path] if isinstance(path, (str, Path)) else path
         if not paths:
@@ -92,14 +89,7 @@ class PairCorpus:
         self.spans_key = spans_key
         self.limit = limit
         self.columns = Columns(
-            tuple(members or ()),
-            score,
-            label,
-            min_score,
-            max_score,
-            header,
-            tuple(missing or ()),
-            scores,
+            tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ())
         )
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         for file, kind in self.files:
@@ -179,8 +169,6 @@ class PairCorpus:
                 gold["score"] = item.score
             if item.label is not None:
                 gold["label"] = item.label
-            if item.scores is not None:
-                gold["scores"] = list(item.scores)
             if self.cats:
                 reference.cats = {label: float(label == item.label) for label in self._labels}
             yield Example(predicted, reference)
@@ -376,16 +364,14 @@ def _empty_corpus(name: str) -> ValueError:
 
 
 class TeacherCorpus:
-    """Give the examples of another reader the vectors that a teacher has for their members.
+    """Give the examples of another reader the vector that a teacher has for their first member.
 
     corpus (Callable): the reader; examples without members are passed on as they are.
     teacher (str): a pipeline, a folder or an installed package, loaded when the first example is
         read.
     batch_size (int): how many texts the teacher gets at once.
-    spans_key (str): where the members stand. The vector of the first member stands in
-        attrs["vector"] of the reference, a float32 array.
-    all_members (bool): whether the teacher is a guide (spacy-sbert.GISTEmbedLoss.v1), with the
-        vectors of all members in attrs["vectors"] instead, float32 (members, width).
+    spans_key (str): where the members stand. The vector stands in attrs["vector"] of the reference,
+        a float32 array.
     RAISES (ValueError): for a batch_size below 1; on reading, if the teacher has no vector for a
         text.
     SOURCE: Reimers and Gurevych 2020, Making Monolingual Sentence Embeddings Multilingual.
@@ -398,13 +384,11 @@ class TeacherCorpus:
         teacher: str | Path,
         batch_size: Positive = 128,
         spans_key: Name = SPANS_KEY,
-        all_members: bool = False,
     ):
         self.corpus = corpus
         self.teacher = teacher
         self.batch_size = batch_size
         self.spans_key = spans_key
-        self.all_members = all_members
         self._nlp: Language | None = None
 
     def __repr__(self) -> str:
@@ -430,18 +414,10 @@ class TeacherCorpus:
         while batch := list(islice(examples, self.batch_size)):
             groups = [example.reference.spans.get(self.spans_key) for example in batch]
             taught = [group for group in groups if group is not None and len(group)]
-            texts = [span.text for group in taught for span in self._taught_members(group)]
-            vectors = self._vectors(self._nlp, texts)
-            for group in taught:
-                own = list(islice(vectors, len(self._taught_members(group))))
-                if self.all_members:
-                    group.attrs["vectors"] = numpy.stack(own)
-                else:
-                    group.attrs["vector"] = own[0]
+            texts = [group[0].text for group in taught]
+            for group, vector in zip(taught, self._vectors(self._nlp, texts), strict=True):
+                group.attrs["vector"] = vector
             yield from batch
-
-    def _taught_members(self, group: SpanGroup) -> list[Span]:
-        return list(group) if self.all_members else [group[0]]
 
     def _vectors(self, nlp: Language, texts: Iterable[str]) -> Iterator[numpy.ndarray]:
         for doc in nlp.pipe(texts, batch_size=self.batch_size):

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from random import Random
-from typing import Annotated, Literal, NamedTuple
+from itertools import chain
+from typing import Annotated, NamedTuple
 
 import numpy
 from pydantic import Field
@@ -12,11 +12,9 @@ from ..pipeline.sbert import SentenceBert
 from ..progress import progress_of
 from ..reranker.component import SentenceReranker
 from ..similarity import cosine
-from ..validation import NonNegative, NonNegativeFloat, Positive, Seed, short_repr, validated
-from .exact import nearest, slices
+from ..validation import NonNegative, NonNegativeFloat, Positive, short_repr, validated
+from .exact import nearest
 
-# Anchors that are searched for at once
-_BLOCK = 1024
 _Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -47,21 +45,19 @@ def mine_hard_negatives(
     absolute_margin: NonNegativeFloat | None = None,
     relative_margin: _Fraction | None = None,
     num_negatives: Positive = 3,
-    sampling_strategy: Literal["random", "top"] = "top",
-    seed: Seed = 0,
     progress: bool = False,
 ) -> list[MinedPair]:
     """Find hard negatives of each pair among the texts of a corpus, by cosine similarity, exactly.
 
     Candidates are the texts that are most similar to the anchor, without the anchor itself and all
     of its positives. Of those that the scores and margins leave, ranks range_min to range_max
-    count. The scores of all pairs are never in memory, only those of blocks. Anchors get the
-    encoder's prompt for queries, texts that for documents.
+    count, and the most similar of these are taken. Anchors get the encoder's prompt for queries,
+    texts that for documents.
 
     pipe (SentenceBert): the encoder.
     pairs (Sequence of (str, str)): anchors and positives; an anchor may have several.
-    corpus (Sequence[str]): other texts, beside all positives. Of texts that are equal, but for
-        white space around them, one counts.
+    corpus (Sequence[str]): other texts, beside all positives. Blank ones do not count, nor white
+        space around the others.
     cross_encoder (SentenceReranker): scores candidates and positives in place of the cosine.
     range_min (int): how many of the most similar candidates to skip.
     range_max (int): how many candidates count, with those; None for range_min + num_negatives, and
@@ -71,13 +67,10 @@ def mine_hard_negatives(
     absolute_margin (float): by how much its score must be below that of the anchor's positive, of
         several the lowest.
     relative_margin (float): the same as a fraction of the positive's score, in absolute value.
-    num_negatives (int): how many of each pair.
-    sampling_strategy (str): "top" for the most similar ones, "random" to draw them. seed (int): of
-        drawing.
-    progress (bool): whether to show progress bars.
+    num_negatives (int): how many of each pair. progress (bool): whether to show progress bars.
     RETURNS (list of MinedPair): each different pair, those of one anchor together.
-    RAISES (ValueError): if a text is empty, an anchor its own positive, a setting out of range, or
-        the corpus too small.
+    RAISES (ValueError): if there are no pairs, a text of one is blank, an anchor is its own
+        positive, or a setting is out of range.
     SOURCE: mine_hard_negatives of sentence-transformers 6.2, which rescores only if there are
         margins, or a range of scores; Moreira et al. 2024 (NV-Retriever), section 3.2 (margins).
 
@@ -87,81 +80,60 @@ def mine_hard_negatives(
 
     """
     by_anchor = _positives_by_anchor(pairs)
-    positives = [positive for own in by_anchor.values() for positive in own]
-    texts = list(dict.fromkeys([*(text.strip() for text in corpus), *positives]))
     n_positives = max(map(len, by_anchor.values()))
+    needed = range_min + num_negatives
     if range_max is None:
-        range_max = range_min + num_negatives + n_positives
+        range_max = needed + n_positives
         upper_limits = (max_score, absolute_margin, relative_margin)
         if cross_encoder is not None or upper_limits != (None, None, None):
             range_max += 9 * num_negatives
-    _check_range(range_min, range_max, num_negatives, texts)
+    if needed > range_max:
+        raise ValueError(
+            f"There are no num_negatives = {num_negatives} from range_min = {range_min} to "
+            f"range_max = {range_max}. Set range_max to {needed} or more."
+        )
+    others = filter(None, map(str.strip, corpus))
+    texts = list(dict.fromkeys(chain(others, *by_anchor.values())))
     queries = pipe.encode(list(by_anchor), prompt=pipe.prompt_of_role("query"), progress=progress)
     vectors = pipe.encode(texts, prompt=pipe.prompt_of_role("document"), progress=progress)
-    random = Random(seed)
+    least = -math.inf
+    if min_score is not None:
+        least = min_score
     mined: list[MinedPair] = []
     search = _search(by_anchor, queries, texts, vectors, range_max + n_positives)
-    search = progress_of(search, total=len(queries), shown=progress, unit="anchors", desc="Mining")
+    search = progress_of(search, total=len(queries), desc="Mining", unit="anchors", shown=progress)
     for anchor, scores in search:
         if cross_encoder is not None:
             scores = {one.text: one.score for one in cross_encoder.rank(anchor, list(scores))}
         own = by_anchor[anchor]
         lowest = min(scores[positive] for positive in own)
         limit = _limit(lowest, max_score, absolute_margin, relative_margin)
-        ranked = [text for text in scores if text not in own and scores[text] <= limit]
-        if min_score is not None:
-            ranked = [text for text in ranked if scores[text] >= min_score]
-        ranked = ranked[range_min:range_max]
-        if sampling_strategy == "random":
-            # Also draws if all are taken, as sentence-transformers does
-            n_places = max(len(ranked), num_negatives)
-            places = sorted(random.sample(range(n_places), num_negatives))
-            ranked = [ranked[place] for place in places if place < len(ranked)]
-        negatives = ranked[:num_negatives]
+        ranked = [text for text in scores if text not in own and least <= scores[text] <= limit]
+        negatives = tuple(ranked[range_min:needed])
         for positive in own:
             own_scores = tuple(scores[text] for text in (positive, *negatives))
-            mined.append(MinedPair(anchor, positive, tuple(negatives), own_scores))
+            mined.append(MinedPair(anchor, positive, negatives, own_scores))
     return mined
 
 
 def _positives_by_anchor(pairs: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     """Return the different positives of each anchor, in their order.
 
-    RAISES (ValueError): if there is no pair, a text is empty, or a pair is one text twice.
+    RAISES (ValueError): if there is no pair, a text is blank, or a pair is one text twice.
     """
     by_anchor: dict[str, list[str]] = {}
-    for number, pair in enumerate(pairs, start=1):
-        anchor, positive = (text.strip() for text in pair)
+    for pair in pairs:
+        anchor, positive = map(str.strip, pair)
         if not anchor or not positive or anchor == positive:
             raise ValueError(
-                f"The pair number {number}, {short_repr(pair)}, has an empty text, or one text "
-                "twice. Remove it."
+                f"The pair {short_repr(pair)} has a blank text, or one text twice. Remove it."
             )
         own = by_anchor.setdefault(anchor, [])
         if positive not in own:
             own.append(positive)
     if not by_anchor:
-        raise ValueError("There are no pairs to mine negatives for. Give (anchor, positive).")
+        raise ValueError("There are no pairs of an anchor and its positive. Give one or more.")
     return by_anchor
-
-
-def _check_range(range_min: int, range_max: int, num_negatives: int, texts: Sequence[str]) -> None:
-    """Refuse ranks with fewer texts than are asked for, and an empty text."""
-    if "" in texts:
-        raise ValueError("A text of the corpus is empty. Remove it.")
-    needed = range_min + num_negatives
-    if needed > range_max:
-        raise ValueError(
-            f"There are no num_negatives = {num_negatives} from range_min = {range_min} to "
-            f"range_max = {range_max}. Set range_max to {needed} or more."
-        )
-    # One of them is the positive
-    if needed >= len(texts):
-        raise ValueError(
-            f"The corpus and the positives are {len(texts)} different texts, too few for "
-            f"num_negatives = {num_negatives} from range_min = {range_min} on. Give {needed + 1} "
-            "or more."
-        )
 
 
 def _search(
@@ -178,17 +150,14 @@ def _search(
     queries, vectors (float32 (n, width)): of the anchors, and of the texts.
     """
     rows = {text: row for row, text in enumerate(texts)}
-    anchors = list(by_anchor)
-    for block in slices(len(anchors), _BLOCK):
-        # One more, which may be the anchor itself
-        best = nearest(queries[block], vectors, k=min(k + 1, len(texts)))
-        for anchor, query, scores, near in zip(anchors[block], queries[block], *best, strict=True):
-            others = [place for place, row in enumerate(near) if texts[row] != anchor][:k]
-            found = {texts[near[place]]: float(scores[place]) for place in others}
-            own = by_anchor[anchor]
-            own_vectors = vectors[[rows[positive] for positive in own]]
-            own_scores = cosine(numpy.broadcast_to(query, own_vectors.shape), own_vectors)
-            yield anchor, found | dict(zip(own, own_scores.tolist(), strict=True))
+    # One more, which may be the anchor itself
+    best = nearest(queries, vectors, k=min(k + 1, len(texts)))
+    for query, (anchor, own), scores, near in zip(queries, by_anchor.items(), *best, strict=True):
+        others = [place for place, row in enumerate(near) if texts[row] != anchor][:k]
+        found = {texts[near[place]]: float(scores[place]) for place in others}
+        own_rows = [rows[positive] for positive in own]
+        own_scores = cosine(numpy.stack([query] * len(own)), vectors[own_rows])
+        yield anchor, found | dict(zip(own, own_scores.tolist(), strict=True))
 
 
 def _limit(

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy
 from spacy.training import Example
 from thinc.api import Model, Ops
-from thinc.types import Floats1d, Floats2d, Floats3d, Ints1d
+from thinc.types import Floats1d, Floats2d, Ints1d
 
 from ..errors import DivergedError, warn
 from ..losses._common import LossLayer, objectives_of
@@ -17,15 +17,14 @@ from ..models.encoded_docs import EncodedDoc
 from ..models.spans import members, row_order
 from ..validation import Name
 from .examples import (
-    ARRAYS,
     OBJECTIVE,
     attribute,
     check_one_text,
     check_rows,
-    gold_arrays,
     labels_of,
     lost_members_warning,
     scores_of,
+    teacher_vectors,
 )
 
 LOSS_NOT_FINITE = (
@@ -40,7 +39,7 @@ SINGLE_CLASS = (
 
 Labels = list[Name] | dict[str, list[Name]]
 Scores = dict[str, float | None]
-_Gold = Floats1d | Floats2d | Floats3d | list[str] | list[list[str]] | None
+_Gold = Floats1d | Floats2d | list[str] | list[list[str]] | None
 # Of 0 to 1
 _LOW_SCORE = 0.5
 
@@ -237,9 +236,8 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
         return scores_of(examples, ops, spans_key, layer.score_range)
     if layer.gold == "label":
         return labels_of(examples, spans_key)
-    if layer.gold in ARRAYS:
-        arrays = cast(Floats3d, gold_arrays(examples, layer.gold, spans_key))
-        return cast(_Gold, ops.asarray(arrays))
+    if layer.gold == "vector":
+        return ops.asarray2f(cast(Floats2d, teacher_vectors(examples, spans_key)))
     if layer.gold == "text":
         spans = [members(example.predicted, spans_key) for example in examples]
         return [[span.text for span in of_member] for of_member in zip(*spans, strict=True)]
@@ -354,7 +352,7 @@ def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str
     RAISES (ValueError): if that differs, or the loss does not take so many.
     """
     first = len(members(examples[0].predicted, spans_key))
-    is_taken = layer.takes(first)
+    is_taken = first in layer.n_members
     expected = str(first) if is_taken else layer.expected_members
     for example in examples:
         doc = example.predicted

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy
 import spacy
@@ -19,21 +19,6 @@ from ..models.spans import members
 # In doc.spans[spans_key].attrs: the data set that an example comes from
 OBJECTIVE = "objective"
 Reader = Callable[[Language], Iterable[Example]]
-
-
-class _ArrayKind(NamedTuple):
-    """Gold value that is an array: its number of dimensions, and what it is."""
-
-    ndim: int
-    described: str
-
-
-# By their names in attrs
-ARRAYS = {
-    "vector": _ArrayKind(1, "a teacher's vector"),
-    "scores": _ArrayKind(1, "a list of a teacher's scores"),
-    "vectors": _ArrayKind(2, "a guide's vector of each member"),
-}
 # Examples of each objective, by kind_of
 Counts = Counter[str | None]
 
@@ -109,26 +94,17 @@ def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
     return cast(list[str], labels)
 
 
-def gold_arrays(examples: Sequence[Example], gold: str, spans_key: str) -> numpy.ndarray:
-    """Return the gold values that are arrays, float32 (n, ...).
+def teacher_vectors(examples: Sequence[Example], spans_key: str) -> numpy.ndarray:
+    """Return the vectors of a teacher, float32 (n, width).
 
-    gold (str): "vector", a teacher's, (n, width); "scores", a teacher's of the members after the
-        first, (n, k); "vectors", a guide's of every member, (n, members, width).
-    Raise ValueError if one is missing or not finite, or of another shape than the first.
+    Raise ValueError if one is missing or not finite.
     """
-    kind = ARRAYS[gold]
-    values = [attribute(example.reference, gold, spans_key) for example in examples]
-    arrays = [numpy.asarray([] if value is None else value, dtype="float32") for value in values]
-    for example, array in zip(examples, arrays, strict=True):
-        if array.ndim != kind.ndim or not array.size or not numpy.isfinite(array).all():
-            raise _no_gold(example, gold, kind.described, spans_key)
-        if array.shape != arrays[0].shape:
-            raise ValueError(
-                f"The example '{example.reference.text[:50]}' has the gold value '{gold}' of the "
-                f"shape {array.shape}, and the first one of its batch {arrays[0].shape}. Give all "
-                "examples as many."
-            )
-    return numpy.stack(arrays)
+    values = [attribute(example.reference, "vector", spans_key) for example in examples]
+    vectors = [numpy.asarray([] if value is None else value, dtype="float32") for value in values]
+    for example, vector in zip(examples, vectors, strict=True):
+        if vector.ndim != 1 or not vector.size or not numpy.isfinite(vector).all():
+            raise _no_gold(example, "vector", "a teacher's vector", spans_key)
+    return numpy.stack(vectors)
 
 
 def _no_gold(example: Example, gold: str, kind: str, spans_key: str) -> ValueError:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
-from helpers.invoking import said
 
 from spacy_sbert.models.resolve import find_local
 from spacy_sbert.reranker import find_reranker
