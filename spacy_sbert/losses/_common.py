@@ -21,6 +21,7 @@ Derivative = Callable[[Floats1d], Members]
 Paired = tuple[float, Callable[[float], Floats1d]]
 PairedFunction = Callable[[Floats2d, Floats2d], tuple[Floats1d, Derivative]]
 Distance = Literal["euclidean", "cosine", "manhattan"]
+Similarity = Literal["cosine", "dot"]
 _InT = TypeVar("_InT")
 _OutT = TypeVar("_OutT")
 
@@ -35,7 +36,8 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         member, times d_loss.
     n_members (Sequence[int]): how many members an example may have; range(2, sys.maxsize) for 2 or
         more.
-    gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text".
+    gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text" | "scores", a
+        teacher's of the members after the first, float (n, k).
     whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that
         a batch that is split has another loss.
     is_sum (bool): whether the loss is a sum over its examples, not a mean.
@@ -56,7 +58,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         forward: Callable,
         *,
         n_members: Sequence[int],
-        gold: Literal["score", "label", "vector", "text"] | None,
+        gold: Literal["score", "label", "vector", "text", "scores"] | None,
         whole_batch: bool = False,
         is_sum: bool = False,
         score_range: tuple[float, float] | None = None,
@@ -249,6 +251,20 @@ def _manhattan_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]
         return _opposite(_column(d_distance) * signs)
 
     return manhattan(u, v), backprop
+
+
+def compared(
+    members: Members, similarity: Similarity
+) -> tuple[Members, Callable[[Members], Members]]:
+    """Return rows whose products are the similarities, and their backprop to the members."""
+    if similarity == "dot":
+        return members, list
+    normalized = [normalize(member, True) for member in members]
+
+    def backprop(gradients: Members) -> Members:
+        return [back(d) for (_, back), d in zip(normalized, gradients, strict=True)]
+
+    return [unit for unit, _ in normalized], backprop
 
 
 def _column(d: Floats1d) -> Floats2d:

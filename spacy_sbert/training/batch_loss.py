@@ -24,7 +24,7 @@ from .examples import (
     labels_of,
     lost_members_warning,
     scores_of,
-    teacher_vectors,
+    teacher_numbers,
 )
 
 LOSS_NOT_FINITE = (
@@ -236,8 +236,8 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
         return scores_of(examples, ops, spans_key, layer.score_range)
     if layer.gold == "label":
         return labels_of(examples, spans_key)
-    if layer.gold == "vector":
-        return ops.asarray2f(cast(Floats2d, teacher_vectors(examples, spans_key)))
+    if layer.gold in ("vector", "scores"):
+        return ops.asarray2f(cast(Floats2d, teacher_numbers(examples, layer.gold, spans_key)))
     if layer.gold == "text":
         spans = [members(example.predicted, spans_key) for example in examples]
         return [[span.text for span in of_member] for of_member in zip(*spans, strict=True)]
