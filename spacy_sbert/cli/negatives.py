@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 from wasabi import msg
 
-from ..files.tables import COLUMN, check_table_name
-from ._corpus import encoder_for, write_rows
+from ..files.tables import check_table_name
+from ._corpus import encoder_for, read_with_vectors, write_rows
 from ._util import check_new, command, exit_on_error, named_output
 from .examples import reading_of
 from .options import (
     TEXTS,
+    ColumnOptions,
     LoadingOnGpu,
     Overwrite,
     Pipeline,
@@ -22,10 +23,8 @@ from .options import (
     without_none,
 )
 
-_PAIRS = "The table of pairs, each an anchor and its positive."
 _CORPUS = f"{TEXTS[:-1]}; they may be negatives, too."
 _MEMBERS = "The columns of the pairs: anchor,positive."
-_RERANKER = "A reranker, by name or folder, that scores the candidates."
 
 
 @dataclass
@@ -43,7 +42,7 @@ class _Mining:
         float | None, Option(help="How far it must be below the positive's.", min=0)
     ] = None
     relative_margin: Annotated[
-        float | None, Option(help="The same, as a fraction of the positive's.", min=0, max=1)
+        float | None, Option(help="The same, as a fraction of the positive's.", min=0)
     ] = None
 
 
@@ -51,7 +50,10 @@ class _Mining:
 def _mine_negatives_cli(
     pipeline: Pipeline,
     pairs_path: Annotated[
-        Path, Argument(metavar="PAIRS", help=_PAIRS, exists=True, dir_okay=False)
+        Path,
+        Argument(
+            metavar="PAIRS", help="The table of anchors and positives.", exists=True, dir_okay=False
+        ),
     ],
     output: Annotated[
         Path, Argument(help="The .tsv or .jsonl file to write.", parser=named_output)
@@ -61,7 +63,9 @@ def _mine_negatives_cli(
     corpus: Annotated[Path | None, Option(help=_CORPUS, exists=True, dir_okay=False)] = None,
     column: TextColumn = None,
     members: Annotated[str | None, Option("--members", "-m", help=_MEMBERS)] = None,
-    reranker: Annotated[str | None, Option(help=_RERANKER, callback=not_empty)] = None,
+    reranker: Annotated[
+        str | None, Option(help="A reranker that scores the candidates.", callback=not_empty)
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find hard negatives for pairs: texts that are similar to the anchor, and wrong.
@@ -77,14 +81,13 @@ def _mine_negatives_cli(
     from ..bulk.loading import load_reranker
     from ..reranker import find_reranker
     from ..search.hard_negatives import mine_hard_negatives
-    from ..search.texts import read_corpus
 
-    options: dict[str, Any] = without_none(**vars(mining))
+    options = without_none(**vars(mining))
     with exit_on_error(f"Cannot read {pairs_path}"):
         pairs = _read_pairs(pairs_path, members, shown=loading.shown)
     if corpus is not None:
-        with exit_on_error(f"Cannot read {corpus}"):
-            options["corpus"] = read_corpus(corpus, column or COLUMN, progress=loading.shown).texts
+        texts, _ = read_with_vectors(corpus, ColumnOptions(column), None, shown=loading.shown)
+        options["corpus"] = texts.texts
     nlp = loading.load(pipeline)
     if reranker is not None:
         with exit_on_error(f"Cannot load {reranker}"):

@@ -141,22 +141,22 @@ def _margin_mse(
 ) -> tuple[float, MembersBackprop]:
     members, gold = inputs
     model.check_inputs(members, len(gold))
-    if gold.shape[1] != len(members) - 1:
-        raise ValueError(
-            f"The loss '{model.name}' got {gold.shape[1]} scores for examples of {len(members)} "
-            f"members. Give one for the positive and for each negative."
-        )
     (queries, *others), back_to_members = compared(members, similarity)
+    if gold.shape[1] != len(others):
+        raise ValueError(
+            f"The loss '{model.name}' takes {len(others)} scores of each example: of the positive "
+            f"and of each negative. Got {gold.shape[1]}."
+        )
     xp = get_array_module(queries)
-    # (k + 1, n, width), and of these (k + 1, n)
-    stacked = xp.stack(others)
-    differences = (queries * stacked).sum(axis=2) - gold.T
+    # (k + 1, n, width)
+    answers = xp.stack(others)
+    differences = (queries * answers).sum(axis=2) - gold.T
     errors = differences[0] - differences[1:]
 
     def backprop(d_loss: float = 1.0) -> Members:
         d_margins = errors * (2 * d_loss / errors.size)
         d_scores = xp.concatenate([d_margins.sum(axis=0, keepdims=True), -d_margins])
         d_scores = xp.expand_dims(d_scores, 2)
-        return back_to_members([(d_scores * stacked).sum(axis=0), *(d_scores * queries)])
+        return back_to_members([(d_scores * answers).sum(axis=0), *(d_scores * queries)])
 
     return mean_square(errors), backprop

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy
-from pydantic import Field
 
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_of
@@ -14,8 +13,6 @@ from ..reranker.component import SentenceReranker
 from ..similarity import cosine
 from ..validation import NonNegative, NonNegativeFloat, Positive, short_repr, validated
 from .exact import nearest
-
-_Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class MinedPair(NamedTuple):
@@ -40,10 +37,10 @@ def mine_hard_negatives(
     cross_encoder: SentenceReranker | None = None,
     range_min: NonNegative = 0,
     range_max: Positive | None = None,
-    max_score: float | None = None,
-    min_score: float | None = None,
+    max_score: float = math.inf,
+    min_score: float = -math.inf,
     absolute_margin: NonNegativeFloat | None = None,
-    relative_margin: _Fraction | None = None,
+    relative_margin: NonNegativeFloat | None = None,
     num_negatives: Positive = 3,
     progress: bool = False,
 ) -> list[MinedPair]:
@@ -85,7 +82,7 @@ def mine_hard_negatives(
     if range_max is None:
         range_max = needed + n_positives
         upper_limits = (max_score, absolute_margin, relative_margin)
-        if cross_encoder is not None or upper_limits != (None, None, None):
+        if cross_encoder is not None or upper_limits != (math.inf, None, None):
             range_max += 9 * num_negatives
     if needed > range_max:
         raise ValueError(
@@ -96,9 +93,6 @@ def mine_hard_negatives(
     texts = list(dict.fromkeys(chain(others, *by_anchor.values())))
     queries = pipe.encode(list(by_anchor), prompt=pipe.prompt_of_role("query"), progress=progress)
     vectors = pipe.encode(texts, prompt=pipe.prompt_of_role("document"), progress=progress)
-    least = -math.inf
-    if min_score is not None:
-        least = min_score
     mined: list[MinedPair] = []
     search = _search(by_anchor, queries, texts, vectors, range_max + n_positives)
     search = progress_of(search, total=len(queries), desc="Mining", unit="anchors", shown=progress)
@@ -108,7 +102,7 @@ def mine_hard_negatives(
         own = by_anchor[anchor]
         lowest = min(scores[positive] for positive in own)
         limit = _limit(lowest, max_score, absolute_margin, relative_margin)
-        ranked = [text for text in scores if text not in own and least <= scores[text] <= limit]
+        ranked = [text for text in scores if text not in own and min_score <= scores[text] <= limit]
         negatives = tuple(ranked[range_min:needed])
         for positive in own:
             own_scores = tuple(scores[text] for text in (positive, *negatives))
@@ -162,14 +156,12 @@ def _search(
 
 def _limit(
     positive: float,
-    max_score: float | None,
+    max_score: float,
     absolute_margin: float | None,
     relative_margin: float | None,
 ) -> float:
     """Return the highest score that a negative may have. positive: the score of the positive."""
-    limits = [math.inf]
-    if max_score is not None:
-        limits.append(max_score)
+    limits = [max_score]
     if absolute_margin is not None:
         limits.append(positive - absolute_margin)
     if relative_margin is not None:
