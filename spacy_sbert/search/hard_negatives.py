@@ -57,9 +57,9 @@ def mine_hard_negatives(
         space around the others.
     cross_encoder (SentenceReranker): scores candidates and positives in place of the cosine.
     range_min (int): how many of the most similar candidates to skip.
-    range_max (int): how many candidates count, with those; None for range_min + num_negatives, and
-        nine times num_negatives more if candidates may be left out or are rescored, and for as many
-        as an anchor has positives at most.
+    range_max (int): how many candidates count, with those. By default range_min + num_negatives +
+        the most positives of an anchor, and 9 num_negatives more if a cross-encoder scores, or
+        max_score or a margin leaves candidates out.
     max_score, min_score (float): the range of a negative's score.
     absolute_margin (float): by how much its score must be below that of the anchor's positive, of
         several the lowest.

@@ -6,9 +6,11 @@ import pytest
 import spacy
 import srsly
 from helpers.invoking import said
+from spacy.tokens import DocBin
 
-from spacy_sbert.readers import PairCorpus
+from spacy_sbert.readers import PairCorpus, example_doc
 from spacy_sbert.readers.infer_schema import find_table
+from spacy_sbert.search.hard_negatives import mine_hard_negatives
 
 PAIRS = [
     ("who is eating", "a man is eating food"),
@@ -33,42 +35,65 @@ def rows(path="out.jsonl"):
     return list(srsly.read_jsonl(path))
 
 
-def test_triplets():
-    assert "Wrote 15 rows to out.jsonl" in said(*MINE)
+def test_rows():
+    assert "Wrote 5 rows to out.jsonl" in said(*MINE)
     found = rows()
-    assert list(found[0]) == ["anchor", "positive", "negative", "scores"]
+    negatives = ["negative_1", "negative_2", "negative_3"]
+    assert list(found[0]) == ["anchor", "positive", *negatives, "scores"]
     assert {(row["anchor"], row["positive"]) for row in found} == set(PAIRS)
     for row in found:
-        assert row["negative"] in {*TEXTS, *(positive for _, positive in PAIRS)}
-        assert not (row["anchor"] == "who ran" and "dog ran" in row["negative"])
-        assert len(row["scores"]) == 2
+        own = {row[name] for name in negatives}
+        assert len(own) == 3
+        assert own <= {*TEXTS, *(positive for _, positive in PAIRS)}
+        if row["anchor"] == "who ran":
+            assert not own & {"the dog ran fast", "a dog ran"}
+        assert len(row["scores"]) == 4
+        assert row["scores"][1:] == sorted(row["scores"][1:], reverse=True)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "tsv"])
-def test_tuples_are_read_by_training(suffix):
-    """Their columns are found by their names, and the scores by theirs."""
-    said(*MINE, "--output-format", "n-tuple", "--num-negatives", 2)
-    mined = rows()
-    if suffix == "tsv":
-        said(*MINE[:3], "out.tsv", *MINE[4:], "--output-format", "n-tuple", "--num-negatives", 2)
+def test_training_reads_them(suffix):
+    """Their columns are found by their names."""
+    output = f"out.{suffix}"
+    said(*MINE[:3], output, *MINE[4:], "--num-negatives", 2)
+    said(*MINE[:3], "same.jsonl", *MINE[4:], "--num-negatives", 2)
     names = ["anchor", "positive", "negative_1", "negative_2"]
-    table = find_table(Path(f"out.{suffix}"))
+    table = find_table(Path(output))
     assert (table.kind, list(table.columns.members)) == ("triplets", names)
-    corpus = PairCorpus(f"out.{suffix}", members=names, scores="scores")
-    for example, row in zip(corpus(spacy.blank("en")), mined, strict=True):
-        group = example.reference.spans["sbert"]
-        assert [span.text for span in group] == [row[name] for name in names]
-        assert group.attrs["scores"] == pytest.approx(row["scores"], abs=1e-6)
+    corpus = PairCorpus(output, format="table", **table.reading())
+    for example, row in zip(corpus(spacy.blank("en")), rows("same.jsonl"), strict=True):
+        texts = [span.text for span in example.reference.spans["sbert"]]
+        assert texts == [row[name] for name in names]
 
 
-def test_a_config_of_them_trains(folder):
-    said(*MINE, "--output-format", "n-tuple", "--num-negatives", 2)
-    output = said("init-config", "out.jsonl", "out.jsonl", "-o", "my.cfg", "--encoder", "nlp")
+def test_a_config_of_them_trains(tiny_bert, folder):
+    said(*MINE, "--num-negatives", 2)
+    output = said("init-config", "out.jsonl", "out.jsonl", "-o", "my.cfg", "--encoder", tiny_bert)
     assert "triplets" in output
     config = spacy.util.load_config("my.cfg")
     assert config["components"]["sbert"]["loss"]["@layers"].startswith(
         "spacy-sbert.MultipleNegativesRankingLoss"
     )
+    said("train", "my.cfg", "-o", "trained", "--training.max_steps", 2)
+    assert (folder / "trained" / "model-last").is_dir()
+
+
+def test_scores_of_a_teacher_train(tiny_bert):
+    """As in docs/training.md; the scores of the encoder itself would teach nothing."""
+    nlp = spacy.load("nlp")
+    docs = DocBin()
+    for pair in mine_hard_negatives(nlp.get_pipe("sbert"), PAIRS, TEXTS, num_negatives=2):
+        texts = [pair.anchor, pair.positive, *pair.negatives]
+        docs.add(example_doc(nlp, texts, scores=[-score for score in pair.scores]))
+    docs.to_disk("tuples.spacy")
+    loss = {"@layers": "spacy-sbert.MarginMSELoss.v1", "similarity": "cosine"}
+    config = {"model": {"name": str(tiny_bert)}, "loss": loss}
+    new = spacy.blank("en")
+    new.add_pipe("sbert", config=config)
+    examples = list(PairCorpus("tuples.spacy")(new))
+    new.initialize(lambda: examples)
+    losses = [new.update(examples)["sbert"] for _ in range(3)]
+    assert losses[-1] < losses[0]
 
 
 def test_pairs_of_score_0_are_no_positives(folder):
@@ -81,10 +106,10 @@ def test_pairs_of_score_0_are_no_positives(folder):
     assert {row["positive"] for row in rows()} == {positive for _, positive in PAIRS}
 
 
-def test_pairs_without_enough_negatives_are_counted():
-    output = said(*MINE, "--output-format", "n-tuple", "--absolute-margin", 1.9)
+def test_pairs_without_enough_negatives_are_left_out():
+    output = said(*MINE, "--absolute-margin", 1.9)
     assert "Wrote 0 rows" in output
-    assert "5 of 5 pairs have fewer than 3 negatives" in output
+    assert "Left out 5 pairs with fewer negatives" in output
 
 
 def test_a_reranker_scores(tiny_bert, folder):
@@ -102,16 +127,13 @@ def test_a_reranker_scores(tiny_bert, folder):
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ("text,label\na man,x\nthe dog,y\na cat,x", (), "are read as classes"),
-        ("first,second,score\na,b,0.5\nc,d,0.7", (), "are read as graded"),
-        ("anchor,positive,negative\na,b,c", (), "are read as triplets"),
-        ("one,two\na,b", (), "Cannot tell which columns"),
+        ("text,label\na man,x\nthe dog,y\na cat,x", (), "There are no pairs"),
+        ("first,second,label\na,b,x\nc,d,y", (), "There are no pairs"),
+        ("anchor,positive,negative\na,b,c", (), "There are no pairs"),
+        ("here,there\na,b", (), "Cannot tell which columns"),
         ("question,answer\na man, \nb,c", (), "line 2"),
-        ("question,answer\na man,a man\nb,c", (), "pair number 1"),
-        (None, ("--output-format", "pairs"), "--output-format"),
-        (None, ("--sampling-strategy", "best"), "sampling_strategy"),
+        ("question,answer\na man,a man\nb,c", (), "one text twice"),
         (None, ("--range-min", 9, "--range-max", 9), "range_max = 9"),
-        (None, ("--num-negatives", 50), "too few for num_negatives = 50"),
         (None, ("--corpus", "pairs.csv"), "text"),
         (None, ("--reranker", "nlp"), "sbert_reranker"),
     ],

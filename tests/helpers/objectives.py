@@ -41,9 +41,6 @@ VECTORS = {
         numpy.random.default_rng(i).normal(size=16).astype("float32").tolist() for i in range(6)
     ]
 }
-GUIDE = {
-    "vectors": [numpy.random.default_rng(i).normal(size=(4, 7)).tolist() for i in range(6)],
-}
 OBJECTIVES = {
     "SoftmaxLoss": (2, {"label": LABELS}, {}),
     "CosineSimilarityLoss": (2, SCORES, {}),
@@ -52,7 +49,6 @@ OBJECTIVES = {
     "MultipleNegativesRankingLoss with negatives": (3, {}, {"symmetric": True}),
     "MultipleNegativesRankingLoss with several negatives": (4, {}, {}),
     "CachedMultipleNegativesRankingLoss": (2, {}, {"mini_batch_size": 4}),
-    "GISTEmbedLoss": (4, GUIDE, {"temperature": 0.1}),
     "MarginMSELoss": (4, TEACHER_SCORES, {"similarity": "cosine"}),
     "MegaBatchMarginLoss": (2, {}, {"margin": 2.0}),
     "CoSENTLoss": (2, SCORES, {}),

@@ -133,7 +133,7 @@ def test_margins_by_hand():
     ("members", "scores", "message"),
     [
         (PAIR, SCORES[:, :1], "takes examples of 3 or more members, got 2"),
-        (RANKED, SCORES[:, :3], "got 3 scores for examples of 5 members. Expected 4"),
+        (RANKED, SCORES[:, :3], "takes 4 scores of each example.*Got 3"),
         (RANKED, SCORES[:6], "10 and 6"),
     ],
 )

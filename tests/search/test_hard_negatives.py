@@ -1,8 +1,7 @@
-"""Hard negatives: those of a brute-force miner, those of sentence-transformers, and what is refused."""
+"""Hard negatives: those of a brute-force miner and of sentence-transformers, and errors."""
 
 import gzip
 import os
-import random
 from pathlib import Path
 
 import numpy
@@ -11,7 +10,6 @@ import spacy
 
 from spacy_sbert.models.resolve import find_local
 from spacy_sbert.reranker import find_reranker
-from spacy_sbert.search import hard_negatives as module
 from spacy_sbert.search import nearest
 from spacy_sbert.search.hard_negatives import mine_hard_negatives
 
@@ -76,10 +74,8 @@ def brute_force(score, corpus, settings):
     return found
 
 
-@pytest.mark.parametrize("block", [1, 2, 1024])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_picks_are_those_of_the_definition(pipe, settings, block, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", block)
+def test_picks_are_those_of_the_definition(pipe, settings):
     scores, rows = nearest(pipe.encode(TEXTS), pipe.encode(TEXTS), k=len(TEXTS))
     cosines = {
         (TEXTS[i], TEXTS[j]): float(score)
@@ -113,31 +109,16 @@ def test_without_a_corpus_negatives_are_other_positives(pipe):
 
 
 def test_texts_are_equal_but_for_white_space(pipe):
-    spaced = [f"  {text}\t" for text in TEXTS]
+    spaced = [" ", *(f"  {text}\t" for text in TEXTS)]
     assert mine_hard_negatives(pipe, PAIRS, spaced) == mine_hard_negatives(pipe, PAIRS, TEXTS)
-
-
-def test_random_ones_are_drawn_by_the_seed(pipe):
-    def mine(seed):
-        mined = mine_hard_negatives(
-            pipe, PAIRS, TEXTS, sampling_strategy="random", range_max=20, seed=seed
-        )
-        return [pair.negatives for pair in mined]
-
-    assert mine(1) == mine(1)
-    assert mine(1) != mine(2)
-    first20 = mine_hard_negatives(pipe, PAIRS, TEXTS, num_negatives=20, range_max=20)
-    for drawn, pair in zip(mine(1), first20, strict=True):
-        places = [pair.negatives.index(text) for text in drawn]
-        # Without repeats, the most similar first
-        assert places == sorted(set(places))
-        assert len(places) == 3
 
 
 def test_fewer_than_were_asked_for(pipe):
     mined = mine_hard_negatives(pipe, PAIRS, TEXTS, absolute_margin=1.9)
     assert [pair.negatives for pair in mined] == [()] * 5
     assert [len(pair.scores) for pair in mined] == [1] * 5
+    (of_two_texts,) = mine_hard_negatives(pipe, PAIRS[:1], [TEXTS[3]])
+    assert of_two_texts.negatives == (TEXTS[3],)
 
 
 @pytest.mark.parametrize("margin", [None, 0.0])
@@ -171,9 +152,8 @@ def test_prompts_are_those_of_queries_and_documents(make_nlp, pipe):
 
 REFUSED = {
     "There are no pairs": ([], TEXTS, {}),
-    "pair number 2, .* has an empty text": ([PAIRS[0], ("a", " ")], TEXTS, {}),
-    "pair number 1, .* or one text twice": ([("he", " he ")], TEXTS, {}),
-    "text of the corpus is empty": (PAIRS, ["a", " "], {}),
+    "pair \\('a', ' '\\) has a blank text": ([PAIRS[0], ("a", " ")], TEXTS, {}),
+    "or one text twice": ([("he", " he ")], TEXTS, {}),
     "from range_min = 5 to range_max = 5. Set range_max to 8": (
         PAIRS,
         TEXTS,
@@ -184,14 +164,11 @@ REFUSED = {
         TEXTS,
         {"num_negatives": 4, "range_max": 3},
     ),
-    "2 different texts, too few for num_negatives = 3": (PAIRS[:1], [TEXTS[3]], {}),
     "num_negatives": (PAIRS, TEXTS, {"num_negatives": 0}),
     "range_min": (PAIRS, TEXTS, {"range_min": -1}),
-    "relative_margin": (PAIRS, TEXTS, {"relative_margin": 1.5}),
+    "relative_margin": (PAIRS, TEXTS, {"relative_margin": -0.5}),
     "absolute_margin": (PAIRS, TEXTS, {"absolute_margin": -0.1}),
     "max_score": (PAIRS, TEXTS, {"max_score": float("nan")}),
-    "sampling_strategy": (PAIRS, TEXTS, {"sampling_strategy": "best"}),
-    "seed": (PAIRS, TEXTS, {"seed": -1}),
 }
 
 
@@ -240,9 +217,7 @@ def test_picks_of_sentence_transformers(n):
         {"range_min": 2, "range_max": 9, "num_negatives": 2},
         {"relative_margin": 0.05, "num_negatives": 5},
         {"absolute_margin": 0.1, "max_score": 0.8, "min_score": 0.2, "num_negatives": 4},
-        {"sampling_strategy": "random", "range_max": 30, "max_score": 0.7},
     ):
-        random.seed(3)
         rows = mine_theirs(
             dataset,
             theirs,
@@ -253,7 +228,7 @@ def test_picks_of_sentence_transformers(n):
         )
         count = settings.get("num_negatives", 3)
         names = ["anchor", "positive", *(f"negative_{i + 1}" for i in range(count))]
-        mined = mine_hard_negatives(nlp.get_pipe("sbert"), pairs, seed=3, **settings)
+        mined = mine_hard_negatives(nlp.get_pipe("sbert"), pairs, **settings)
         complete = [pair for pair in mined if len(pair.negatives) == count]
         assert len(complete) == len(rows)
         for pair, row in zip(complete, rows, strict=True):
