@@ -23,9 +23,6 @@ from .options import (
     without_none,
 )
 
-_CORPUS = f"{TEXTS[:-1]}; they may be negatives, too."
-_MEMBERS = "The columns of the pairs: anchor,positive."
-
 
 @dataclass
 class _Mining:
@@ -42,7 +39,7 @@ class _Mining:
         float | None, Option(help="How far it must be below the positive's.", min=0)
     ] = None
     relative_margin: Annotated[
-        float | None, Option(help="The same, as a fraction of the positive's.", min=0)
+        float | None, Option(help="The same, as a fraction of the positive's.", min=0, max=1)
     ] = None
 
 
@@ -50,19 +47,18 @@ class _Mining:
 def _mine_negatives_cli(
     pipeline: Pipeline,
     pairs_path: Annotated[
-        Path,
-        Argument(
-            metavar="PAIRS", help="The table of anchors and positives.", exists=True, dir_okay=False
-        ),
+        Path, Argument(help="The table of anchors and positives.", exists=True, dir_okay=False)
     ],
     output: Annotated[
         Path, Argument(help="The .tsv or .jsonl file to write.", parser=named_output)
     ],
     loading: LoadingOnGpu,
     mining: _Mining,
-    corpus: Annotated[Path | None, Option(help=_CORPUS, exists=True, dir_okay=False)] = None,
+    corpus: Annotated[Path | None, Option(help=TEXTS, exists=True, dir_okay=False)] = None,
     column: TextColumn = None,
-    members: Annotated[str | None, Option("--members", "-m", help=_MEMBERS)] = None,
+    members: Annotated[
+        str | None, Option("--members", "-m", help="The columns of the pairs: anchor,positive.")
+    ] = None,
     reranker: Annotated[
         str | None, Option(help="A reranker that scores the candidates.", callback=not_empty)
     ] = None,
@@ -86,7 +82,9 @@ def _mine_negatives_cli(
     with exit_on_error(f"Cannot read {pairs_path}"):
         pairs = _read_pairs(pairs_path, members, shown=loading.shown)
     if corpus is not None:
-        texts, _ = read_with_vectors(corpus, ColumnOptions(column), None, shown=loading.shown)
+        columns = ColumnOptions(column)
+        columns.check(corpus)
+        texts, _ = read_with_vectors(corpus, columns, None, shown=loading.shown)
         options["corpus"] = texts.texts
     nlp = loading.load(pipeline)
     if reranker is not None:

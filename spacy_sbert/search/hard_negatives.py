@@ -67,7 +67,7 @@ def mine_hard_negatives(
     num_negatives (int): how many of each pair. progress (bool): whether to show progress bars.
     RETURNS (list of MinedPair): each different pair, those of one anchor together.
     RAISES (ValueError): if there are no pairs, a text of one is blank, an anchor is its own
-        positive, or a setting is out of range.
+        positive, a setting is out of range, or there are too few texts.
     SOURCE: mine_hard_negatives of sentence-transformers 6.2, which rescores only if there are
         margins, or a range of scores; Moreira et al. 2024 (NV-Retriever), section 3.2 (margins).
 
@@ -84,13 +84,15 @@ def mine_hard_negatives(
         upper_limits = (max_score, absolute_margin, relative_margin)
         if cross_encoder is not None or upper_limits != (math.inf, None, None):
             range_max += 9 * num_negatives
-    if needed > range_max:
-        raise ValueError(
-            f"There are no num_negatives = {num_negatives} from range_min = {range_min} to "
-            f"range_max = {range_max}. Set range_max to {needed} or more."
-        )
     others = filter(None, map(str.strip, corpus))
     texts = list(dict.fromkeys(chain(others, *by_anchor.values())))
+    # One is the positive
+    n_ranks = min(range_max, len(texts) - 1)
+    if needed > n_ranks:
+        raise ValueError(
+            f"There are no num_negatives = {num_negatives} after range_min = {range_min} among "
+            f"{n_ranks} ranks. Lower them, or give more texts or a larger range_max."
+        )
     queries = pipe.encode(list(by_anchor), prompt=pipe.prompt_of_role("query"), progress=progress)
     vectors = pipe.encode(texts, prompt=pipe.prompt_of_role("document"), progress=progress)
     mined: list[MinedPair] = []

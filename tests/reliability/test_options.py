@@ -136,7 +136,7 @@ BY_VALUE = {
     "id_column",
 }
 # Named by what was given
-BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first", "ids"}
+BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first", "ids", "reranker"}
 OTHERWISE = {
     "labels": "as a table",
     "column": "as a table",
@@ -208,6 +208,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
             "pipeline": nlp,
             "pairs_path": str(folder / "positives.csv"),
             "output": f"{out}.tsv",
+            "--corpus": corpus,
             "--num-negatives": "1",
         },
         "cluster": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},

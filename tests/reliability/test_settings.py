@@ -107,6 +107,9 @@ ALONE = {
     "spacy-sbert.PairCorpus.v1 max_score": set(),
     # None stands for what the command line is to give
     "spacy-sbert.PairCorpus.v1 path": set(),
+    # A collection that is read when it is scored
+    "spacy-sbert.retrieval_scorer.v1 path": {"empty text", *LATER},
+    "spacy-sbert.retrieval_scorer.v1 split": {"empty text", *LATER},
     # Of 32 bits
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},
     # Words alone
@@ -352,7 +355,7 @@ ALSO_RIGHT = {
     "convert": TABLE,
     # Of any reranker; at least as many texts as ranks
     "mine_hard_negatives": {
-        **dict.fromkeys(("max_score", "min_score"), NUMBERS | {"none"}),
+        **dict.fromkeys(("max_score", "min_score"), NUMBERS),
         "num_negatives": set(),
         "range_max": {"none", *MANY},
     },
