@@ -108,8 +108,8 @@ ALONE = {
     # None stands for what the command line is to give
     "spacy-sbert.PairCorpus.v1 path": set(),
     # A collection that is read when it is scored
-    "spacy-sbert.retrieval_scorer.v1 path": {"empty text", *LATER},
-    "spacy-sbert.retrieval_scorer.v1 split": {"empty text", *LATER},
+    "spacy-sbert.retrieval_scorer.v1 path": {"empty text", "half a character", *LATER},
+    "spacy-sbert.retrieval_scorer.v1 split": {"empty text", "half a character", *LATER},
     # Of 32 bits
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},
     # Words alone
