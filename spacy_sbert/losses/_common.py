@@ -21,6 +21,7 @@ Derivative = Callable[[Floats1d], Members]
 Paired = tuple[float, Callable[[float], Floats1d]]
 PairedFunction = Callable[[Floats2d, Floats2d], tuple[Floats1d, Derivative]]
 Distance = Literal["euclidean", "cosine", "manhattan"]
+Similarity = Literal["cosine", "dot"]
 _InT = TypeVar("_InT")
 _OutT = TypeVar("_OutT")
 
@@ -33,8 +34,10 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         and its backprop. members: a list of arrays, float (n, width), one a member. gold: n gold
         values. backprop takes d_loss, a factor, and returns the gradient of the loss by each
         member, times d_loss.
-    n_members (Sequence[int]): how many members an example may have.
-    gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text".
+    n_members (Sequence[int]): how many members an example may have; range(2, sys.maxsize) for 2 or
+        more.
+    gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text" | "scores", a
+        teacher's of the members after the first, float (n, k).
     whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that
         a batch that is split has another loss.
     is_sum (bool): whether the loss is a sum over its examples, not a mean.
@@ -55,7 +58,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         forward: Callable,
         *,
         n_members: Sequence[int],
-        gold: Literal["score", "label", "vector", "text"] | None,
+        gold: Literal["score", "label", "vector", "text", "scores"] | None,
         whole_batch: bool = False,
         is_sum: bool = False,
         score_range: tuple[float, float] | None = None,
@@ -64,7 +67,7 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         **model: Any,
     ):
         super().__init__(name, forward, **model)
-        self.n_members = tuple(n_members)
+        self.n_members = n_members
         self.gold = gold
         self.whole_batch = whole_batch
         self.is_sum = is_sum
@@ -72,12 +75,19 @@ class LossLayer(ConfiguredModel[_InT, _OutT]):
         self.learn_rate_factor = learn_rate_factor
         self.mini_batch_size = mini_batch_size
 
+    @property
+    def expected_members(self) -> str:
+        """How many members an example may have, as messages list it."""
+        if isinstance(self.n_members, range):
+            return f"{self.n_members.start} or more"
+        return " or ".join(map(str, self.n_members))
+
     def check_inputs(self, members: Sequence[Sized], *gold_lengths: int) -> None:
         """Raise ValueError for a wrong number of members, or if members and gold differ in rows."""
         if len(members) not in self.n_members:
-            expected = " or ".join(map(str, self.n_members))
             raise ValueError(
-                f"The loss '{self.name}' takes examples of {expected} members, got {len(members)}."
+                f"The loss '{self.name}' takes examples of {self.expected_members} members, got "
+                f"{len(members)}."
             )
         lengths = [*map(len, members), *gold_lengths]
         if len(set(lengths)) > 1:
@@ -241,6 +251,20 @@ def _manhattan_distance(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]
         return _opposite(_column(d_distance) * signs)
 
     return manhattan(u, v), backprop
+
+
+def compared(
+    members: Members, similarity: Similarity
+) -> tuple[Members, Callable[[Members], Members]]:
+    """Return rows whose products are the similarities, and their backprop to the members."""
+    if similarity == "dot":
+        return members, list
+    normalized = [normalize(member, True) for member in members]
+
+    def backprop(gradients: Members) -> Members:
+        return [back(d) for (_, back), d in zip(normalized, gradients, strict=True)]
+
+    return [unit for unit, _ in normalized], backprop
 
 
 def _column(d: Floats1d) -> Floats2d:

@@ -1,11 +1,14 @@
-"""The distillation objectives: vectors should be those of a teacher."""
+"""The distillation objectives: vectors, or similarities, should be those of a teacher."""
+
+import sys
+from functools import partial
 
 from thinc.api import uniform_init
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, validated
-from ._common import LossLayer, Members, MembersBackprop, mean_square
+from ._common import LossLayer, Members, MembersBackprop, Similarity, compared, mean_square
 
 _Inputs = tuple[Members, Floats2d]
 
@@ -112,3 +115,48 @@ def _projected_distillation(
         return [d @ W for d in d_projected]
 
     return value, backprop
+
+
+@validated
+def MarginMSELoss(similarity: Similarity = "dot") -> LossLayer:
+    """Mean squared error between the margins of similarities and those of a teacher's scores.
+
+    A margin is how much more similar to its query the positive is than a negative.
+
+    loss = 1/(n k) sum_i sum_j ((s(q_i, p_i) - s(q_i, n_ij)) - (t_i0 - t_ij))^2
+
+    similarity (str): s, "dot" or "cosine".
+    Input: [q, p, n_1 .. n_k], each float (n, width), and the teacher's scores t of p and of each
+        n_j, float (n, k + 1). Of margins m_j alone these are 0, -m_1 .. -m_k.
+    RAISES (ValueError): for another number of scores.
+    SOURCE: Hofstätter et al. 2020 (Improving Efficient Neural Ranking Models with
+        Cross-Architecture Knowledge Distillation), section 3.
+    """
+    forward = partial(_margin_mse, similarity=similarity)
+    return LossLayer("MarginMSELoss", forward, n_members=range(3, sys.maxsize), gold="scores")
+
+
+def _margin_mse(
+    model: LossLayer, inputs: _Inputs, is_train: bool, *, similarity: Similarity
+) -> tuple[float, MembersBackprop]:
+    members, gold = inputs
+    model.check_inputs(members, len(gold))
+    (queries, *others), back_to_members = compared(members, similarity)
+    if gold.shape[1] != len(others):
+        raise ValueError(
+            f"The loss '{model.name}' takes {len(others)} scores of each example: of the positive "
+            f"and of each negative. Got {gold.shape[1]}."
+        )
+    xp = get_array_module(queries)
+    # (k + 1, n, width)
+    answers = xp.stack(others)
+    differences = (queries * answers).sum(axis=2) - gold.T
+    errors = differences[0] - differences[1:]
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        d_margins = errors * (2 * d_loss / errors.size)
+        d_scores = xp.concatenate([d_margins.sum(axis=0, keepdims=True), -d_margins])
+        d_scores = xp.expand_dims(d_scores, 2)
+        return back_to_members([(d_scores * answers).sum(axis=0), *(d_scores * queries)])
+
+    return mean_square(errors), backprop

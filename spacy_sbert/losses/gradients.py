@@ -38,7 +38,7 @@ def check_gradient(
         raise ValueError(f"Expected a loss layer (spacy_sbert.losses.LossLayer), got {loss!r}.")
     loss = loss.copy()
     members = [numpy.array(member, dtype="float64") for member in members]
-    if loss.gold in ("score", "vector"):
+    if loss.gold in ("score", "vector", "scores"):
         gold = numpy.array(gold, dtype="float64")
     parameters = _parameters_in_float64(loss)
     value, backprop = loss((members, gold), True)

@@ -1,24 +1,32 @@
 """In-batch ranking: an anchor should find its positive among those of the whole batch."""
 
-from collections.abc import Callable
+import sys
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy
 from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
-from ._common import DISTANCES, LossLayer, Members, MembersBackprop, cross_entropy, normalize
+from ._common import (
+    DISTANCES,
+    LossLayer,
+    Members,
+    MembersBackprop,
+    Similarity,
+    compared,
+    cross_entropy,
+    normalize,
+)
 from .contrastive import hinge_of_rows, label_encode
 
 _Inputs = tuple[Members, list[list[str]]]
-_Similarity = Literal["cosine", "dot"]
 
 
 @validated
 def MultipleNegativesRankingLoss(
-    scale: PositiveFloat = 20.0, similarity: _Similarity = "cosine", symmetric: bool = False
+    scale: PositiveFloat = 20.0, similarity: Similarity = "cosine", symmetric: bool = False
 ) -> LossLayer:
     """Cross-entropy of choosing each anchor's positive among all candidates of the batch.
 
@@ -26,23 +34,27 @@ def MultipleNegativesRankingLoss(
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
-    c runs over p_1 .. p_n and, if there are any, n_1 .. n_n. A candidate that is known to be right,
-    too, is left out: one with the text of a_i or p_i, and the positive of an anchor with the text
-    of a_i.
+    c runs over p_1 .. p_n and, if there are any, all negatives of all anchors. A candidate that is
+    known to be right, too, is left out: one with the text of a_i or p_i, and the positive of an
+    anchor with the text of a_i.
 
     scale (float): the inverse of the temperature.
     similarity (str): "cosine", or "dot" (with a scale of 1).
     symmetric (bool): whether to average with the loss of choosing each positive's anchor among a_1
         .. a_n.
-    Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each
-        member.
+    Input: [a, p] or [a, p, n_1 .. n_k], each float (n, width), and the texts, list[list[str]], n of
+        each member.
     RAISES (ValueError): if the batch is one pair.
     SOURCE: Henderson et al. 2017, section 4.4 (Multiple negatives); van den Oord et al. 2018,
         section 2.3.
     """
     forward = partial(_rank, scale=scale, similarity=similarity, symmetric=symmetric)
     return LossLayer(
-        "MultipleNegativesRankingLoss", forward, n_members=[2, 3], gold="text", whole_batch=True
+        "MultipleNegativesRankingLoss",
+        forward,
+        n_members=range(2, sys.maxsize),
+        gold="text",
+        whole_batch=True,
     )
 
 
@@ -50,7 +62,7 @@ def MultipleNegativesRankingLoss(
 def CachedMultipleNegativesRankingLoss(
     mini_batch_size: Positive = 32,
     scale: PositiveFloat = 20.0,
-    similarity: _Similarity = "cosine",
+    similarity: Similarity = "cosine",
     symmetric: bool = False,
 ) -> LossLayer:
     """MultipleNegativesRankingLoss with memory for mini_batch_size rows instead of all.
@@ -76,14 +88,14 @@ def _rank(
     is_train: bool,
     *,
     scale: float,
-    similarity: str,
+    similarity: Similarity,
     symmetric: bool,
 ) -> tuple[float, MembersBackprop]:
     members, texts = inputs
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
     ids = xp.asarray(label_encode(texts))
-    rows, back_to_members = _compared(members, similarity)
+    rows, back_to_members = compared(members, similarity)
     # The numbers of the query and of its answers among the members
     searches = [list(range(len(members)))]
     if symmetric:
@@ -107,18 +119,6 @@ def _rank(
         return back_to_members([d_loss * gradient for gradient in gradients])
 
     return float(value), backprop
-
-
-def _compared(members: Members, similarity: str) -> tuple[Members, Callable[[Members], Members]]:
-    """Return rows whose products are the similarities, and their backprop to the members."""
-    if similarity == "dot":
-        return members, list
-    normalized = [normalize(member, True) for member in members]
-
-    def backprop(gradients: Members) -> Members:
-        return [back(d) for (_, back), d in zip(normalized, gradients, strict=True)]
-
-    return [unit for unit, _ in normalized], backprop
 
 
 def _check_pairs(model: LossLayer, members: Members, texts: list[list[str]]) -> None:

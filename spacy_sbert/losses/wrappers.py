@@ -156,7 +156,7 @@ def MultiTaskLoss(
         partial(_forward_objectives, weights=factors),
         init=partial(_init_objectives, weights=factors),
         layers=layers,
-        n_members=[],
+        n_members=(),
         gold=None,
         whole_batch=any(layer.whole_batch for layer in layers),
         attrs={"objectives": names},

@@ -114,13 +114,13 @@ def score_pairs(
     Pairs are graded or labelled.
 
     examples (Iterable[Example]): those with two members and a gold score, two members and a label,
-        three members, or one member and a label.
+        three members or more, or one member and a label.
     name, spans_key: see score_sts.
     RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; where all gold
         scores are 0 or 1, pair_ap, the average precision of cosine, and what thresholds on it give,
         see threshold_scores; nli_acc, the fraction of right labels among the pairs that the pipe's
         classification heads labelled; triplet_acc, the fraction of triplets whose anchor is nearer
-        to the positive, Euclidean, than to the negative; knn_acc of labelled texts, see
+        to the positive, Euclidean, than to each negative; knn_acc of labelled texts, see
         _neighbour_accuracy. From 0 to 1 (correlations from -1); None where there is nothing to
         measure. Where examples are of several objectives, each measure also of each alone, such as
         sts_spearman_sick.
@@ -147,7 +147,7 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     scores |= _graded_scores(_with_gold(examples, 2, "score", spans_key), name, spans_key)
     scores |= _label_scores(_with_gold(examples, 2, "label", spans_key), name, spans_key)
     scores |= _neighbour_scores(_with_gold(examples, 1, "label", spans_key), name, spans_key)
-    triplets = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 3]
+    triplets = [eg for eg in examples if len(members(eg.predicted, spans_key)) >= 3]
     scores |= _triplet_scores(triplets, name, spans_key)
     return scores
 
@@ -196,11 +196,12 @@ def _neighbour_scores(texts: Sequence[Example], name: str | None, spans_key: str
 def _triplet_scores(triplets: Sequence[Example], name: str | None, spans_key: str) -> Scores:
     if not triplets:
         return {}
-    vectors = numpy.stack([_vectors(eg, name, spans_key) for eg in triplets])
-    anchors = vectors[:, 0]
-    near = euclidean(anchors, vectors[:, 1])
-    far = euclidean(anchors, vectors[:, 2])
-    return {"triplet_acc": float(numpy.mean(near < far))}
+    right = []
+    for eg in triplets:
+        anchor, *others = _vectors(eg, name, spans_key)
+        near, *far = euclidean(numpy.stack([anchor] * len(others)), numpy.stack(others))
+        right.append(near < min(far))
+    return {"triplet_acc": float(numpy.mean(right))}
 
 
 def threshold_scores(scores: numpy.ndarray, relevant: numpy.ndarray) -> Scores:

@@ -119,7 +119,7 @@ def is_label_name(name: str) -> bool:
 
 
 def text_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a triplet, a pair or a single text.
+    """Return the columns of a triplet, which may have several negatives, a pair or a single text.
 
     names: of all columns but the gold, if that is known.
     RAISES (UnclearColumns): if the names do not tell them.
@@ -135,11 +135,13 @@ def _triplet(keys: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     anchors = [key for key in keys if key in _ANCHORS]
     positives = [key for key in keys if key in _POSITIVES]
-    if not len(anchors) == len(positives) == len(negatives) == 1:
+    # Such as negative_1 and negative_2
+    kinds = {key.rstrip("0123456789") for key in negatives}
+    if not len(anchors) == len(positives) == len(kinds) == 1:
         raise UnclearColumns(
-            "by their names there is not one anchor, one positive and one negative"
+            "by their names there is not one anchor, one positive and one kind of negative"
         )
-    return anchors[0], positives[0], negatives[0]
+    return anchors[0], positives[0], *negatives
 
 
 def _pair(keys: Mapping[str, str]) -> tuple[str, ...]:

@@ -172,10 +172,11 @@ def check_members(
 ) -> tuple[str, ...]:
     """Return the texts in some columns, trimmed.
 
-    RAISES (ValueError): for a bad one, or equal ones of a triplet.
+    RAISES (ValueError): for a bad one, or equal ones of a triplet, which may have several
+        negatives.
     """
     members = [check_cell(text, name, path, line) for text, name in zip(texts, names, strict=True)]
-    if len(members) == _TRIPLET and len(set(members)) < _TRIPLET:
+    if len(members) >= _TRIPLET and len(set(members)) < len(members):
         same = [name for name, text in zip(names, members, strict=True) if members.count(text) > 1]
         raise ValueError(
             f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so "

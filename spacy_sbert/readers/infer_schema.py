@@ -208,10 +208,6 @@ def _find_roles(
         texts = text_columns(_others(names, [gold]))
     else:
         return _roles_by_type(path, names, gold)
-    if len(texts) > TRIPLET:
-        raise UnclearColumns(
-            f"{len(texts)} columns of texts were named, expected one, two or three"
-        )
     if gold is None and header and len(texts) < TRIPLET:
         others = _others(names, texts)
         gold = gold_column(others, is_single=len(texts) == SINGLE, is_given=bool(members))
@@ -282,7 +278,7 @@ def _read_gold(path: Path, roles: _Roles, given: GoldColumn, *, header: bool) ->
 
 def _columns(roles: _Roles, gold: GoldColumn, *, header: bool) -> Columns:
     scale = {"min_score": gold.min_score, "max_score": gold.max_score}
-    found = {name: value for name, value in scale.items() if value is not None}
+    found: dict[str, Any] = {name: value for name, value in scale.items() if value is not None}
     return Columns(
         roles.texts, gold.score, gold.label, header=header, missing=gold.missing, **found
     )
@@ -318,7 +314,7 @@ def _kind_of(columns: Columns, *, is_binary: bool) -> _Kind:
     n_texts = len(columns.members)
     if n_texts == SINGLE:
         return "classes"
-    if n_texts == TRIPLET:
+    if n_texts >= TRIPLET:
         return "triplets"
     if columns.label is not None:
         return "labelled"

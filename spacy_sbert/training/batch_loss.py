@@ -24,7 +24,7 @@ from .examples import (
     labels_of,
     lost_members_warning,
     scores_of,
-    teacher_vectors,
+    teacher_numbers,
 )
 
 LOSS_NOT_FINITE = (
@@ -236,8 +236,8 @@ def _gold_values(examples: Sequence[Example], layer: LossLayer, ops: Ops, spans_
         return scores_of(examples, ops, spans_key, layer.score_range)
     if layer.gold == "label":
         return labels_of(examples, spans_key)
-    if layer.gold == "vector":
-        return ops.asarray2f(cast(Floats2d, teacher_vectors(examples, spans_key)))
+    if layer.gold in ("vector", "scores"):
+        return ops.asarray2f(cast(Floats2d, teacher_numbers(examples, layer.gold, spans_key)))
     if layer.gold == "text":
         spans = [members(example.predicted, spans_key) for example in examples]
         return [[span.text for span in of_member] for of_member in zip(*spans, strict=True)]
@@ -352,15 +352,16 @@ def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str
     RAISES (ValueError): if that differs, or the loss does not take so many.
     """
     first = len(members(examples[0].predicted, spans_key))
-    expected = [first] if first in layer.n_members else layer.n_members
+    is_taken = first in layer.n_members
+    expected = str(first) if is_taken else layer.expected_members
     for example in examples:
         doc = example.predicted
         count = len(members(doc, spans_key))
-        if count not in expected:
+        if not is_taken or count != first:
             raise ValueError(
                 f"The example '{doc.text[:50]}' has {count} members in doc.spans['{spans_key}'], "
-                f"but the loss '{layer.name}' takes {' or '.join(map(str, expected))} in this "
-                "batch. Make one Span a member."
+                f"but the loss '{layer.name}' takes {expected} in this batch. Make one Span a "
+                "member, and as many in every example."
             )
     return first
 

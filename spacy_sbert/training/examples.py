@@ -94,17 +94,18 @@ def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
     return cast(list[str], labels)
 
 
-def teacher_vectors(examples: Sequence[Example], spans_key: str) -> numpy.ndarray:
-    """Return the vectors of a teacher, float32 (n, width).
+def teacher_numbers(examples: Sequence[Example], gold: str, spans_key: str) -> numpy.ndarray:
+    """Return the vectors or scores of a teacher, float32 (n, numbers).
 
+    gold (str): "vector" or "scores".
     Raise ValueError if one is missing or not finite.
     """
-    values = [attribute(example.reference, "vector", spans_key) for example in examples]
-    vectors = [numpy.asarray([] if value is None else value, dtype="float32") for value in values]
-    for example, vector in zip(examples, vectors, strict=True):
-        if vector.ndim != 1 or not vector.size or not numpy.isfinite(vector).all():
-            raise _no_gold(example, "vector", "a teacher's vector", spans_key)
-    return numpy.stack(vectors)
+    values = [attribute(example.reference, gold, spans_key) for example in examples]
+    arrays = [numpy.asarray([] if value is None else value, dtype="float32") for value in values]
+    for example, array in zip(examples, arrays, strict=True):
+        if array.ndim != 1 or not array.size or not numpy.isfinite(array).all():
+            raise _no_gold(example, gold, f"a teacher's {gold}", spans_key)
+    return numpy.stack(arrays)
 
 
 def _no_gold(example: Example, gold: str, kind: str, spans_key: str) -> ValueError:

@@ -39,7 +39,8 @@ def shown_score(measure: str, value: float) -> str:
 class GoldFacts:
     """Statistics of the gold values of some examples.
 
-    triplets: number of examples of three members. scores: how often each score of pairs occurs.
+    triplets: number of examples of three members or more. scores: how often each score of pairs
+        occurs.
     objective_labels: how often each label of pairs occurs, by the objective of the pairs, "" by
         default.
     text_labels: how often each label of single texts occurs.
@@ -58,7 +59,7 @@ class GoldFacts:
         n_members = len(group)
         score = group.attrs.get("score")
         label = group.attrs.get("label")
-        if n_members == 3:
+        if n_members >= 3:
             self.triplets += 1
         if n_members == 2 and score is not None:
             self.scores[score] += 1

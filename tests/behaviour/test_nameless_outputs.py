@@ -60,6 +60,7 @@ def test_functions(make_nlp, texts, name):
     "command",
     [
         "mine nlp texts.txt {}",
+        "mine-negatives nlp texts.txt {}",
         "cluster nlp texts.txt {}",
         "search nlp texts.txt man -o {}",
         "search nlp texts.txt man --index {}",

@@ -23,10 +23,10 @@ LOADED: dict[tuple[object, ...], Language] = {}
 def loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands that leave a pipeline as it is load each one once, by what is in its files."""
 
-    def load(pipeline: str, name: str | None = None) -> Language:
+    def load(pipeline: str, name: str | None = None, *, factory: str = "sbert") -> Language:
         files = sorted(file for file in Path(pipeline).rglob("*") if file.is_file())
-        if not files:
-            return load_pipeline(pipeline, name)
+        if not files or factory != "sbert":
+            return load_pipeline(pipeline, name, factory=factory)
         key = (name, *((file.relative_to(pipeline), file.read_bytes()) for file in files))
         if key not in LOADED:
             LOADED[key] = load_pipeline(pipeline, name)

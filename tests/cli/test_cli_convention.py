@@ -125,6 +125,10 @@ RUNS = {
     "fit-meta": ("texts.txt {out} --method conc", "{out}"),
     "index add": ("{out} texts.txt --kind flat", "{out}"),
     "mine": ("texts.txt {out}.jsonl", "{out}.jsonl"),
+    "mine-negatives": (
+        "pairs.csv {out}.jsonl --members first,second --corpus texts.txt --num-negatives 1",
+        "{out}.jsonl",
+    ),
     "search": ("texts.txt dog -o {out}.jsonl", "{out}.jsonl"),
     "visualize": ("texts.txt {out}.html --order given", "{out}.html"),
 }
@@ -199,7 +203,9 @@ def result(command, output):
     return [round(float(number), 3) for number in re.findall(r"-?\d\.\d\d+", text)] or text
 
 
-LONG = ("benchmark", "cluster", "distill-static", "fit-meta", "mine", "visualize")
+LONG = (
+    *("benchmark", "cluster", "distill-static", "fit-meta", "mine", "mine-negatives", "visualize"),
+)
 # Which needs the hub, and which makes a pipe
 LOADING = sorted(with_option("--pipe") - {"hub-card", "import"})
 

@@ -17,6 +17,10 @@ HAND = "written by hand\n"
 # The output, and the arguments
 COMMANDS = {
     "mine": ("pairs.tsv", "nlp texts.txt pairs.tsv"),
+    "mine-negatives": (
+        "n.tsv",
+        "nlp positives.csv n.tsv --num-negatives 1 --corpus texts.txt",
+    ),
     "cluster": ("c.jsonl", "nlp texts.txt c.jsonl --min-size 2"),
     "search": ("f.tsv", "nlp texts.txt man -o f.tsv"),
     "search --index": ("index", "nlp texts.txt man --index index --kind flat"),
@@ -47,6 +51,7 @@ def made(make_nlp, tiny_bert, tables, tmp_path_factory):
     two.add_pipe("sbert", name="other", config={"model": model})
     two.to_disk(at / "two")
     shutil.copytree(tiny_bert, at / "encoder")
+    (at / "positives.csv").write_text("anchor,positive\nhe can,he can go\na dog,the dog\n")
     for name in ("one", "two"):
         (at / f"{name}.json").write_text(json.dumps(results({"STS12": graded(0.5)}, name)))
     return at

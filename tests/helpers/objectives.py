@@ -35,6 +35,7 @@ def make_examples(nlp, n_members, n=6, **gold):
 
 
 SCORES = {"score": [0.1, 0.9, 0.5, 0.7, 0.3, 0.2]}
+TEACHER_SCORES = {"scores": [[0.1 * i, 0.3, -0.2 * i] for i in range(6)]}
 VECTORS = {
     "vector": [
         numpy.random.default_rng(i).normal(size=16).astype("float32").tolist() for i in range(6)
@@ -46,7 +47,9 @@ OBJECTIVES = {
     "TripletLoss": (3, {}, {}),
     "MultipleNegativesRankingLoss": (2, {}, {}),
     "MultipleNegativesRankingLoss with negatives": (3, {}, {"symmetric": True}),
+    "MultipleNegativesRankingLoss with several negatives": (4, {}, {}),
     "CachedMultipleNegativesRankingLoss": (2, {}, {"mini_batch_size": 4}),
+    "MarginMSELoss": (4, TEACHER_SCORES, {"similarity": "cosine"}),
     "MegaBatchMarginLoss": (2, {}, {"margin": 2.0}),
     "CoSENTLoss": (2, SCORES, {}),
     "AnglELoss": (2, SCORES, {}),

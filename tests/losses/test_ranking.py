@@ -13,14 +13,17 @@ from spacy_sbert.losses.ranking import (
 
 RNG = numpy.random.default_rng(8)
 N = 7
-MEMBERS = [RNG.normal(size=(N, 4)) for _ in range(3)]
-DISTINCT = [[f"{kind}{i}" for i in range(N)] for kind in "apn"]
+# Anchors, positives, and three negatives of each
+MEMBERS = [RNG.normal(size=(N, 4)) for _ in range(5)]
+DISTINCT = [[f"{kind}{i}" for i in range(N)] for kind in "apnmo"]
 # Equal anchors, equal positives, a positive that is another's anchor, hard negatives that are
 # positives and anchors.
 REPEATED = [
     ["a0", "a1", "a0", "a3", "a4", "a5", "a6"],
     ["p0", "p1", "p2", "p1", "a5", "p5", "a6"],
     ["n0", "p1", "a0", "n3", "n3", "p5", "a6"],
+    ["p2", "m1", "m1", "n3", "a4", "m5", "a0"],
+    ["o0", "o1", "m1", "o3", "a5", "a5", "p0"],
 ]
 
 
@@ -57,7 +60,7 @@ options = pytest.mark.parametrize(
     ("n_members", "similarity", "symmetric"),
     [
         (m, similarity, symmetric)
-        for m in (2, 3)
+        for m in (2, 3, 5)
         for similarity in ("cosine", "dot")
         for symmetric in (False, True)
     ],
@@ -128,7 +131,7 @@ def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
     monkeypatch.setattr(
         ranking, "cross_entropy", lambda *given: seen.append(given[0].shape) or wrapped(*given)
     )
-    CachedMultipleNegativesRankingLoss(3)((MEMBERS, DISTINCT), True)
+    CachedMultipleNegativesRankingLoss(3)((MEMBERS[:3], DISTINCT[:3]), True)
     assert seen == [(3, 14), (3, 14), (1, 14)]
 
 
@@ -140,7 +143,7 @@ def test_anchor_without_negatives_adds_nothing():
     assert value == 0.0
     assert not any(d.any() for d in backprop())
     texts = [["a", "a", "b"], ["p", "q", "r"]]
-    one_triplet = [member[:1] for member in MEMBERS], [["a"], ["p"], ["n"]]
+    one_triplet = [member[:1] for member in MEMBERS[:3]], [["a"], ["p"], ["n"]]
     for given in (([m[:3] for m in MEMBERS[:2]], texts), one_triplet):
         value, _ = MultipleNegativesRankingLoss(2.0)(given, True)
         assert value == pytest.approx(reference_loss(*given, 2.0, "cosine", False))
@@ -151,8 +154,8 @@ def test_anchor_without_negatives_adds_nothing():
 )
 def test_errors(build):
     loss = build()
-    assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == (
-        (2, 3),
+    assert (loss.n_members[:3], loss.gold, loss.whole_batch, loss.is_sum) == (
+        range(2, 5),
         "text",
         True,
         False,
@@ -161,7 +164,7 @@ def test_errors(build):
         build()(([member[:1] for member in MEMBERS[:2]], [["a"], ["p"]]), True)
     with pytest.raises(ValueError, match="got 7, 7, 7 and 6"):
         build()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)
-    with pytest.raises(ValueError, match="takes examples of 2 or 3 members, got 1"):
+    with pytest.raises(ValueError, match="takes examples of 2 or more members, got 1"):
         build()((MEMBERS[:1], DISTINCT[:1]), True)
 
 

@@ -126,7 +126,7 @@ REFUSED = {
     ("a", "b", "c"): "a, b and c are more than a pair",
     ("question", "answer1", "answer2"): "answer1, answer2 may be the gold",
     ("question", "answer", "category"): "category may be the gold",
-    ("query", "pos", "neg_1", "neg_2"): "not one anchor, one positive and one negative",
+    ("query", "pos", "neg", "hard_negative"): "not one anchor, one positive and one kind of neg",
     ("sentence1", "sentence2", "text_a", "text_b", "score"): "several pairs",
     ("a", "b", "similarity", "label"): "similarity, label may each be the gold",
     ("title", "review", "rating"): "rating may be the gold",

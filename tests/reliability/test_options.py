@@ -60,6 +60,12 @@ ALLOWED = {
     # Of a layout with a range
     **{key: {"0"} for key in ("convert min-score", "evaluate min-score")},
     "visualize high": {"1.5", *LARGE},
+    # Scores of a reranker have no range
+    **{f"mine-negatives {one}": {"-1", "0", "1.5", *LARGE} for one in ("max-score", "min-score")},
+    "absolute-margin": {"0", "1.5", *LARGE},
+    "relative-margin": {"0"},
+    "range-min": {"0"},
+    "range-max": MANY,
     "init-config max-score": LARGE,
     # Of a baseline that is not asked for
     "encoder": set(VALUES),
@@ -130,7 +136,7 @@ BY_VALUE = {
     "id_column",
 }
 # Named by what was given
-BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first", "ids"}
+BY_VALUE |= {"query_prompt", "vectors", "queries", "pipe", "first", "ids", "reranker"}
 OTHERWISE = {
     "labels": "as a table",
     "column": "as a table",
@@ -158,6 +164,9 @@ def folder(tiny_bert, tmp_path_factory):
     (made / "pairs.csv").write_text(rows)
     (made / "own.csv").write_text(
         "first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9))
+    )
+    (made / "positives.csv").write_text(
+        "anchor,positive\n" + "".join(f"{one},{two}\n" for one, two in PAIRS)
     )
     for name in ("data", "texts"):
         (made / name).mkdir()
@@ -195,6 +204,13 @@ def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
         "train": {"config": str(folder / "train.cfg")},
         "mine": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},
+        "mine-negatives": {
+            "pipeline": nlp,
+            "pairs_path": str(folder / "positives.csv"),
+            "output": f"{out}.tsv",
+            "--corpus": corpus,
+            "--num-negatives": "1",
+        },
         "cluster": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},
         "visualize": {"pipeline": nlp, "texts_path": corpus, "output": f"{out}.html"},
     }[command]

@@ -107,6 +107,9 @@ ALONE = {
     "spacy-sbert.PairCorpus.v1 max_score": set(),
     # None stands for what the command line is to give
     "spacy-sbert.PairCorpus.v1 path": set(),
+    # A collection that is read when it is scored
+    "spacy-sbert.retrieval_scorer.v1 path": {"empty text", "half a character", *LATER},
+    "spacy-sbert.retrieval_scorer.v1 split": {"empty text", "half a character", *LATER},
     # Of 32 bits
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},
     # Words alone
@@ -350,6 +353,12 @@ ALSO_RIGHT = {
     "encode_file": {**NO_COLUMNS, "with_text": set()},
     "encode_dataset": {"large": MANY},
     "convert": TABLE,
+    # Of any reranker; at least as many texts as ranks
+    "mine_hard_negatives": {
+        **dict.fromkeys(("max_score", "min_score"), NUMBERS),
+        "num_negatives": set(),
+        "range_max": {"none", *MANY},
+    },
     "example_doc": {"spans_key": LATER},
     # See the losses
     "pair_doc": {"spans_key": LATER, "score": NUMBERS},
