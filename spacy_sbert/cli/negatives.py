@@ -107,7 +107,7 @@ def _mine_negatives_cli(
 
 
 def _read_pairs(path: Path, members: str | None, *, shown: bool) -> list[tuple[str, ...]]:
-    """Return the pairs of a table; where it has scores, those with the highest, 1."""
+    """Return the pairs of a table; if it has scores, those with 1, the highest of the scale."""
     from ..readers import PairCorpus
 
     reading = reading_of(path, TableLayout(members=members).settings(), shown=shown)

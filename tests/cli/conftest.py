@@ -55,14 +55,15 @@ def nlp_folder(
 
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with texts, all pairs of them with scores from 0 to 2, and as the STS benchmark has
-    them.
+    """A folder with texts, all pairs of them with scores from 0 to 2, also as the STS benchmark has
+    them, and anchors with positives.
     """
     at = tmp_path_factory.mktemp("tables")
     (at / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     pairs = [(a, b) for a in TEXTS for b in TEXTS if a < b]
     rows = [f"{a},{b},{i % 3}" for i, (a, b) in enumerate(pairs)]
     (at / "pairs.csv").write_text("\n".join(["first,second,score", *rows]) + "\n")
+    (at / "positives.csv").write_text("anchor,positive\nhe can,he can go\na dog,the dog\n")
     (at / "data" / "STSBenchmark").mkdir(parents=True)
     rows = [f"g\tf\ty\t{i}\t{i % 6}\t{a}\t{b}\n" for i, (a, b) in enumerate(pairs)]
     (at / "data" / "STSBenchmark" / "sts-dev.csv").write_text("".join(rows))

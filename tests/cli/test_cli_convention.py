@@ -126,7 +126,7 @@ RUNS = {
     "index add": ("{out} texts.txt --kind flat", "{out}"),
     "mine": ("texts.txt {out}.jsonl", "{out}.jsonl"),
     "mine-negatives": (
-        "pairs.csv {out}.jsonl --members first,second --corpus texts.txt --num-negatives 1",
+        "positives.csv {out}.jsonl --corpus texts.txt --num-negatives 1",
         "{out}.jsonl",
     ),
     "search": ("texts.txt dog -o {out}.jsonl", "{out}.jsonl"),

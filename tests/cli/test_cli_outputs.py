@@ -51,7 +51,6 @@ def made(make_nlp, tiny_bert, tables, tmp_path_factory):
     two.add_pipe("sbert", name="other", config={"model": model})
     two.to_disk(at / "two")
     shutil.copytree(tiny_bert, at / "encoder")
-    (at / "positives.csv").write_text("anchor,positive\nhe can,he can go\na dog,the dog\n")
     for name in ("one", "two"):
         (at / f"{name}.json").write_text(json.dumps(results({"STS12": graded(0.5)}, name)))
     return at
