@@ -9,11 +9,13 @@ from spacy.training import Example
 
 from ..pipeline.sbert import SentenceBert
 from ..search.exact import nearest
+from ..validation import Name, validated
 from .ranking_measures import DEPTH, ranking_measures
 from .retrieval_data import Collection, read_beir
 
 
-def make_retrieval_scorer(path: str, split: str = "dev") -> Callable[..., dict[str, float]]:
+@validated
+def make_retrieval_scorer(path: Path | str, split: Name = "dev") -> Callable[..., dict[str, float]]:
     """Return the scorer of an `sbert` pipe by how it retrieves documents.
 
     path (str): a folder in BEIR's layout, see read_beir; it is read at the first evaluation, so

@@ -40,7 +40,8 @@ def reciprocal_rank_fusion(
         scores, rows = reciprocal_rank_fusion(found, k=10)
 
     """
-    weights = weights or [1.0] * len(results)
+    if weights is None:
+        weights = [1.0] * len(results)
     shapes = [rows.shape for _, rows in results]
     if len({n for n, _ in shapes}) != 1 or len(weights) != len(results):
         raise ValueError(

@@ -21,6 +21,8 @@ from spacy_sbert.models.private_attributes import is_installed
 from spacy_sbert.models.spans import sentence_spans
 from spacy_sbert.pipeline.most_similar import most_similar
 from spacy_sbert.search import corpus_search
+from spacy_sbert.search.hard_negatives import mine_hard_negatives
+from spacy_sbert.search.texts import read_corpus
 from spacy_sbert.training.batchers import batch_mixed
 from spacy_sbert.training.quickstart_config import quickstart_config
 
@@ -105,11 +107,10 @@ ALONE = {
     # The default; the layout has a range of its own
     "spacy-sbert.PairCorpus.v1 min_score": {"zero"},
     "spacy-sbert.PairCorpus.v1 max_score": set(),
+    # A collection that is read at the first evaluation
+    **{f"spacy-sbert.retrieval_scorer.v1 {key}": LATER for key in ("path", "split")},
     # None stands for what the command line is to give
     "spacy-sbert.PairCorpus.v1 path": set(),
-    # A collection that is read when it is scored
-    "spacy-sbert.retrieval_scorer.v1 path": {"empty text", "half a character", *LATER},
-    "spacy-sbert.retrieval_scorer.v1 split": {"empty text", "half a character", *LATER},
     # Of 32 bits
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},
     # Words alone
@@ -284,6 +285,8 @@ DATA |= {
     "index",
 }
 DATA |= {
+    "results",
+    "cross_encoder",
     "encoder",
     "read",
     "first",
@@ -356,9 +359,14 @@ ALSO_RIGHT = {
     # Of any reranker; at least as many texts as ranks
     "mine_hard_negatives": {
         **dict.fromkeys(("max_score", "min_score"), NUMBERS),
+        **dict.fromkeys(("absolute_margin", "relative_margin"), RIGHT_FACTORS | {"none"}),
         "num_negatives": set(),
         "range_max": {"none", *MANY},
     },
+    "BM25.build": {"k1": RIGHT_FACTORS, "b": {"zero"}},
+    "reciprocal_rank_fusion": {"k": set(), "constant": RIGHT_FACTORS - {"zero"}},
+    # Any cosine
+    "add_texts": {"skip_duplicates": {"none", "zero", "minus one"}},
     "example_doc": {"spans_key": LATER},
     # See the losses
     "pair_doc": {"spans_key": LATER, "score": NUMBERS},
@@ -469,11 +477,26 @@ def calls(nlp, folder):
         "tokens": (visual.heatmap.tokens, {"docs": [doc, doc]}),
         "distill_static": (hub.distill_static, {"teacher": nlp, "texts": [TEXT] * 6, "size": 2}),
         "quickstart_config": (quickstart_config, {**tables, "kind": "graded", "count": 4}),
+        "BM25.build": (search.BM25.build, {"texts": texts}),
+        "reciprocal_rank_fusion": (
+            search.reciprocal_rank_fusion,
+            {"results": [search.nearest(ROWS, ROWS, k=2)], "k": 2},
+        ),
+        "rank_by_max_sim": (search.rank_by_max_sim, {"query": doc, "texts": [doc]}),
+        "add_texts": (
+            corpus_search.add_texts,
+            {"pipe": sbert, "folder": folder / "grown", "corpus": read_corpus(corpus)},
+        ),
+        "mine_hard_negatives": (
+            mine_hard_negatives,
+            {"pipe": sbert, "pairs": [("a man", "he runs")], "corpus": ["the dog", "a cat", "it"]},
+        ),
     }
 
 
 # Tried as registered functions, by the commands, and by test_given; the last ones have only paths
 ELSEWHERE = {
+    "SentenceChunker.__init__",
     *("SentenceBert.__init__", "SentenceMeta.__init__", "SentenceReranker.__init__"),
     *(
         "build_ivfpq",
@@ -515,6 +538,11 @@ def test_functions(counted, nlp, folder, part):
     with counted(PROMISE) as cases:
         for name, (call, given) in list(calls(nlp, folder).items())[part::22]:
             but = tuple(
-                DATA | {key for key in given if key.endswith("path") or key in ("corpus", "method")}
+                DATA
+                | {
+                    key
+                    for key in given
+                    if key.endswith("path") or key in ("corpus", "folder", "method")
+                }
             )
             target(name, call, given, but).judge_all(cases, RIGHT, ALSO_RIGHT.get(name, {}))
