@@ -36,6 +36,8 @@ _NEEDED = {
     "a file of weights": ("model.safetensors*", "pytorch_model.bin*", ADAPTER_WEIGHTS),
     "the tokenizer": ("tokenizer*", "vocab*", "*.model", ADAPTER_CONFIG),
 }
+# Adapters that only a pickle holds, of peft and of AdapterHub
+_PICKLED_ADAPTERS = ("adapter_model.bin", "pytorch_adapter.bin")
 # What is downloaded, and the other formats that repositories hold beside it.
 _HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py", CARD]
 _HUB_IGNORED = [
@@ -143,7 +145,8 @@ def resolve(name: str, base: Path | None = None) -> Path:
     base (Path): where a relative path begins, such as the current folder when a pipe was made; by
         default, and if it is gone, the current folder.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights;
-        (ValueError): if the weights in a package are not the published ones.
+        (ValueError): if the weights in a package are not the published ones, or an adapter is a
+        pickle.
     """
     folder = find_local(name, base)
     if folder is not None:
@@ -164,10 +167,19 @@ def resolve(name: str, base: Path | None = None) -> Path:
 def base_folder(folder: Path) -> Path:
     """Return the folder of the base of an adapter; for another encoder its own.
 
-    RAISES (OSError): if it is not found.
+    RAISES (OSError): if it is not found. (ValueError): if it holds an adapter itself.
     """
     adapter = read_object(folder / ADAPTER_CONFIG)
-    return resolve(str(adapter.get("base_model_name_or_path"))) if adapter else folder
+    if not adapter:
+        return folder
+    base = resolve(str(adapter.get("base_model_name_or_path")))
+    # peft may have saved it beside the weights of its base
+    if base.resolve() != folder.resolve() and (base / ADAPTER_CONFIG).is_file():
+        raise ValueError(
+            f"The base {base} of the adapter {folder} holds an adapter itself. Merge that one into "
+            "its base by peft, and save the result."
+        )
+    return base
 
 
 def settings_folder(folder: Path) -> Path:
@@ -274,6 +286,12 @@ def _check_folder(folder: Path) -> Path:
         return folder
     inner = transformer_folder(folder)
     _check_pointers(inner)
+    for name in _PICKLED_ADAPTERS:
+        if (inner / name).is_file() and not (inner / ADAPTER_WEIGHTS).is_file():
+            raise ValueError(
+                f"The folder {folder} holds an adapter as a pickle ({name}), which is not read. "
+                f"Save it as {ADAPTER_WEIGHTS}, or merge it into its encoder by peft."
+            )
     for missing, patterns in _NEEDED.items():
         if not any(file for pattern in patterns for file in inner.glob(pattern)):
             raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing=missing))
