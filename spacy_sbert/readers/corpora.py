@@ -58,6 +58,8 @@ class PairCorpus:
         files. Each call of the reader (spaCy makes one an epoch where max_epochs = -1) has another
         order, and each run the same orders.
     seed (int): of the shuffling.
+    scores (str): for tables, the column of a teacher's scores of the members after the first, a
+        list of numbers, in .csv and .tsv as JSON: [0.9, 0.4].
     RAISES (ValueError): if the settings do not fit together; on reading, for a bad file or line,
         which is named.
     """
@@ -79,6 +81,7 @@ class PairCorpus:
         shuffle_buffer: NonNegative = 0,
         seed: int = 0,
         cats: bool = False,
+        scores: str | None = None,
     ):
         paths = [path] if isinstance(path, (str, Path)) else path
         if not paths:
@@ -89,7 +92,14 @@ class PairCorpus:
         self.spans_key = spans_key
         self.limit = limit
         self.columns = Columns(
-            tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ())
+            tuple(members or ()),
+            score,
+            label,
+            min_score,
+            max_score,
+            header,
+            tuple(missing or ()),
+            scores,
         )
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         for file, kind in self.files:
@@ -169,6 +179,8 @@ class PairCorpus:
                 gold["score"] = item.score
             if item.label is not None:
                 gold["label"] = item.label
+            if item.scores is not None:
+                gold["scores"] = item.scores
             if self.cats:
                 reference.cats = {label: float(label == item.label) for label in self._labels}
             yield Example(predicted, reference)

@@ -1,7 +1,9 @@
 """Example Docs from rows of a data set."""
 
+import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +19,7 @@ from thinc.types import Ints2d
 from ..files.text_lines import check_cell
 from ..models.spans import SPANS_KEY
 from ..training.examples import OBJECTIVE
-from ..validation import Name, check, validated
+from ..validation import Name, check, short_repr, validated
 
 # What gold may be: a score, a label or a vector
 _Gold = float | str | Sequence[float] | numpy.ndarray | None
@@ -112,13 +114,15 @@ class Row:
     members: its texts, in order, without white space around them. line: where it starts, counted
         from 1.
     score: gold similarity from 0 to 1, None where there is none. label: gold label, None where
-        there is none.
+        there is none. scores: a teacher's, of the members after the first, None where there are
+        none.
     """
 
     members: tuple[str, ...]
     line: int
     score: float | None = None
     label: str | None = None
+    scores: list[float] | None = None
 
 
 def listed_lines(lines: Sequence[int]) -> str:
@@ -202,3 +206,21 @@ def check_score(
             "config's corpus (--corpora.train.max_score 5 of train)."
         )
     return (score - low) / (high - low)
+
+
+def check_scores(value: object, path: Path, line: int, column: str) -> list[float]:
+    """Return a list of numbers; in .csv and .tsv it is written as JSON.
+
+    RAISES (ValueError): if it is none.
+    """
+    scores: list[float] = []
+    with suppress(TypeError, ValueError):
+        if isinstance(value, str):
+            value = json.loads(value)
+        scores = [as_number(number) for number in cast(Any, value)]
+    if not scores or any(map(math.isnan, scores)):
+        raise ValueError(
+            f"{path}, line {line}: expected numbers such as [0.9, 0.4] in the column '{column}', "
+            f"got {short_repr(value)}. Repair the line."
+        )
+    return scores

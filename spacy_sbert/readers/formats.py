@@ -18,7 +18,15 @@ from ..files.tables import DELIMITED, TABLES, read_table
 from ..files.text_lines import check_label, format_suffix, has_text, plain_label, read_lines
 from ..validation import SCORE_RANGE
 from .datasets import FORMATS, STS_COLUMNS, STS_MAX_SCORE
-from .examples import Row, as_number, cell_text, check_members, check_score, from_boolean
+from .examples import (
+    Row,
+    as_number,
+    cell_text,
+    check_members,
+    check_score,
+    check_scores,
+    from_boolean,
+)
 
 AUTO = "auto"
 TABLE = "table"
@@ -52,13 +60,14 @@ class Columns:
     max_score: float = 1.0
     header: bool = True
     missing: tuple[str, ...] = ()
+    scores: str | None = None
 
     def __post_init__(self) -> None:
         twice = [name for name in self.members if self.names.count(name) > 1]
         if twice:
             raise ValueError(
                 f"The column '{twice[0]}' is named twice: {', '.join(self.names)}. Name other "
-                "columns as texts (members), score and label."
+                "columns as texts (members), score, label and scores."
             )
         # Also refuses nan
         if not self.min_score < self.max_score:
@@ -69,9 +78,9 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns that are read: members, score, label."""
-        golds = [name for name in (self.score, self.label) if name is not None]
-        return (*self.members, *golds)
+        """All columns that are read: members, score, label, scores."""
+        golds = (self.score, self.label, self.scores)
+        return (*self.members, *(name for name in golds if name is not None))
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -90,20 +99,22 @@ class Columns:
         # An object of JSON may leave out its gold
         optional = self.names[n_members:] if "" in marks else ()
         for line, cells in read_table(path, self.names, header=self.header, optional=optional):
-            # The score comes before the label
-            golds = cells[n_members:]
-            if marks and not marks.isdisjoint(map(_plain_text, golds)):
+            golds = dict(zip(self.names[n_members:], cells[n_members:], strict=True))
+            if marks and not marks.isdisjoint(map(_plain_text, golds.values())):
                 yield None
                 continue
             members = check_members(cells[:n_members], self.members, path, line)
             score = None
             if self.score is not None:
-                value = from_boolean(golds[0])
+                value = from_boolean(golds[self.score])
                 score = check_score(value, self.min_score, self.max_score, path, line, self.score)
             label = None
             if self.label is not None:
-                label = check_label(golds[-1], self.label, path, line)
-            yield Row(members, line, score=score, label=label)
+                label = check_label(golds[self.label], self.label, path, line)
+            scores = None
+            if self.scores is not None:
+                scores = check_scores(golds[self.scores], path, line, self.scores)
+            yield Row(members, line, score=score, label=label, scores=scores)
 
     @property
     def shown_missing(self) -> str:

@@ -353,6 +353,28 @@ def test_from_a_config(texts, tmp_path):
     assert Counter(objectives(corpus(NLP))) == {"one": SIZE, "two": 4}
 
 
+def test_scores_of_a_teacher(tmp_path):
+    """A list of JSON; in a table of text its writing."""
+    members = ["anchor", "positive", "negative_1"]
+    (tmp_path / "tuples.jsonl").write_text(
+        json.dumps(dict(zip([*members, "scores"], [*"abc", [0.9, -4]], strict=True))) + "\n"
+    )
+    (tmp_path / "tuples.csv").write_text('anchor,positive,negative_1,scores\na,b,c,"[0.9, -4]"\n')
+    for name in ("tuples.jsonl", "tuples.csv"):
+        reader = PairCorpus(tmp_path / name, members=members, scores="scores")
+        (example,) = reader(NLP)
+        assert example.reference.spans["sbert"].attrs["scores"] == [0.9, -4.0]
+
+
+@pytest.mark.parametrize("scores", ["0.9", "[]", "[0.9, null]", '["much"]', "high", ""])
+def test_scores_of_a_teacher_that_are_none(scores, tmp_path):
+    table = tmp_path / "tuples.tsv"
+    table.write_text(f"anchor\tpositive\tnegative\tscores\na\tb\tc\t{scores}\n")
+    reader = PairCorpus(table, members=["anchor", "positive", "negative"], scores="scores")
+    with pytest.raises(ValueError, match=r"tuples\.tsv, line 2: .*column 'scores'"):
+        list(reader(NLP))
+
+
 def test_labels_as_cats(tmp_path):
     """Of the reference alone, beside the label; all labels of the files, of those that are read."""
     path = tmp_path / "topics.csv"
