@@ -106,7 +106,7 @@ def _mine_negatives_cli(
         )
 
 
-def _read_pairs(path: Path, members: str | None, *, shown: bool) -> list[tuple[str, ...]]:
+def _read_pairs(path: Path, members: str | None, *, shown: bool) -> list[tuple[str, str]]:
     """Return the pairs of a table; if it has scores, those with 1, the highest of the scale."""
     from ..readers import PairCorpus
 
