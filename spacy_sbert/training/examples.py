@@ -105,6 +105,11 @@ def teacher_numbers(examples: Sequence[Example], gold: str, spans_key: str) -> n
     for example, array in zip(examples, arrays, strict=True):
         if array.ndim != 1 or not array.size or not numpy.isfinite(array).all():
             raise _no_gold(example, gold, f"a teacher's {gold}", spans_key)
+        if len(array) != len(arrays[0]):
+            raise ValueError(
+                f"The example '{example.reference.text[:50]}' has {len(array)} numbers as its gold "
+                f"{gold}, the first of its batch {len(arrays[0])}. Give all examples as many."
+            )
     return numpy.stack(arrays)
 
 
