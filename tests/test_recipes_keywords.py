@@ -4,7 +4,7 @@ shared transformer.
 
 import numpy
 import pytest
-from helpers.keyword_packages import stand_in_for_missing
+from helpers.stand_ins import stand_in_for_missing
 from helpers.pipelines import ROOT, blocks, slow
 
 PAGE = ROOT / "docs" / "keywords.md"
