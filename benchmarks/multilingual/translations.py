@@ -51,7 +51,7 @@ RESAMPLES = 10_000
 def main() -> None:
     before = run_once(RESULTS, "before", partial(timed, untrained))
     after = run_once(RESULTS, f"after-{SEED}", partial(timed, trained))
-    print(table(before, after))
+    print(table(before, after, run_once(RESULTS, "wordpieces", wordpieces_per_word)))
 
 
 # The measure
@@ -99,6 +99,19 @@ def accuracy(right: numpy.ndarray) -> dict[str, Any]:
         "interval": [100 * end for end in interval(right)],
         "right": "".join("01"[int(one)] for one in right),
     }
+
+
+def wordpieces_per_word() -> dict[str, float]:
+    """How many wordpieces the words of each language have, on average, in Tatoeba; words end at
+    spaces.
+    """
+    encoder = teacher().get_pipe("sbert").text_encoder()
+    found = {}
+    for code in LANGUAGES:
+        texts = sentences(code, code)
+        n_words = sum(len(text.split()) for text in texts)
+        found[code] = int(encoder.tokenize(texts).n_text.sum()) / n_words
+    return found
 
 
 # Training
@@ -190,13 +203,14 @@ def timed(make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 # The table
 
 
-def table(before: dict[str, Any], after: dict[str, Any]) -> str:
+def table(before: dict[str, Any], after: dict[str, Any], wordpieces: dict[str, float]) -> str:
     ways = ("to English", "from English")
     head = ["accuracy x 100", *(f"{way}, {when}" for way in ways for when in ("before", "after"))]
+    head.append("wordpieces a word")
     rows = [head, ["---"] * len(head)]
     for code, language in LANGUAGES.items():
         cells = [written(found[code][way]) for way in ways for found in (before, after)]
-        rows.append([language, *cells])
+        rows.append([language, *cells, f"{wordpieces[code]:.2f}"])
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     sts = (f"{found['sts_spearman']:.2f}" for found in (before, after))
     return f"{text}\n\nSTSb dev, Spearman x 100: {', '.join(sts)}"
