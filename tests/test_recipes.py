@@ -17,8 +17,8 @@ from typing import Any
 import numpy
 import pytest
 import spacy
-from helpers.stand_ins import stand_in_for_missing
 from helpers.pipelines import ROOT, blocks
+from helpers.stand_ins import stand_in_for_missing
 from sklearn.base import clone
 
 from spacy_sbert import find_sbert, load_pipe
@@ -164,7 +164,9 @@ def ask(openai_service: tuple[Any, Namespace]) -> Callable[..., Any]:
     client, found = openai_service
 
     def ask(texts: object, **fields: object) -> Any:
-        return client.post("/v1/embeddings", json={"model": found["MODEL"], "input": texts, **fields})
+        return client.post(
+            "/v1/embeddings", json={"model": found["MODEL"], "input": texts, **fields}
+        )
 
     return ask
 

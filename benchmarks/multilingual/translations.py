@@ -4,9 +4,9 @@ nearest sentence of the other language is the translation.
 Usage: python translations.py (needs SPACY_SBERT_DATA; results that are there stay)
 
 The teacher is all-MiniLM-L6-v2, and so is the student when it begins. It is trained with
-configs/multilingual.cfg on image captions of Multi30k in English, each with one translation (in turn
-German, French and Czech), for one epoch. Measured are, before and after, the sentences of Tatoeba, 1000 a language, and the
-STS benchmark (dev). Spanish is in no training text.
+configs/multilingual.cfg for one epoch on English image captions of Multi30k, each with one
+translation, in turn German, French and Czech. Measured are, before and after, the sentences of
+Tatoeba, 1000 a language, and the STS benchmark (dev). Spanish is in no training text.
 
 SOURCE: Reimers and Gurevych 2020, Making Monolingual Sentence Embeddings Multilingual using
 Knowledge Distillation; the data of Elliott et al. 2016 (Multi30K) and Artetxe and Schwenk 2019

@@ -4,10 +4,9 @@ import gzip
 
 import numpy
 import pytest
+import translations
 from sentence_transformers.sentence_transformer.evaluation import TranslationEvaluator
 from translations import LANGUAGES, dev_rows, interval, is_nearest, measure, table, training_rows
-
-import translations
 
 
 def test_nearest_by_hand():
@@ -58,7 +57,8 @@ def data(tmp_path, monkeypatch):
     """Made sentences, in the layout of the data."""
     monkeypatch.setenv("SPACY_SBERT_DATA", str(tmp_path))
     multi30k, tatoeba, sts = (
-        tmp_path / name for name in ("multilingual/multi30k", "multilingual/tatoeba", "sts/STSBenchmark")
+        tmp_path / name
+        for name in ("multilingual/multi30k", "multilingual/tatoeba", "sts/STSBenchmark")
     )
     for folder in (multi30k, tatoeba, sts):
         folder.mkdir(parents=True)
