@@ -1,5 +1,5 @@
-"""Write the sample data: pairs, triplets, questions, topics, entities and plain texts, all in
-English.
+"""Write the sample data: pairs, triplets, questions, topics, entities and plain texts in English,
+and translations.
 
 The sentences are composed from a small stock of words that were written for this project. Train and
 dev share people, places, times and topics, but no sentence. assets/README.md says what each file
@@ -17,6 +17,7 @@ from sample_nli import nli_lines
 from sample_pairs import pair_lines
 from sample_questions import duplicate_lines, question_lines
 from sample_texts import text_lines, topic_lines, triplet_lines
+from sample_translations import translation_lines
 
 PARTS = ("train", "dev")
 PAIRS = {"train": 480, "dev": 160}
@@ -36,6 +37,8 @@ FILES: dict[str, tuple[Maker, int]] = {
     "entities-dev.iob": (entity_lines, 50),
     "texts-train.txt": (text_lines, 300),
     "texts-dev.txt": (text_lines, 60),
+    "translations-train.tsv": (translation_lines, 240),
+    "translations-dev.tsv": (translation_lines, 120),
     "arguments.tsv": (argument_lines, 160),
 }
 

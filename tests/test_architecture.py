@@ -58,6 +58,7 @@ TESTED = {
 }
 TESTED["scripts"] = PACKAGE.parent / "scripts"
 TESTED["papers"] = PACKAGE.parent / "benchmarks" / "papers"
+TESTED["multilingual"] = PACKAGE.parent / "benchmarks" / "multilingual"
 SETUP = ConfigParser()
 SETUP.read(PACKAGE.parent / "setup.cfg", encoding="utf8")
 

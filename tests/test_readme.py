@@ -11,8 +11,8 @@ import pytest
 import spacy
 import srsly
 import torch
-from helpers.keyword_packages import stand_in_for_missing
 from helpers.pipelines import ROOT, blocks
+from helpers.stand_ins import stand_in_for_missing
 from thinc.api import Config
 from transformers import BertConfig, BertModel
 from typer.main import get_command

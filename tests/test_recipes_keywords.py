@@ -4,8 +4,8 @@ shared transformer.
 
 import numpy
 import pytest
-from helpers.keyword_packages import stand_in_for_missing
 from helpers.pipelines import ROOT, blocks, slow
+from helpers.stand_ins import stand_in_for_missing
 
 PAGE = ROOT / "docs" / "keywords.md"
 TEXTS = ["A man is eating food.", "The dog ran fast.", "He cannot go.", "The cat sat on the mat."]

@@ -36,7 +36,7 @@ def entities(folder):
 def settings_for(name, make_nlp, encoder, folder):
     """What a shipped config needs beside a file of its own; encoder: of the checkpoint."""
     overrides = entities(folder) if name == "joint" else {}
-    if name == "distillation":
+    if name in ("distillation", "multilingual"):
         make_nlp("own", lang="en", model={"pooling": "max"}).to_disk(folder / "teacher")
         overrides["paths.teacher"] = str(folder / "teacher")
     if name == "two_step":

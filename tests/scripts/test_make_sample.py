@@ -18,6 +18,7 @@ COUNTS = {
     "topics": (240, 120),
     "entities": (150, 50),
     "texts": (300, 60),
+    "translations": (240, 120),
 }
 PARTS = ("train", "dev")
 
@@ -44,6 +45,7 @@ def texts_of(name, part):
     if name == "texts":
         return [[line] for line in lines]
     columns = ("Sentence1", "Sentence2", "Sentence3", "question1", "question2", "text")
+    columns += ("english", "translation")
     return [[row[column] for column in columns if column in row] for row in read_table(path)]
 
 

@@ -1,6 +1,8 @@
-"""KeyBERT and BERTopic, or where they are not installed, what takes an embedder as they do."""
+"""Packages that no extra installs, or where they are missing, what the pages call of them."""
 
+import json
 import sys
+from abc import ABC, abstractmethod
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +46,30 @@ class BERTopic:
         return (first > 0).astype(int).tolist(), None
 
 
+class Embeddings(ABC):
+    """As in langchain_core.embeddings."""
+
+    @abstractmethod
+    def embed_documents(self, texts: list[str]) -> list[list[float]]: ...
+
+    @abstractmethod
+    def embed_query(self, text: str) -> list[float]: ...
+
+
+class OpenAI:
+    """Asks for embeddings, and no more."""
+
+    def __init__(self, base_url: str, api_key: str, http_client: Any):
+        self.address = f"{base_url}/embeddings"
+        self.http_client = http_client
+        self.embeddings = SimpleNamespace(create=self.create)
+
+    def create(self, **body: Any) -> Any:
+        answer = self.http_client.post(self.address, json=body)
+        answer.raise_for_status()
+        return json.loads(answer.text, object_hook=lambda fields: SimpleNamespace(**fields))
+
+
 def stand_in_for_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, face in (("keybert", KeyBERT), ("bertopic", BERTopic)):
         if find_spec(name) is None:
@@ -52,3 +78,9 @@ def stand_in_for_missing(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setitem(
                 sys.modules, name, SimpleNamespace(backend=backend, **{face.__name__: face})
             )
+    if find_spec("langchain_core") is None:
+        embeddings = SimpleNamespace(Embeddings=Embeddings)
+        monkeypatch.setitem(sys.modules, "langchain_core.embeddings", embeddings)
+        monkeypatch.setitem(sys.modules, "langchain_core", SimpleNamespace(embeddings=embeddings))
+    if find_spec("openai") is None:
+        monkeypatch.setitem(sys.modules, "openai", SimpleNamespace(OpenAI=OpenAI))
