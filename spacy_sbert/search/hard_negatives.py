@@ -81,18 +81,14 @@ def mine_hard_negatives(
     needed = range_min + num_negatives
     if range_max is None:
         range_max = needed + n_positives
-        upper_limits = (max_score, absolute_margin, relative_margin)
-        if cross_encoder is not None or upper_limits != (math.inf, None, None):
+        # With any of these, more candidates are needed
+        options = (cross_encoder, max_score, absolute_margin, relative_margin)
+        if options != (None, math.inf, None, None):
             range_max += 9 * num_negatives
     others = filter(None, map(str.strip, corpus))
     texts = list(dict.fromkeys(chain(others, *by_anchor.values())))
     # One is the positive
-    n_ranks = min(range_max, len(texts) - 1)
-    if needed > n_ranks:
-        raise ValueError(
-            f"There are no num_negatives = {num_negatives} after range_min = {range_min} among "
-            f"{n_ranks} ranks. Lower them, or give more texts or a larger range_max."
-        )
+    _check_ranks(range_min, num_negatives, min(range_max, len(texts) - 1))
     queries = pipe.encode(list(by_anchor), prompt=pipe.prompt_of_role("query"), progress=progress)
     vectors = pipe.encode(texts, prompt=pipe.prompt_of_role("document"), progress=progress)
     mined: list[MinedPair] = []
@@ -130,6 +126,15 @@ def _positives_by_anchor(pairs: Sequence[tuple[str, str]]) -> dict[str, list[str
     if not by_anchor:
         raise ValueError("There are no pairs of an anchor and its positive. Give one or more.")
     return by_anchor
+
+
+def _check_ranks(range_min: int, num_negatives: int, n_ranks: int) -> None:
+    """Raise ValueError if there are fewer ranks than negatives are taken from."""
+    if range_min + num_negatives > n_ranks:
+        raise ValueError(
+            f"There are no num_negatives = {num_negatives} after range_min = {range_min} among "
+            f"{n_ranks} ranks. Lower them, or give more texts or a larger range_max."
+        )
 
 
 def _search(

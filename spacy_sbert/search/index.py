@@ -279,13 +279,7 @@ class VectorIndex:
         check_same_encoder(self.encoder, _encoder_of(vectors, encoder), "memory")
         rows = checked_rows(texts, ids, columns) or []
         check_alike(self.rows or (), rows)
-        replaced = find_ids(self.rows or (), [row.id for row in rows if row.id is not None])
-        if replaced and not replace:
-            raise ValueError(
-                f"The index has the id {short_repr(next(iter(replaced)))} already "
-                f"({len(replaced)} of {len(rows)} are there). Leave them out, or replace their "
-                "vectors: replace=True (--replace)."
-            )
+        replaced = self._find_replaced(rows, replace=replace)
         if not isinstance(vectors, Iterator):
             vectors = iter([vectors])
         new = numpy.concatenate(list(unit_blocks(vectors)))
@@ -296,13 +290,14 @@ class VectorIndex:
         if skip_duplicates is not None:
             blocks = without_duplicates(self._faiss, new, skip_duplicates, duplicates)
         self._faiss.add(blocks)
-        left_out = {one.number for one in duplicates}
-        added = [row for number, row in enumerate(rows) if number not in left_out]
-        if self.rows is None:
-            self.rows = None
-        else:
-            self.rows = [*self.rows, *added]
-        self._remove(replaced.values())
+        all_rows: list[IndexRow] | None = None
+        if self.rows is not None:
+            left_out = {one.number for one in duplicates}
+            all_rows = [*self.rows]
+            all_rows += [row for number, row in enumerate(rows) if number not in left_out]
+        # Also where there are none: the count of vectors is another one
+        self.rows = all_rows
+        self._remove(replaced)
         return duplicates
 
     def delete(self, ids: Sequence[RowId]) -> None:
@@ -327,6 +322,20 @@ class VectorIndex:
                 "Cannot delete all vectors: an index has one at least. Build a new index."
             )
         self._remove(numbers.values())
+
+    def _find_replaced(self, rows: Sequence[IndexRow], *, replace: bool) -> Collection[int]:
+        """Return the numbers of the rows that have the ids of new ones.
+
+        RAISES (ValueError): if there are any, but for replace.
+        """
+        replaced = find_ids(self.rows or (), [row.id for row in rows if row.id is not None])
+        if replaced and not replace:
+            raise ValueError(
+                f"The index has the id {short_repr(next(iter(replaced)))} already "
+                f"({len(replaced)} of {len(rows)} are there). Leave them out, or replace their "
+                "vectors: replace=True (--replace)."
+            )
+        return replaced.values()
 
     def _check_can_change(self) -> None:
         if self.kind == "ivfpq":
