@@ -14,6 +14,7 @@ from those of InformationRetrievalEvaluator of sentence-transformers, with grade
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_sbert import find_sbert
+from spacy_sbert.evaluation.protocols.speed import machine
 from spacy_sbert.evaluation.ranking_measures import DEPTH, ranking_measures
 from spacy_sbert.evaluation.results import interval, mean_of, resample
 from spacy_sbert.evaluation.retrieval_data import Collection, read_cranfield
+from spacy_sbert.files.serialization import versions
 from spacy_sbert.search import nearest, rank_by_max_sim, reciprocal_rank_fusion
 from spacy_sbert.search.bm25 import BM25
 from spacy_sbert.search.exact import Best
@@ -150,6 +153,27 @@ def parity(collection: Collection, encoder: str, found: Best) -> dict[str, float
     return {name: float(abs(ours[name].mean() - value)) for name, value in expected.items()}
 
 
+def markdown(report: dict[str, Any]) -> str:
+    """Return the figures of a report as a table, x 100."""
+
+    def shown(cell: list[Any]) -> str:
+        mean, (low, high) = cell
+        return f"{100 * mean:.2f} ({100 * low:.1f} to {100 * high:.1f})"
+
+    lines = [
+        "| search | nDCG@10 | difference from the first | MRR@10 | recall@100 | MAP@100 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, row in report.items():
+        if "ndcg_at_10 more" in row:
+            means = [
+                f"{100 * row[key][0]:.2f}" for key in ("mrr_at_10", "recall_at_100", "map_at_100")
+            ]
+            cells = [name, shown(row["ndcg_at_10"]), shown(row["ndcg_at_10 more"]), *means]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
@@ -182,7 +206,12 @@ def main() -> None:
         )
         print(report["differences from sentence-transformers"])
     if given.output is not None:
+        report |= {
+            "machine": machine(),
+            "versions": {**versions(), "bm25s": version("bm25s")},
+        }
         given.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
+        given.output.with_suffix(".md").write_text(markdown(report), encoding="utf8")
 
 
 if __name__ == "__main__":
