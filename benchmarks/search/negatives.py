@@ -229,8 +229,8 @@ def main() -> None:
             key,
             lambda: {"ap": average_precision(source, find_sbert(pipeline(given.encoder)))},
         )
-        for seed in given.seeds:
-            for name, settings in MINED.items():
+        for name, settings in MINED.items():
+            for seed in given.seeds:
                 key = {"what": "train", "encoder": given.encoder, "n": n, "seed": seed}
                 key["negatives"] = name
                 run(path, key, lambda s=settings, r=seed: train(source, given.encoder, n, r, s))
