@@ -277,9 +277,8 @@ def merge_adapter(base: torch.nn.Module, folder: Path) -> str:
             if layer.endswith(targets):
                 first = matrices.pop(f"{layer}.lora_A.weight").float()
                 second = matrices.pop(f"{layer}.lora_B.weight").float()
-                shape = (len(second), first.shape[1])
-                if weight.shape != shape:
-                    raise KeyError(f"{layer} {shape}, of the base {tuple(weight.shape)}")
+                if weight.shape != (len(second), first.shape[1]):
+                    raise KeyError(layer)
                 scaling = config["lora_alpha"] / len(first) ** power
                 weight.data.addmm_(second, first, alpha=scaling)
         if matrices:

@@ -172,7 +172,10 @@ def base_folder(folder: Path) -> Path:
     adapter = read_object(folder / ADAPTER_CONFIG)
     if not adapter:
         return folder
-    base = resolve(str(adapter.get("base_model_name_or_path")))
+    try:
+        base = resolve(str(adapter.get("base_model_name_or_path")))
+    except OSError as error:
+        raise OSError(f"The base of the adapter in {folder}: {error}") from error
     # peft may have saved it beside the weights of its base
     if base.resolve() != folder.resolve() and (base / ADAPTER_CONFIG).is_file():
         raise ValueError(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from .exact import least
 from .faiss_index import BuiltKind
 from .index import VectorIndex
 from .index_folder import MANIFEST
-from .index_rows import check_distinct
+from .index_rows import RowId, check_distinct
 from .pairs import communities, most_similar_pairs, pairs_above, similar_groups
 from .searchable import (
     FoundText,
@@ -110,10 +110,12 @@ def add_texts(
     replace, skip_duplicates: see VectorIndex.add. For the other arguments see search_texts.
     RETURNS (VectorIndex, list[Duplicate]): the index, and the texts that were left out.
     RAISES (ValueError): if the index is of another encoder or kind, there is none to compare
-        duplicates with, or texts cannot be added; (RuntimeError): if another process has changed
-        it. It stays as it was then.
+        duplicates with, a row has no text or no id, or texts cannot be added; (RuntimeError): if
+        another process has changed it. It stays as it was then.
     """
     folder = Path(folder)
+    if corpus.ids is not None:
+        _check_filled(corpus.ids, corpus)
     if corpus.others is not None:
         # Dates and the like are strings, as in tables that are written
         others = json.loads(json.dumps(corpus.others, default=str))
@@ -140,6 +142,16 @@ def add_texts(
     with ticking("Saving", shown=progress):
         index.save(folder)
     return index, duplicates
+
+
+def _check_filled(ids: Sequence[RowId], corpus: Corpus) -> None:
+    """Raise ValueError if a text or an id is blank, with its row."""
+    by_row = dict(zip(corpus.rows, ids, strict=True))
+    for row in range(len(ids) + corpus.n_blank):
+        if by_row.get(row, "") == "":
+            raise ValueError(
+                f"Row {row}, counted from 0, has no text or no id. Fill in both, or remove the row."
+            )
 
 
 @validated
@@ -242,8 +254,9 @@ def cluster_texts(
             f'{_MAX_HIERARCHICAL} are expected. Use the method "communities" or "kmeans".'
         )
     rows = text_vectors(pipe, read.texts, vectors, progress)
+    label, _ = _METHODS[method]
     with ticking("Clustering", shown=progress):
-        labels = _METHODS[method].label(rows, **options)
+        labels = label(rows, **options)
     return list(zip(labels.tolist(), read.rows, read.texts, strict=True))
 
 
@@ -253,7 +266,7 @@ def check_method(method: str, options: Collection[str]) -> None:
     RAISES (ImportError, ValueError): see cluster_texts.
     """
     check("method", method, Literal["communities", "hierarchical", "kmeans"])
-    known = _METHODS[method].options
+    _, known = _METHODS[method]
     unknown = ", ".join(sorted(set(options) - set(known)))
     if unknown:
         raise ValueError(
@@ -275,15 +288,9 @@ def _label_communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:
     return labels
 
 
-class _Method(NamedTuple):
-    """Method of clustering: returns the cluster of each vector, and takes these options."""
-
-    label: Callable[..., numpy.ndarray]
-    options: tuple[str, ...]
-
-
-_METHODS = {
-    "communities": _Method(_label_communities, ("threshold", "min_size")),
-    "hierarchical": _Method(hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
-    "kmeans": _Method(kmeans_clusters, ("n_clusters", "seed", "n_init")),
+# By method: the function that labels vectors, and its options
+_METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
+    "communities": (_label_communities, ("threshold", "min_size")),
+    "hierarchical": (hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
+    "kmeans": (kmeans_clusters, ("n_clusters", "seed", "n_init")),
 }

@@ -88,7 +88,12 @@ def mine_hard_negatives(
     others = filter(None, map(str.strip, corpus))
     texts = list(dict.fromkeys(chain(others, *by_anchor.values())))
     # One is the positive
-    _check_ranks(range_min, num_negatives, min(range_max, len(texts) - 1))
+    n_ranks = min(range_max, len(texts) - 1)
+    if needed > n_ranks:
+        raise ValueError(
+            f"There are no num_negatives = {num_negatives} after range_min = {range_min} among "
+            f"{n_ranks} ranks. Lower them, or give more texts or a larger range_max."
+        )
     queries = pipe.encode(list(by_anchor), prompt=pipe.prompt_of_role("query"), progress=progress)
     vectors = pipe.encode(texts, prompt=pipe.prompt_of_role("document"), progress=progress)
     mined: list[MinedPair] = []
@@ -126,15 +131,6 @@ def _positives_by_anchor(pairs: Sequence[tuple[str, str]]) -> dict[str, list[str
     if not by_anchor:
         raise ValueError("There are no pairs of an anchor and its positive. Give one or more.")
     return by_anchor
-
-
-def _check_ranks(range_min: int, num_negatives: int, n_ranks: int) -> None:
-    """Raise ValueError if there are fewer ranks than negatives are taken from."""
-    if range_min + num_negatives > n_ranks:
-        raise ValueError(
-            f"There are no num_negatives = {num_negatives} after range_min = {range_min} among "
-            f"{n_ranks} ranks. Lower them, or give more texts or a larger range_max."
-        )
 
 
 def _search(

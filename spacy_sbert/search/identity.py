@@ -51,7 +51,7 @@ def check_same_encoder(
             differing = f"width {theirs.width} and {ours.width}"
         raise ValueError(
             f"The index in {where} was built with another encoder, '{theirs.name}', than "
-            f"'{ours.name}' (other {differing}). Search it with that pipeline, or build it again."
+            f"'{ours.name}' (other {differing}). Use that pipeline, or build it again."
         )
 
 

@@ -106,8 +106,8 @@ def check_distinct(ids: Iterable[object], where: str) -> None:
     doubled = [row_id for row_id, count in Counter(map(str, ids)).items() if count > 1]
     if doubled:
         raise ValueError(
-            f"The id {short_repr(doubled[0])} is {where} more than once. Only vectors with an id "
-            "of their own can be added, replaced and deleted by id."
+            f"The id {short_repr(doubled[0])} is {where} more than once. Vectors are added, "
+            "replaced and deleted by ids that are unique: give each its own."
         )
 
 

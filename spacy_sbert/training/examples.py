@@ -103,12 +103,11 @@ def teacher_numbers(examples: Sequence[Example], gold: str, spans_key: str) -> n
     values = [attribute(example.reference, gold, spans_key) for example in examples]
     arrays = [numpy.asarray([] if value is None else value, dtype="float32") for value in values]
     for example, array in zip(examples, arrays, strict=True):
-        if array.ndim != 1 or not array.size or not numpy.isfinite(array).all():
-            raise _no_gold(example, gold, f"a teacher's {gold}", spans_key)
-        if len(array) != len(arrays[0]):
-            raise ValueError(
-                f"The example '{example.reference.text[:50]}' has {len(array)} numbers as its gold "
-                f"{gold}, the first of its batch {len(arrays[0])}. Give all examples as many."
+        # As many numbers as the first has, at least one
+        is_row = array.ndim == 1 and 0 < array.size == arrays[0].size
+        if not is_row or not numpy.isfinite(array).all():
+            raise _no_gold(
+                example, gold, f"a teacher's {gold}, numbers, as many in each example,", spans_key
             )
     return numpy.stack(arrays)
 

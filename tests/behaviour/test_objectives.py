@@ -318,7 +318,7 @@ def test_training_resumes_from_a_loaded_pipeline(make_nlp, tmp_path):
             layer("MarginMSELoss"),
             3,
             {"scores": [[1.0, 0.5], [1.0]]},
-            "has 1 numbers as its gold scores, the first of its batch 2",
+            "numbers, as many in each example",
         ),
         (layer("MarginMSELoss"), 4, {"scores": [[1.0, 0.5]]}, "takes 3 scores of each example"),
         (MULTI, 2, {**SCORES, "objective": ["qa"]}, "'qa', but .* has nli, sts, tri"),

@@ -16,7 +16,6 @@ HEADER = ("sku", "body", "text", "page")
 PAGES = [
     ("a1", "A man is eating food.", "one", "3"),
     ("a2", "The cat sat on the mat.", "two", "4"),
-    ("a3", "", "three", "5"),
     ("a4", "He cannot go.", "", "6"),
 ]
 COLUMNS = ("--column", "body", "--id-column", "sku", "--quiet")
@@ -87,7 +86,7 @@ def test_the_vectors_are_those_of_an_index_built_at_once(make_nlp):
     said("index", "add", "nlp", "index", "more.csv", *COLUMNS)
     index = VectorIndex.load("index", encoder=identify(make_nlp().get_pipe("sbert")))
     texts = [row.text for row in index.rows]
-    assert texts == [PAGES[0][1], PAGES[1][1], PAGES[3][1], "It rains.", "Dogs ran."]
+    assert texts == [PAGES[0][1], PAGES[1][1], PAGES[2][1], "It rains.", "Dogs ran."]
     sbert = make_nlp().get_pipe("sbert")
     vectors = sbert.encode(texts, normalize_embeddings=True)
     assert numpy.allclose(index.index.reconstruct_n(0, 5), vectors, atol=1e-6)
@@ -105,13 +104,13 @@ def test_vectors_that_encode_wrote(monkeypatch):
 
 def test_near_duplicates():
     said("index", "add", "nlp", "index", "pages.csv", *COLUMNS)
-    texts = [PAGES[1][1], "", "Prices rose by three percent.", "Prices rose by three percent."]
+    texts = [PAGES[1][1], "Prices rose by three percent.", "Prices rose by three percent."]
     write("more.csv", [(f"c{i}", text, "", str(i)) for i, text in enumerate(texts)])
     done = said("index", "add", "nlp", "index", "more.csv", *COLUMNS, "--skip-duplicates", 0.99)
     assert "Left out row 0, 'The cat sat on the mat.': 1.00 to 'a2'" in done
-    assert "Left out row 3, 'Prices rose by three percent.': 1.00 to 'c2'" in done
+    assert "Left out row 2, 'Prices rose by three percent.': 1.00 to 'c1'" in done
     assert "Added 1 texts: wrote an index of 4" in done
-    assert set(rows_of()) == {"a1", "a2", "a4", "c2"}
+    assert set(rows_of()) == {"a1", "a2", "a4", "c1"}
 
 
 def test_ids_of_numbers_and_of_digits():
@@ -192,3 +191,19 @@ def test_an_index_that_another_process_changes_meanwhile(monkeypatch):
     done = said("index", "add", "nlp", "index", "more.csv", *COLUMNS, code=1)
     assert "Load it again" in done
     assert set(rows_of()) == {"a2", "a4"}
+
+
+@pytest.mark.parametrize(("name", "body"), [("a5", " "), ("", "It rains.")])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_blank_texts_and_ids_are_refused(name, body, place):
+    """Replaced by a blank text, a row would keep its old one."""
+    said("index", "add", "nlp", "index", "pages.csv", *COLUMNS, "--kind", "flat")
+    before = files_of("index")
+    rows = [("a1", "A woman is eating.", "one", "3"), ("a2", "A dog sat there.", "two", "4")]
+    rows.insert(place, (name, body, "", ""))
+    write("changed.csv", rows)
+    for folder in ("index", "new"):
+        output = said("index", "add", "nlp", folder, "changed.csv", *COLUMNS, "--replace", code=1)
+        assert f"Row {place}, counted from 0, has no text or no id" in output
+    assert files_of("index") == before
+    assert not Path("new").exists()

@@ -226,7 +226,7 @@ def test_misfits_are_refused_by_name(base, tmp_path):
         ({name: whole[name] for name in whole if name != second}, second),
         ({name: whole[name] for name in whole if name not in (first, second)}, first),
         ({**whole, other: none}, other),
-        ({**whole, first: none[:, :8]}, f"{first.removesuffix('.lora_A.weight')} (16, 8)"),
+        ({**whole, first: none[:, :8]}, f"shape: '{first.removesuffix('.lora_A.weight')}'"),
         ({**whole, second: none[:, :3]}, "shape"),
     ]
     for number, (matrices, named) in enumerate(cases):
@@ -250,10 +250,10 @@ def test_an_adapter_of_a_larger_base_is_refused(base, tmp_path):
 def test_a_base_that_is_missing_is_named(way, adapter):
     for name in ("/nowhere/base", "an-owner/a-base"):
         change_json(adapter / "adapter_config.json", base_model_name_or_path=name)
-        with pytest.raises(OSError, match=f"The encoder '{name}' was found in none"):
+        with pytest.raises(OSError, match=f"adapter in {adapter}: The encoder '{name}' was found"):
             way(str(adapter))
     change_json(adapter / "adapter_config.json", base_model_name_or_path=None)
-    with pytest.raises(OSError, match="The encoder 'None' was found in none"):
+    with pytest.raises(OSError, match=f"adapter in {adapter}: The encoder 'None' was found"):
         way(str(adapter))
 
 
