@@ -18,7 +18,7 @@ GPU = "What a GPU alone can show"
 SBERT = "Sentence-BERT (Reimers and Gurevych 2019)"
 META = "Sentence meta-embeddings (Poerner, Waltinger and Schütze 2020)"
 PITFALLS = "Pitfalls (Eger, Rückle and Gurevych 2019)"
-HEADER = ("of the paper", "state", "section", "results", "command", "what differs, or why not")
+HEADER = ("of the paper", "state", "results", "command", "what differs, or why not")
 NO_DATA = "data not available to us; scored once they are in the folder"
 
 
@@ -29,8 +29,7 @@ class Entry:
     paper, what (str): the heading of the paper, and its table, or what it shows.
     state (str): one of STATES.
     why (str): what differs from the paper, or why it is missing.
-    command (str): a script in benchmarks/papers with its arguments, or a whole command; empty if
-        there is none.
+    command (str): a script in benchmarks/papers with its arguments, or a whole command.
     section (str): the heading of the page that has it, or has the command of what is missing; empty
         if there is none.
     results (tuple): files below benchmarks/papers/results, or from the root of the repository if
@@ -41,7 +40,7 @@ class Entry:
     what: str
     state: str
     why: str
-    command: str = ""
+    command: str
     section: str = ""
     results: tuple[str, ...] = ()
 
@@ -307,13 +306,12 @@ def index() -> str:
 
 
 def row(entry: Entry) -> list[str]:
-    """The cells of a row."""
-    section = "-"
+    """The cells of a row, the first with a link to the section."""
+    what = entry.what
     if entry.section:
-        section = f"[{entry.section}](#{anchor(entry.section)})"
+        what = f"[{entry.what}](#{anchor(entry.section)})"
     results = ", ".join(f"`{name}`" for name in entry.results)
-    command = f"`{entry.command}`" if entry.command else "-"
-    return [entry.what, entry.state, section, results or "-", command, entry.why]
+    return [what, entry.state, results or "-", f"`{entry.command}`", entry.why]
 
 
 def anchor(heading: str) -> str:

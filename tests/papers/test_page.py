@@ -89,6 +89,8 @@ def test_index_names_what_exists(page, index):
             paper = heading
         sections.setdefault(paper, []).append(heading)
     for entry in index.ENTRIES:
+        if entry.section:
+            assert f"](#{index.anchor(entry.section)})" in "".join(index.row(entry))
         assert entry.state in index.STATES
         assert entry.why or entry.state == index.WHOLE, entry.what
         assert bool(entry.results) == (entry.state != index.MISSING), entry.what
