@@ -1,12 +1,13 @@
-"""Put the saved tables into docs/papers.md, and draw them: benchmarks/papers/papers.html and a page
-for each section.
+"""Put the index and the saved tables into docs/papers.md, and draw the tables:
+benchmarks/papers/papers.html and a page for each section.
 
     python benchmarks/papers/page.py            after the results have changed
     python benchmarks/papers/page.py --check    whether the page says what was saved
 
-In the page a table stands between `<!-- table FILE -->` and `<!-- end -->`, FILE below
-benchmarks/papers/results, and with `<!-- table FILE, plot COLUMN -->` the figures of that column
-are drawn, too: the first number of each cell.
+In the page the index is between `<!-- index -->` and `<!-- end -->` (paper_index.py). A table is
+between `<!-- table FILE -->` and `<!-- end -->`, FILE below benchmarks/papers/results, or the name
+of a table that is made of saved scores (saved_scores.py). With `<!-- table FILE, plot COLUMN -->`
+the figures of that column are drawn, too: the first number of each cell.
 """
 
 import argparse
@@ -14,6 +15,9 @@ import re
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+
+from paper_index import index
+from saved_scores import TABLES
 
 from spacy_sbert.render.document import Document, Table
 from spacy_sbert.render.plots import Bar, Plot, bars
@@ -30,6 +34,7 @@ BLOCK = re.compile(
     r"<!-- table (?P<file>[^\s,]+)(?:, plot (?P<column>[^>]+?))? -->\n(?P<body>.*?)<!-- end -->",
     re.S,
 )
+OVERVIEW = re.compile(r"<!-- index -->\n.*?<!-- end -->", re.S)
 # notes: until the next one
 TABLE = re.compile(r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M)
 HEADING = re.compile(r"^(#+) (.+)$", re.M)
@@ -39,13 +44,21 @@ CELLS = re.compile(r"(?<!\\)\|")
 
 
 def filled(page: str) -> str:
-    """The page with the tables as they were saved."""
+    """The page with the index, and with the tables as they were saved."""
 
     def block(found: re.Match[str]) -> str:
-        table = (RESULTS / found["file"]).read_text(encoding="utf8").strip()
+        table = saved_table(found["file"]).strip()
         return f"{found[0].partition(chr(10))[0]}\n{table}\n<!-- end -->"
 
-    return BLOCK.sub(block, page)
+    overview = f"<!-- index -->\n{index()}<!-- end -->"
+    return BLOCK.sub(block, OVERVIEW.sub(lambda found: overview, page))
+
+
+def saved_table(name: str) -> str:
+    """A table as it was saved, or made of saved scores."""
+    if name in TABLES:
+        return TABLES[name]()
+    return (RESULTS / name).read_text(encoding="utf8")
 
 
 def drawn(page: str) -> dict[str, str]:

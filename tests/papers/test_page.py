@@ -1,13 +1,22 @@
-"""docs/papers.md says what is saved, and its plots draw it."""
+"""docs/papers.md says what is saved, its index what there is, and its plots draw it."""
 
+import itertools
 import re
+import shlex
+from collections import Counter
 
 import pytest
+from helpers.pipelines import ROOT, blocks
 
 
 @pytest.fixture
 def page(load_script):
     return load_script("page")
+
+
+@pytest.fixture
+def index(load_script):
+    return load_script("paper_index")
 
 
 def test_page_says_what_is_saved(page):
@@ -68,3 +77,85 @@ def test_several_tables_in_a_file(page, monkeypatch, tmp_path):
     assert "Title: score" in drawn
     assert ">two<" in drawn
     assert ">one<" in drawn
+
+
+def test_index_names_what_exists(page, index):
+    """Results are saved, and sections are the paper's. What is missing has no results."""
+    text = page.PAGE.read_text(encoding="utf8")
+    sections = {}
+    paper = ""
+    for marks, heading in page.HEADING.findall(text):
+        if len(marks) == 2:
+            paper = heading
+        sections.setdefault(paper, []).append(heading)
+    for entry in index.ENTRIES:
+        if entry.section:
+            assert f"](#{index.anchor(entry.section)})" in "".join(index.row(entry))
+        assert entry.state in index.STATES
+        assert entry.why or entry.state == index.WHOLE, entry.what
+        assert bool(entry.results) == (entry.state != index.MISSING), entry.what
+        if entry.results:
+            assert entry.section in sections[entry.paper], entry.what
+        elif entry.section:
+            assert entry.section in itertools.chain(*sections.values()), entry.what
+        for name in entry.results:
+            folder = ROOT if name.startswith("benchmarks/") else page.RESULTS
+            assert (folder / name).is_file()
+
+
+def test_index_leaves_out_no_result(page, index):
+    """Each folder of results and each saved table of the page is named. A table that is made of
+    saved scores is named by them.
+    """
+    named = {name for entry in index.ENTRIES for name in entry.results}
+    folders = {path.name for path in page.RESULTS.iterdir()}
+    assert folders - {name.split("/")[0] for name in named} == {"meta6"}, "no table of a paper"
+    tables = {found["file"] for found in page.BLOCK.finditer(page.PAGE.read_text(encoding="utf8"))}
+    assert {name for name in tables - named if not name.startswith("meta6/")} == set(page.TABLES)
+
+
+def test_commands_of_the_index(page, index):
+    """Scripts exist. What has a section has its whole command on the page."""
+    text = page.PAGE.read_text(encoding="utf8")
+    commands = " ".join(" ".join(block.split()) for block in blocks(text, "bash"))
+    for entry in index.ENTRIES:
+        command = entry.command
+        script = shlex.split(command)[0]
+        if script.endswith(".py"):
+            assert (page.HERE / script).is_file(), entry.what
+            command = f"python benchmarks/papers/{command}"
+        if entry.section:
+            assert command.removesuffix(" SEED") in commands, entry.what
+
+
+def test_counts_of_the_index(page, index):
+    """As stated, in the rows that are shown."""
+    shown = page.OVERVIEW.search(page.PAGE.read_text(encoding="utf8"))[0]
+    states = Counter(re.findall(r"^\| [^|]+ \| ([a-z ]+) \|", shown, re.M))
+    del states["state"]
+    n, *counts = map(int, re.findall(r"\d+", shown.splitlines()[1]))
+    assert n == states.total() == len(index.ENTRIES)
+    assert counts == [states[state] for state in index.STATES]
+
+
+def test_tables_made_of_saved_scores(load_script):
+    """Cosines and spreads agree with the tables that were saved with the scores."""
+    scores = load_script("saved_scores")
+    cosines = {row[0]: row[4] for row in rows(scores.other_similarities())}
+    saved = (scores.RESULTS / "sts" / "table.md").read_text(encoding="utf8")
+    assert cosines == {row[0]: row[7] for row in rows(saved)}
+    *encoders, spread, _ = rows(scores.spread())
+    normalizations = (scores.RESULTS / "pitfalls" / "normalizations.md").read_text(encoding="utf8")
+    by_name = {row[0]: [row[1], row[3]] for row in rows(normalizations)}
+    assert {row[0]: [row[2], row[4]] for row in encoders} == by_name
+    spearman = [float(row[2]) for row in encoders]
+    assert float(spread[2]) == pytest.approx(max(spearman) - min(spearman), abs=0.011)
+    untrained, trained, _ = rows(scores.trained_triplets())
+    difference = float(trained[1]) - float(untrained[1])
+    assert float(trained[3]) == pytest.approx(difference, abs=0.011)
+
+
+def rows(table):
+    """The cells of a Markdown table without its header."""
+    _, _, *lines = table.splitlines()
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line]
