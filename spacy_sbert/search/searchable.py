@@ -218,8 +218,8 @@ class SearchableTexts(Searchable):
         saved = _saved_rows(index, folder)
         if len(saved) != len(self.rows) or any(map(_differ, saved, self.rows)):
             raise ValueError(
-                f"The index in {folder} was built of other texts than those of {self.path}. Delete "
-                "it first."
+                f"The index in {folder} was built of other texts than those of {self.path}. Search "
+                "that folder itself, or name a new one."
             )
         return index
 
