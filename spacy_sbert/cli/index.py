@@ -71,12 +71,7 @@ def _add_cli(
     columns.check(corpus)
 
     from ..search.corpus_search import add_texts
-    from ..search.faiss_index import BuiltKind, import_faiss
-    from ..validation import check
 
-    with exit_on_error(f"Cannot work on {index_path}"):
-        check("kind", kind, BuiltKind | None)
-        import_faiss()
     texts, stored = read_with_vectors(corpus, columns, vectors, shown=loading.shown, others=True)
     nlp = loading.load(pipeline)
     with encoder_for(corpus, nlp, loading.pipe) as encoder:

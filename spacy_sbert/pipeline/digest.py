@@ -76,6 +76,8 @@ def _component_parts(pipe: object) -> Iterator[str | bytes]:
         transformer.load()
         # Heads of the training do not change vectors
         yield encoder_digest(transformer, model.pooling)
+        # The folder's, of queries and documents; those of the pipe are in its config
+        yield from map(str, transformer.shim.load().prompts.items())
     elif hasattr(pipe, "to_bytes"):
         yield pipe.to_bytes(exclude=["vocab"])
     # "auto" in the config does not tell the precision

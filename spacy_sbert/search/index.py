@@ -261,7 +261,7 @@ class VectorIndex:
         RETURNS (list[Duplicate]): the vectors that were left out, and the rows that they are near
             to.
         RAISES (ValueError): if an id is there already, or more than once; the width, the encoder or
-            counts differ; or the index is of the kind "ivfpq". (TypeError): see `build`.
+            counts differ; or the index is of the kind "ivfpq". For others see `build`.
 
         Example:
             new = pipe.encode(texts)

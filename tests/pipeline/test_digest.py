@@ -1,6 +1,8 @@
 """The digest of a pipeline."""
 
+import json
 import linecache
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -58,6 +60,26 @@ def write(file, source, name):
     """Write code to a file, and run it as spaCy's --code: not as a module that is imported."""
     file.write_text(source.format(name=name))
     import_file("python_code", file)
+
+
+def test_prompts_of_the_folder_that_are_edited_change_the_digest(tiny_bert, tmp_path):
+    """By which queries and documents are encoded: kept vectors would be those of other prompts."""
+    folder = shutil.copytree(tiny_bert, tmp_path / "encoder")
+    kind = "sentence_transformers.models.Transformer"
+    modules = [{"idx": 0, "name": "0", "path": "", "type": kind}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+
+    def digest():
+        nlp = spacy.blank("en")
+        nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
+        return pipeline_digest(nlp)
+
+    digests = [digest()]
+    for query in ("", "query: ", "Find: "):
+        prompts = {"prompts": {"query": query}}
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+        digests.append(digest())
+    assert len(set(digests)) == 4
 
 
 @pytest.mark.parametrize("source", [FUNCTION, FACTORY], ids=["function", "factory"])
