@@ -67,8 +67,24 @@ def reranked(
     return best
 
 
-def searches(collection: Collection, encoder: str, max_length: int) -> Iterator[tuple[str, Best]]:
-    """Yield what each search finds; the first are vectors of whole documents."""
+def whole_documents(collection: Collection, encoder: str) -> tuple[Language, list[Doc]]:
+    """Return a pipeline of an encoder, and the documents of a collection that it processed."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": encoder}})
+    return nlp, list(nlp.pipe(collection.documents))
+
+
+def searches(
+    collection: Collection,
+    encoder: str,
+    max_length: int,
+    whole_nlp: Language,
+    docs: Sequence[Doc],
+) -> Iterator[tuple[str, Best]]:
+    """Yield what each search finds; the first are vectors of whole documents.
+
+    docs (Sequence): the documents, processed by whole_nlp.
+    """
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("sbert_chunks", config={"max_length": max_length, "min_length": 16})
@@ -78,10 +94,7 @@ def searches(collection: Collection, encoder: str, max_length: int) -> Iterator[
     texts = list(collection.documents)
     n = len(texts)
     queries = sbert.encode(collection.queries)
-    whole_nlp = spacy.blank("en")
-    whole_nlp.add_pipe("sbert", config={"model": {"name": encoder}})
-    docs = list(whole_nlp.pipe(texts))
-    vectors = nearest(queries, find_sbert(whole_nlp).encode(texts), k=DEPTH)
+    vectors = nearest(queries, numpy.stack([doc.vector for doc in docs]), k=DEPTH)
     words = BM25.build(texts).search(collection.queries, k=DEPTH)
     both = reciprocal_rank_fusion([vectors, words], k=DEPTH)
     for name, found in (("vectors", vectors), ("BM25", words), ("hybrid", both)):
@@ -113,17 +126,24 @@ def searches(collection: Collection, encoder: str, max_length: int) -> Iterator[
         )
 
 
-def parity(collection: Collection, encoder: str, found: Best) -> dict[str, float]:
-    """Return how far our measures of whole documents are from those of sentence-transformers."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": encoder}})
+def parity(
+    collection: Collection, nlp: Language, docs: Sequence[Doc], found: Best
+) -> dict[str, float]:
+    """Return how far our measures of whole documents are from those of sentence-transformers.
+
+    docs (Sequence): the documents, processed by nlp.
+    """
     sbert = find_sbert(nlp)
+    vector_of = {doc.text: doc.vector for doc in docs}
 
     class Encoder:
         """Our vectors for their evaluator, which encodes queries and documents."""
 
         def encode(self, texts: list[str], **kwargs: object) -> torch.Tensor:
-            vectors = sbert.encode(texts)
+            if texts[0] in vector_of:
+                vectors = numpy.stack([vector_of[text] for text in texts])
+            else:
+                vectors = sbert.encode(texts)
             return torch.from_numpy(vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True))
 
         encode_query = encode
@@ -184,7 +204,8 @@ def main() -> None:
     collection = read_cranfield(given.data / "retrieval" / "cranfield")
     report: dict[str, Any] = {}
     first: tuple[Best, numpy.ndarray] | None = None
-    for name, found in searches(collection, given.encoder, given.max_length):
+    nlp, docs = whole_documents(collection, given.encoder)
+    for name, found in searches(collection, given.encoder, given.max_length, nlp, docs):
         measures = ranking_measures(found[1], collection.gains)
         row: dict[str, Any] = {}
         for measure, values in measures.items():
@@ -201,9 +222,7 @@ def main() -> None:
         report[name] = row
         print(name, json.dumps(row), flush=True)
     if first is not None:
-        report["differences from sentence-transformers"] = parity(
-            collection, given.encoder, first[0]
-        )
+        report["differences from sentence-transformers"] = parity(collection, nlp, docs, first[0])
         print(report["differences from sentence-transformers"])
     if given.output is not None:
         report |= {

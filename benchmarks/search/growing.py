@@ -1,12 +1,13 @@
 """An index that grows: texts are added, replaced and deleted, it is saved, loaded, and killed while
 it is saved. Prints times, memory, what was lost, and how it differs from one built at once.
 
-Usage: python benchmarks/search/growing.py [SOURCE] [--vectors FILE.npy] [--n 100000] [--width 384]
-    [--kinds flat,hnsw,ivf] [--kills 50] [--output FOLDER]
+Usage: python benchmarks/search/growing.py [SOURCE] [--vectors FILE.npy] [--encoder NAME_OR_FOLDER]
+    [--n 100000] [--width 384] [--kinds flat,hnsw,ivf] [--kills 50] [--output FOLDER]
 SOURCE: a folder with corpora/english_sentences.tsv.gz, as SPACY_SBERT_DATA names, which is the
     default; its distinct sentences are the texts.
 n / 10 texts are added, n / 20 replaced and n / 20 deleted. --vectors has 1.15 n + 1000 rows, the
-last 1000 of which are queries; without it vectors are drawn at random. A process that saves the
+last 1000 of which are queries; with --encoder it is written if it is not there, of the texts.
+Without it vectors are drawn at random. A process that saves the
 changed index over the one before is killed, half of the times before it changes a file, half of
 them at a moment drawn at random: the old or the new one must be there, whole. (Linux) Writes
 growing.json and growing.md to the output folder.
@@ -30,7 +31,9 @@ from typing import Any
 
 import faiss
 import numpy
+import spacy
 
+from spacy_sbert import find_sbert
 from spacy_sbert.evaluation.protocols.speed import machine
 from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta.fit import read_sentences
@@ -64,6 +67,18 @@ def drawn_vectors(path: Path | None, count: int, width: int, seed: int) -> numpy
     if len(vectors) < count:
         raise SystemExit(f"{path} has {len(vectors)} vectors, expected {count}: give a lower --n.")
     return vectors[:count].astype("float32")
+
+
+def n_texts(n: int) -> int:
+    """How many texts there are, with those that are added and those that replace others."""
+    return n + n // 10 + n // 20
+
+
+def encode_texts(encoder: str, texts: list[str], path: Path) -> None:
+    """Write the vectors of texts to a .npy file."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": encoder}})
+    numpy.save(path, find_sbert(nlp).encode(texts, progress=True))
 
 
 def drawn_texts(source: Path | None, count: int) -> list[str]:
@@ -211,7 +226,7 @@ def fingerprint(folder: Path) -> Any:
 
 def measure(kind: str, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     n = args.n
-    count = n + n // 10 + n // 20
+    count = n_texts(n)
     vectors = drawn_vectors(args.vectors, count + QUERIES, args.width, args.seed)
     queries = vectors[count:]
     texts = drawn_texts(args.source, count)
@@ -287,6 +302,7 @@ def main() -> None:
     )
     parser.add_argument("source", nargs="?", type=Path, default=os.environ.get("SPACY_SBERT_DATA"))
     parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--encoder")
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--kinds", default="flat,hnsw,ivf")
@@ -295,9 +311,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
     args.source = Path(args.source) if args.source else None
+    if args.encoder is not None and args.vectors is None:
+        parser.error("--encoder needs --vectors: the file to write to.")
+    if args.encoder is not None and not args.vectors.exists():
+        texts = drawn_texts(args.source, n_texts(args.n) + QUERIES)
+        encode_texts(args.encoder, texts, args.vectors)
     result: dict[str, Any] = {
         "n": args.n,
-        "vectors": str(args.vectors or f"random, {args.width} wide"),
+        "vectors": args.encoder or str(args.vectors or f"random, {args.width} wide"),
         "seed": args.seed,
         "kinds": {},
         "machine": {**machine(), "faiss_threads": faiss.omp_get_max_threads()},
