@@ -11,9 +11,9 @@ from thinc.util import get_array_module
 from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
 from ._common import (
     DISTANCES,
+    LossAndBackprop,
     LossLayer,
     Members,
-    MembersBackprop,
     Similarity,
     compared,
     cross_entropy,
@@ -90,7 +90,7 @@ def _rank(
     scale: float,
     similarity: Similarity,
     symmetric: bool,
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, texts = inputs
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
@@ -206,7 +206,7 @@ def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
 
 def _mega_batch(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, texts = inputs
     _check_pairs(model, members, texts)
     n = len(members[0])
