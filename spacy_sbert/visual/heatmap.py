@@ -9,10 +9,9 @@ import numpy
 from scipy.cluster.hierarchy import leaves_list, linkage
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors
 from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import clean, number
-from ..similarity import cosine, unit_length
+from ..similarity import check_widths, cosine, unit_length
 from ..validation import validated
 from .colour_scale import ColourScale
 from .page import (
@@ -265,8 +264,7 @@ def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
     u (n, width), v (m, width): of length 1 or 0.
     """
-    if u.shape[1] != v.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
+    check_widths(u.shape[1], v.shape[1])
     # Rounding may exceed them
     return numpy.clip(u @ v.T, -1.0, 1.0)
 

@@ -9,10 +9,9 @@ from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
 from ..arrays import checked
-from ..errors import Errors
 from ..pipeline import doc_vectors
 from ..render.document import render_template
-from ..similarity import unit_length
+from ..similarity import check_widths, unit_length
 from ..validation import short_repr
 
 DocOrSpan = Doc | Span
@@ -78,8 +77,7 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
     """
     vectors = list(vectors)
     for vector in vectors:
-        if vector.shape != vectors[0].shape:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=len(vectors[0]), theirs=len(vector)))
+        check_widths(len(vectors[0]), len(vector))
     return unit_length(checked(numpy.stack(vectors), "vectors", "float64"))
 
 
