@@ -17,6 +17,7 @@ from .colour_scale import ColourScale
 from .page import (
     STEPS,
     DocOrSpan,
+    DocsToDraw,
     Picture,
     check_n_texts,
     row_vector,
@@ -54,9 +55,9 @@ class _ShownText(TypedDict):
 
 @validated
 def heatmap(
-    docs: DocOrSpan | Iterable[DocOrSpan],
+    docs: DocsToDraw,
     *,
-    columns: DocOrSpan | Iterable[DocOrSpan] | None = None,
+    columns: DocsToDraw | None = None,
     tokens: bool = True,
     low: float | None = None,
     high: float | None = None,
@@ -123,9 +124,7 @@ def heatmap(
     )
 
 
-def _has_no_order(
-    docs: DocOrSpan | Iterable[DocOrSpan], columns: DocOrSpan | Iterable[DocOrSpan] | None
-) -> bool:
+def _has_no_order(docs: DocsToDraw, columns: DocsToDraw | None) -> bool:
     """Return whether texts are a mere collection: neither sentences in order, nor compared."""
     return columns is None and not isinstance(docs, (Doc, Span))
 
@@ -141,7 +140,7 @@ class _Side:
     vectors: numpy.ndarray
 
     @classmethod
-    def of(cls, docs: DocOrSpan | Iterable[DocOrSpan], *, least: int) -> "_Side":
+    def of(cls, docs: DocsToDraw, *, least: int) -> "_Side":
         """Return the texts to draw. RAISES (ValueError): if they are too many, or too few."""
         texts = list(texts_to_draw(docs))
         check_n_texts(len(texts), least, MAX_TEXTS)
@@ -183,7 +182,7 @@ def _token_cosines(shown: Iterable[_ShownText]) -> numpy.ndarray:
 
 @validated
 def tokens(
-    docs: DocOrSpan | Iterable[DocOrSpan],
+    docs: DocsToDraw,
     *,
     low: float | None = None,
     high: float | None = None,

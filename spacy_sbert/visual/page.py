@@ -15,11 +15,13 @@ from ..similarity import check_widths, unit_length
 from ..validation import short_repr
 
 DocOrSpan = Doc | Span
+# Texts, or a Doc whose texts they are
+DocsToDraw = DocOrSpan | Iterable[DocOrSpan]
 # Characters of a text in a message
 _EXCERPT = 50
 
 
-def texts_to_draw(docs: DocOrSpan | Iterable[DocOrSpan]) -> Iterator[DocOrSpan]:
+def texts_to_draw(docs: DocsToDraw) -> Iterator[DocOrSpan]:
     """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span.
 
     Blank sentences are left out.
