@@ -26,6 +26,7 @@ from ..models.span_batch import Array, Backprop, EncodedSpans
 from ..models.surroundings import undisturbed
 from ..models.token_vectors import is_same_pooling, pool_tokens
 from ..models.transformer import is_transformer_tok2vec
+from ..validation import GetExamples
 from .components import InPipeline
 
 
@@ -235,9 +236,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
     # In training
 
-    def initialize(
-        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
-    ) -> None:
+    def initialize(self, get_examples: GetExamples, *, nlp: Language | None = None) -> None:
         """Load the weights, and tell the layers that listen how wide the vectors are.
 
         It needs no examples.
