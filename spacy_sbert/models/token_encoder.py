@@ -27,7 +27,7 @@ from .span_batch import (
     in_places,
     read_tokens,
 )
-from .spans import SpanGetter
+from .spans import SpanGetter, SpansByDoc
 
 # What models embed of a token beside its text
 _FEATURES = [NORM, LEMMA, TAG, POS, MORPH]
@@ -97,7 +97,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
     def read_spans(
         self,
         docs: list[Doc],
-        spans: list[list[Span]],
+        spans: SpansByDoc,
         *,
         with_pieces: bool = False,
         is_train: bool = False,
