@@ -12,6 +12,7 @@ from spacy.util import SimpleFrozenDict
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
+from .models.heads import VectorLayer
 from .models.pooling import SentencePooling
 from .models.private_attributes import is_a, is_installed
 from .models.prompts import Prompts
@@ -48,7 +49,7 @@ def sentence_encoder(
     normalize: bool | Literal["auto"] = "auto",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     max_batch_items: NonNegative = 0,
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
     prompts: dict[str, str] = NO_SETTINGS,
     default_prompt_name: str | None = None,
@@ -98,7 +99,7 @@ def shared_sentence_encoder(
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
     tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
 ) -> SentenceEncoder:
@@ -141,7 +142,7 @@ def tok2vec_sentence_encoder(
     pooling: str = "mean",
     normalize: bool = False,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
     """Return a sentence encoder over a token-to-vector model of spaCy.
@@ -171,7 +172,7 @@ def static_sentence_encoder(
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
     """Return a sentence encoder that is a table with a vector for each wordpiece.
@@ -332,7 +333,7 @@ def tok2vec_transformer(
 
 
 def _pooling(
-    pooling: str, normalize: bool | str, dense: Model[Floats2d, Floats2d] | None, truncate_dim: int
+    pooling: str, normalize: bool | str, dense: VectorLayer | None, truncate_dim: int
 ) -> SentencePooling:
     unit = None if normalize == "auto" else bool(normalize)
     return SentencePooling(pooling, unit, dense=dense, truncate_dim=truncate_dim)
