@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy
+from spacy.tokens import Doc
 from thinc.api import Model, glorot_uniform_init
 from thinc.backends import get_array_ops
 from thinc.types import Floats2d
@@ -17,6 +18,8 @@ from ..validation import Width, check_weights, validated
 # An array of NumPy or CuPy
 Array: TypeAlias = Any
 VectorLayer = Model[Floats2d, Floats2d]
+# From Docs to the vectors of their tokens, as a tok2vec
+TokenLayer = Model[list[Doc], list[Floats2d]]
 # y, and from its gradient to that of x
 VectorsAndBackprop = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
 # Bits that dy has to spare: a gradient up to 2^8 does not overflow
