@@ -260,7 +260,7 @@ def _guided(
         pairs.append((1, 1))
     n = len(members[0])
     xp = get_array_module(members[0])
-    of_guide = xp.asarray(numpy.stack(list(guide.vectors(chain(*texts)))))
+    of_guide = xp.asarray(guide.vectors(tuple(chain(*texts))))
     left_out = _left_out(xp.split(of_guide, len(texts)), pairs, margin_strategy, margin)
     rows, back_to_members = compared(members, "cosine")
     scores = [rows[query] @ rows[answer].T / temperature for query, answer in pairs]

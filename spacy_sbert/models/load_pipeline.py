@@ -1,6 +1,6 @@
 """Pipelines that are loaded by their names, and those whose vectors are learned from."""
 
-from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import numpy
@@ -69,33 +69,34 @@ class Teacher:
     """A pipeline whose vectors are learned from, loaded with the first text.
 
     name (str or Path): see load_pipeline. batch_size (int): how many texts it gets at once.
+    vectors (Callable): takes texts, tuple[str, ...], and returns their vectors, float32 (n, width);
+        those of the last call are kept, as losses of several widths ask for them again. Raises
+        ValueError if a text has none, and what load_pipeline does.
     """
 
     def __init__(self, name: str | Path, batch_size: int = 128):
         self.name = name
         self.batch_size = batch_size
+        self.vectors = lru_cache(maxsize=1)(self._encode)
         self._nlp: Language | None = None
 
     def __reduce__(self) -> tuple[type, tuple]:
         # Copies in other processes load it themselves
         return type(self), (self.name, self.batch_size)
 
-    def vectors(self, texts: Iterable[str]) -> Iterator[numpy.ndarray]:
-        """Yield the vector of each text, float32 (width,).
-
-        RAISES (ValueError): if there is none. (OSError): see load_pipeline.
-        """
+    def _encode(self, texts: tuple[str, ...]) -> numpy.ndarray:
         if self._nlp is None:
             self._nlp = load_pipeline(self.name)
+        rows = []
         for doc in self._nlp.pipe(texts, batch_size=self.batch_size):
-            vector = numpy.zeros(0, dtype="float32")
+            vector = numpy.zeros(0)
             if doc.has_vector:
-                # A copy, which does not keep the teacher's Doc alive
-                vector = numpy.array(to_numpy(doc.vector), dtype="float32")
+                vector = to_numpy(doc.vector)
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(
                     f"The teacher '{self.name}' has no vector for '{doc.text[:50]}' (none, "
                     "zero, or not finite). Use a pipeline whose doc.vector is set, such as one "
                     "with an 'sbert' pipe, or remove the text."
                 )
-            yield vector
+            rows.append(vector)
+        return numpy.array(rows, dtype="float32")

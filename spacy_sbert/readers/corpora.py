@@ -418,7 +418,7 @@ class TeacherCorpus:
         while batch := list(islice(examples, self._teacher.batch_size)):
             groups = [example.reference.spans.get(self.spans_key) for example in batch]
             taught = [group for group in groups if group is not None and len(group)]
-            texts = [group[0].text for group in taught]
+            texts = tuple(group[0].text for group in taught)
             for group, vector in zip(taught, self._teacher.vectors(texts), strict=True):
                 group.attrs["vector"] = vector
             yield from batch

@@ -1,5 +1,6 @@
 import pickle
 import shutil
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -17,6 +18,7 @@ from spacy_sbert.losses.ranking import (
     MegaBatchMarginLoss,
     MultipleNegativesRankingLoss,
 )
+from spacy_sbert.losses.wrappers import MatryoshkaLoss
 from spacy_sbert.models import load_pipeline
 
 RNG = numpy.random.default_rng(8)
@@ -391,6 +393,21 @@ def test_guide_is_loaded_with_the_first_batch(guide, monkeypatch):
     assert loaded == [guide]
     # Without the guide
     assert len(pickle.dumps(loss)) < 10_000
+
+
+def test_guide_reads_a_batch_once(guide, monkeypatch):
+    read = []
+    nlp = spacy.load(guide)
+    stand_in = SimpleNamespace(pipe=lambda texts, batch_size: read.append(texts) or nlp.pipe(texts))
+    monkeypatch.setattr(load_pipeline, "load_pipeline", lambda name: stand_in)
+    inner = GISTEmbedLoss(guide, **GUIDED)
+    value, _ = MatryoshkaLoss(inner, [4, 2])((MEMBERS[:2], DISTINCT[:2]), True)
+    assert len(read) == 1
+    narrow = [member[:, :2] for member in MEMBERS[:2]]
+    expected = [inner((members, DISTINCT[:2]), True)[0] for members in (MEMBERS[:2], narrow)]
+    assert value == pytest.approx(sum(expected))
+    inner((MEMBERS[:2], [DISTINCT[1], DISTINCT[0]]), True)
+    assert len(read) == 2
 
 
 def test_guide_may_be_an_encoder():
