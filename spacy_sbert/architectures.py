@@ -12,6 +12,7 @@ from spacy.util import SimpleFrozenDict
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
+from .models.heads import TokenLayer, VectorLayer
 from .models.pooling import SentencePooling
 from .models.private_attributes import is_a, is_installed
 from .models.prompts import Prompts
@@ -48,7 +49,7 @@ def sentence_encoder(
     normalize: bool | Literal["auto"] = "auto",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     max_batch_items: NonNegative = 0,
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
     prompts: dict[str, str] = NO_SETTINGS,
     default_prompt_name: str | None = None,
@@ -98,7 +99,7 @@ def shared_sentence_encoder(
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
     tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
 ) -> SentenceEncoder:
@@ -141,7 +142,7 @@ def tok2vec_sentence_encoder(
     pooling: str = "mean",
     normalize: bool = False,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
     """Return a sentence encoder over a token-to-vector model of spaCy.
@@ -171,7 +172,7 @@ def static_sentence_encoder(
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    dense: Model[Floats2d, Floats2d] | None = None,
+    dense: VectorLayer | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
     """Return a sentence encoder that is a table with a vector for each wordpiece.
@@ -228,7 +229,7 @@ def transformer_tok2vec(
     default_prompt_name: str | None = None,
     include_prompt: bool | None = None,
     options: TransformerConfig,
-) -> Model[list[Doc], list[Floats2d]]:
+) -> TokenLayer:
     """Return a transformer as a token-to-vector model, for several components or for one.
 
     pooling (Model): from the wordpieces of each token to its vector; of those in all spans that the
@@ -253,7 +254,7 @@ def transformer_listener(
     pooling: Model[Ragged, Floats2d] = TOKEN_POOLING,  # type: ignore[assignment]
     grad_factor: NonNegativeFloat = 1.0,
     upstream: Name = "*",
-) -> Model[list[Doc], list[Floats2d]]:
+) -> TokenLayer:
     """Build a listener to the vectors of tokens of an `sbert_transformer` earlier in the pipeline.
 
     pooling (Model): from the wordpieces of each token to its vector.
@@ -313,7 +314,7 @@ def tok2vec_transformer(
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     *,
     options: TransformerConfig,
-) -> Model[list[Doc], list[Floats2d]]:
+) -> TokenLayer:
     """Build a transformer as the token-to-vector layer of one component.
 
     `nlp.replace_listeners` leaves it in a ner or textcat that listened to
@@ -332,7 +333,7 @@ def tok2vec_transformer(
 
 
 def _pooling(
-    pooling: str, normalize: bool | str, dense: Model[Floats2d, Floats2d] | None, truncate_dim: int
+    pooling: str, normalize: bool | str, dense: VectorLayer | None, truncate_dim: int
 ) -> SentencePooling:
     unit = None if normalize == "auto" else bool(normalize)
     return SentencePooling(pooling, unit, dense=dense, truncate_dim=truncate_dim)

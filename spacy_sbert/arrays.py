@@ -15,6 +15,8 @@ from .errors import Errors
 from .validation import short_repr
 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
+# By name
+Arrays = dict[str, numpy.ndarray]
 NUMPY_DEFAULTS: dict[str, Any] = {
     "divide": "warn",
     "over": "warn",

@@ -363,11 +363,16 @@ def max_sim(query: ArrayLike, docs: Sequence[ArrayLike]) -> numpy.ndarray:
     return scores
 
 
+def check_widths(ours: int, theirs: int) -> None:
+    """Raise ValueError if two widths of vectors differ."""
+    if ours != theirs:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=ours, theirs=theirs))
+
+
 def _checked_rows(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     rows = _rows_of(u, "u")
     others = _rows_of(v, "v")
-    if rows.shape[1] != others.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=others.shape[1]))
+    check_widths(rows.shape[1], others.shape[1])
     return rows, others
 
 

@@ -26,6 +26,7 @@ from typing import (
 import numpy
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 from thinc.api import Model
 from thinc.shims import Shim
 
@@ -327,6 +328,8 @@ class ConfiguredModel(Model[InT, OutT]):
 
 Text = str | Doc | Span
 TextOrTexts = Text | Iterable[Text]
+# As `initialize` of a pipe takes it
+GetExamples = Callable[[], Iterable[Example]]
 # Or in no order
 NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)
 

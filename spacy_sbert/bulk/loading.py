@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import spacy
 from spacy.language import Language
-from spacy.util import get_installed_models
 
-from ..errors import Errors, missing_packages
-from ..models.resolve import find_local, suggestion
+from ..models.load_pipeline import blank_pipeline, load_pipeline
 from ..models.sbert_config import Precision
 from ..pipeline.sbert import SentenceBert, find_sbert
 from ..reranker.component import find_reranker
-from ..validation import NonNegative, check, short_repr
+from ..validation import NonNegative, check
 
 # Factories of pipes whose vectors Docs can answer with, and of those that only score
 _VECTORS = ("sbert", "sbert_meta")
@@ -40,7 +37,7 @@ def load_pipe(
         encoder. (TypeError): if it is neither a name nor a folder.
     """
     check("precision", precision, Precision | None)
-    nlp = _blank(name) if pipeline is None else load_pipeline(pipeline, name)
+    nlp = blank_pipeline(name) if pipeline is None else load_pipeline(pipeline, name)
     pipe = find_pipe(nlp, name)
     if precision is not None:
         pipe.text_encoder().set_precision(precision, gpu_ids)
@@ -93,16 +90,6 @@ def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
             nlp.disable_pipe(other)
 
 
-def _blank(name: str | None, encoder: str | None = None, factory: str = "sbert") -> Language:
-    """Return a blank pipeline with a pipe, with the default encoder if none is named."""
-    nlp = spacy.blank("en")
-    config = {}
-    if encoder is not None:
-        config["model"] = {"name": encoder}
-    nlp.add_pipe(factory, name=name or factory, config=config)
-    return nlp
-
-
 def load_reranker(reranker: str | Path) -> Language:
     """Load a pipeline with an `sbert_reranker`, or make one with a cross-encoder.
 
@@ -113,38 +100,3 @@ def load_reranker(reranker: str | Path) -> Language:
     nlp = load_pipeline(reranker, factory=_RERANKER)
     find_reranker(nlp)
     return nlp
-
-
-def load_pipeline(
-    pipeline: str | Path, name: str | None = None, *, factory: str = "sbert"
-) -> Language:
-    """Load a folder or an installed package, or make a blank pipeline with an encoder.
-
-    See load_pipe. factory (str): of the pipe of a blank pipeline.
-    """
-    if not isinstance(pipeline, str | Path):
-        raise TypeError(
-            f"Cannot load {short_repr(pipeline)}: expected the name of an encoder or package, or "
-            "the folder of a pipeline. Of a pipeline that is loaded, find_sbert(nlp) is the pipe; "
-            "or save it: nlp.to_disk(folder)."
-        )
-    pipeline = str(pipeline)
-    try:
-        with missing_packages():
-            return spacy.load(pipeline)
-    except OSError as error:
-        if not _is_encoder(pipeline):
-            near = suggestion(pipeline, get_installed_models())
-            raise OSError(
-                Errors.BULK_NO_PIPELINE.format(given=pipeline, near=near, reason=error)
-            ) from error
-    return _blank(name, pipeline, factory)
-
-
-def _is_encoder(name: str) -> bool:
-    """Return whether there is an encoder of this name, or in this folder, on this machine."""
-    try:
-        return find_local(name) is not None
-    except OSError:
-        # A folder of something else
-        return False

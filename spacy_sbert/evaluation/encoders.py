@@ -16,6 +16,7 @@ from ..files.serialization import device, read_arrays, versions, write_arrays
 from ..models.prompts import Role
 from ..pipeline.digest import pipeline_digest
 from ..pipeline.sbert import SentenceBert
+from ..similarity import check_widths
 
 # From items, and the name of the work, to the items with a progress bar
 Progress = Callable[[Sequence[Any], str], Iterable[Any]]
@@ -99,7 +100,7 @@ class PipelineSource(VectorSource):
             rows.append(vector)
         widths = {len(row) for row in rows}
         if len(widths) > 1:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=min(widths), theirs=max(widths)))
+            check_widths(min(widths), max(widths))
         return numpy.stack(rows)
 
 

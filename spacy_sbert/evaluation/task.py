@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import numpy
 from pydantic import Field
 
+from ..arrays import Arrays
 from ..errors import Errors
 from ..files.checksum import file_digest
 from ..reranker.component import SentenceReranker
@@ -74,7 +75,7 @@ def check_official_count(
     return [f"{path.name}: {counts}: cannot be compared with published figures."]
 
 
-def indices_by_name(names: Sequence[str]) -> dict[str, numpy.ndarray]:
+def indices_by_name(names: Sequence[str]) -> Arrays:
     """Return the indices of each name, int (n,) each, in the order in which they first occur."""
     each = numpy.array(names)
     return {name: numpy.flatnonzero(each == name) for name in dict.fromkeys(names)}

@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 from thinc.api import reduce_mean
 from thinc.util import to_numpy
 
+from ..arrays import Arrays
 from ..models.tokenization import PROBES
 from ..pipeline.sbert import SentenceBert
 
@@ -28,7 +29,7 @@ class Annotations(NamedTuple):
     """What a pipeline annotated a Doc with: labels must be equal, numbers up to rounding."""
 
     labels: dict[str, Any]
-    numbers: dict[str, numpy.ndarray]
+    numbers: Arrays
 
     @classmethod
     def of(cls, nlp: Language, doc: Doc) -> Self:

@@ -10,6 +10,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import load_file
 from thinc.api import Model
 
+from ..arrays import Arrays
 from ..errors import Errors
 from ..models import folder_files
 from ..models.folder_keys import MODULE_KEYS
@@ -71,7 +72,7 @@ class Dense(NamedTuple):
 
     folder: Path
     config: dict[str, object]
-    weights: dict[str, numpy.ndarray]
+    weights: Arrays
 
 
 def read_dense(folder: Path) -> Dense:
@@ -111,7 +112,7 @@ def read_dense(folder: Path) -> Dense:
     return Dense(folder, layer, weights)
 
 
-def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
+def _read_weights(folder: Path) -> Arrays:
     file = folder / "model.safetensors"
     older = folder / "pytorch_model.bin"
     if file.is_file():
@@ -127,7 +128,7 @@ def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
         raise ValueError(Errors.BAD_WEIGHTS.format(file=older, reason=error)) from error
 
 
-def _arrays(tensors: dict[str, torch.Tensor]) -> dict[str, numpy.ndarray]:
+def _arrays(tensors: dict[str, torch.Tensor]) -> Arrays:
     # NumPy has no bfloat16
     return {key: tensor.float().numpy() for key, tensor in tensors.items()}
 

@@ -14,8 +14,8 @@ from ..similarity import cosine, euclidean, manhattan
 from ..validation import ConfiguredModel
 
 Members = list[Floats2d]
-# Takes d_loss, a factor on the loss, 1.0 by default
-MembersBackprop = Callable[..., Members]
+# The backprop takes d_loss, a factor on the loss, 1.0 by default
+LossAndBackprop = tuple[float, Callable[..., Members]]
 Derivative = Callable[[Floats1d], Members]
 # A loss, and a function to its derivative by what was measured
 Paired = tuple[float, Callable[[float], Floats1d]]
@@ -141,7 +141,7 @@ def _forward_pairs(
     *,
     measure: PairedFunction,
     loss: Callable,
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, gold = inputs
     model.check_inputs(members, len(gold))
     measured, back_to_members = measure(*members)

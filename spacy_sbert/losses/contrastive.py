@@ -16,9 +16,9 @@ from ..validation import SCORE_RANGE, NonNegativeFloat, validated
 from ._common import (
     DISTANCES,
     Distance,
+    LossAndBackprop,
     LossLayer,
     Members,
-    MembersBackprop,
     PairedFunction,
     mean_square,
     normalize,
@@ -128,7 +128,7 @@ def TripletLoss(distance: Distance = "euclidean", margin: NonNegativeFloat = 1.0
 
 def _triplets(
     model: LossLayer, inputs: tuple[Members, None], is_train: bool, *, distance: str, margin: float
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     model.check_inputs(inputs[0])
     return _triplet_hinge(*inputs[0], measure=DISTANCES[distance], margin=margin)
 
@@ -140,7 +140,7 @@ def _triplet_hinge(
     *,
     measure: PairedFunction,
     margin: float,
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     """Return 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0), and its backprop."""
     near, back_from_near = measure(anchor, positive)
     far, back_from_far = measure(anchor, negative)
@@ -183,7 +183,7 @@ def _batch_hard(
     *,
     distance: str,
     margin: float,
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, labels = inputs
     model.check_inputs(members, len(labels))
     X = members[0]
@@ -193,7 +193,7 @@ def _batch_hard(
 
 def hinge_of_rows(
     X: Floats2d, triplets: Sequence[Ints1d], *, measure: PairedFunction, margin: float
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     """Return the loss of TripletLoss for rows of X, 0 for no triplets, and its backprop to X.
 
     triplets (three of int (m,)): rows of anchors, positives and negatives, which may repeat.

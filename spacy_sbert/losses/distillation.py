@@ -8,7 +8,7 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..validation import NonNegativeFloat, validated
-from ._common import LossLayer, Members, MembersBackprop, Similarity, compared, mean_square
+from ._common import LossAndBackprop, LossLayer, Members, Similarity, compared, mean_square
 
 _Inputs = tuple[Members, Floats2d]
 
@@ -25,9 +25,7 @@ def DistillationLoss() -> LossLayer:
     return LossLayer("DistillationLoss", _distillation, n_members=[1, 2], gold="vector")
 
 
-def _distillation(
-    model: LossLayer, inputs: _Inputs, is_train: bool
-) -> tuple[float, MembersBackprop]:
+def _distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> LossAndBackprop:
     members, teacher = inputs
     model.check_inputs(members, len(teacher))
     for member in members:
@@ -40,7 +38,7 @@ def _distillation(
     return _mean_squared_error(members, teacher)
 
 
-def _mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, MembersBackprop]:
+def _mean_squared_error(members: Members, teacher: Floats2d) -> LossAndBackprop:
     """Return the mean squared error over all members, and its backprop.
 
     Each of them is float (n, width), as the teacher.
@@ -92,9 +90,7 @@ def _init(model: LossLayer, X: _Inputs | None = None, Y: None = None) -> None:
         model.set_param("W", uniform_init(model.ops, (nO, nI), lo=-(nI**-0.5), hi=nI**-0.5))
 
 
-def _projected_distillation(
-    model: LossLayer, inputs: _Inputs, is_train: bool
-) -> tuple[float, MembersBackprop]:
+def _projected_distillation(model: LossLayer, inputs: _Inputs, is_train: bool) -> LossAndBackprop:
     members, teacher = inputs
     model.check_inputs(members, len(teacher))
     widths = (teacher.shape[1], members[0].shape[1])
@@ -138,7 +134,7 @@ def MarginMSELoss(similarity: Similarity = "dot") -> LossLayer:
 
 def _margin_mse(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, similarity: Similarity
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, gold = inputs
     model.check_inputs(members, len(gold))
     (queries, *others), back_to_members = compared(members, similarity)

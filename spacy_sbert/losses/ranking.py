@@ -1,19 +1,22 @@
 """In-batch ranking: an anchor should find its positive among those of the whole batch."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 
 import numpy
 from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
-from ..validation import NonNegativeFloat, Positive, PositiveFloat, validated
+from ..models.load_pipeline import Teacher
+from ..validation import Name, NonNegativeFloat, Positive, PositiveFloat, validated
 from ._common import (
     DISTANCES,
+    LossAndBackprop,
     LossLayer,
     Members,
-    MembersBackprop,
     Similarity,
     compared,
     cross_entropy,
@@ -22,6 +25,7 @@ from ._common import (
 from .contrastive import hinge_of_rows, label_encode
 
 _Inputs = tuple[Members, list[list[str]]]
+_MarginStrategy = Literal["absolute", "relative"]
 
 
 @validated
@@ -90,7 +94,7 @@ def _rank(
     scale: float,
     similarity: Similarity,
     symmetric: bool,
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, texts = inputs
     _check_pairs(model, members, texts)
     xp = get_array_module(members[0])
@@ -185,6 +189,125 @@ def _false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
 
 
 @validated
+def GISTEmbedLoss(
+    guide: Name,
+    temperature: PositiveFloat = 0.01,
+    margin_strategy: _MarginStrategy = "absolute",
+    margin: NonNegativeFloat = 0.0,
+    contrast_anchors: bool = True,
+    contrast_positives: bool = True,
+) -> LossLayer:
+    """Cross-entropy of choosing each anchor's positive, without negatives that may be right.
+
+    Which these are, a guide decides: another encoder, whose vectors are not trained.
+
+    loss = -1/n sum_i log(exp(cos(a_i, p_i) / T) / sum_(x, c) exp(cos(x, c) / T))
+
+    (x, c) runs over (a_i, p_j), over (a_i, n) for all negatives of all anchors, and over (a_i, a_j)
+    and (p_i, p_j), j != i. A pair is left out if cos_g(x, c) > cos_g(a_i, p_i) - m, where g are the
+    guide's vectors; (a_i, p_i) stays. Equal texts are left out too if m is above 0.
+
+    guide (str): a pipeline, a folder or an installed package, or the name of an encoder. It is
+        loaded with the first batch, and not saved.
+    temperature (float): T.
+    margin_strategy (str): "absolute" for m = margin, "relative" for m = margin |cos_g(a_i, p_i)|.
+    margin (float): by how much the guide should find a negative less similar.
+    contrast_anchors, contrast_positives (bool): whether the pairs (a_i, a_j), and (p_i, p_j), are
+        among the negatives.
+    Input: [a, p] or [a, p, n_1 .. n_k], each float (n, width), and the texts, list[list[str]], n of
+        each member.
+    RAISES (ValueError): if the batch is one pair, or the guide has no vector of a text. (OSError):
+        if there is no such guide.
+    SOURCE: Solatorio 2024 (GISTEmbed), section 3; the margin as in sentence-transformers.
+    """
+    forward = partial(
+        _guided,
+        guide=Teacher(guide),
+        temperature=temperature,
+        margin_strategy=margin_strategy,
+        margin=margin,
+        contrast_anchors=contrast_anchors,
+        contrast_positives=contrast_positives,
+    )
+    return LossLayer(
+        "GISTEmbedLoss",
+        forward,
+        n_members=range(2, sys.maxsize),
+        gold="text",
+        whole_batch=True,
+    )
+
+
+def _guided(
+    model: LossLayer,
+    inputs: _Inputs,
+    is_train: bool,
+    *,
+    guide: Teacher,
+    temperature: float,
+    margin_strategy: _MarginStrategy,
+    margin: float,
+    contrast_anchors: bool,
+    contrast_positives: bool,
+) -> LossAndBackprop:
+    members, texts = inputs
+    _check_pairs(model, members, texts)
+    # The numbers of the members whose rows are compared
+    pairs = [(0, number) for number in range(1, len(members))]
+    if contrast_anchors:
+        pairs.append((0, 0))
+    if contrast_positives:
+        pairs.append((1, 1))
+    n = len(members[0])
+    xp = get_array_module(members[0])
+    of_guide = xp.asarray(guide.vectors(tuple(chain(*texts))))
+    left_out = _left_out(xp.split(of_guide, len(texts)), pairs, margin_strategy, margin)
+    rows, back_to_members = compared(members, "cosine")
+    scores = [rows[query] @ rows[answer].T / temperature for query, answer in pairs]
+    scores = xp.where(left_out, -xp.inf, xp.concatenate(scores, axis=1))
+    losses, d_scores = cross_entropy(scores, xp.arange(n))
+    d_blocks = xp.split(d_scores / (n * temperature), len(pairs), axis=1)
+    gradients = [xp.zeros_like(member) for member in members]
+    for (query, answer), d_block in zip(pairs, d_blocks, strict=True):
+        gradients[query] += d_block @ rows[answer]
+        gradients[answer] += d_block.T @ rows[query]
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        return back_to_members([d_loss * gradient for gradient in gradients])
+
+    return float(losses.mean()), backprop
+
+
+def _left_out(
+    guide: Members,
+    pairs: Sequence[tuple[int, int]],
+    margin_strategy: _MarginStrategy,
+    margin: float,
+) -> Ints2d:
+    """Return which rows of pairs of members are no negatives for a guide, bool (n, n len(pairs)).
+
+    An anchor's own positive is left in, and a text is no negative of itself.
+
+    guide (each float (n, width)): the guide's vectors of the members.
+    """
+    rows, _ = compared(guide, "cosine")
+    xp = get_array_module(rows[0])
+    similarities = [rows[query] @ rows[answer].T for query, answer in pairs]
+    # Of the anchors and their positives, the first pair
+    limits = xp.diagonal(similarities[0])
+    if margin_strategy == "relative":
+        margin = margin * abs(limits)
+    limits = xp.expand_dims(limits - margin, 1)
+    blocks = []
+    for (query, answer), similarity in zip(pairs, similarities, strict=True):
+        block = similarity > limits
+        if answer < 2:
+            xp.fill_diagonal(block, query == answer)
+        blocks.append(block)
+    return xp.concatenate(blocks, axis=1)
+
+
+@validated
 def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
     """Penalize the most similar wrong positive if it is not a margin less similar than the right.
 
@@ -206,7 +329,7 @@ def MegaBatchMarginLoss(margin: NonNegativeFloat = 0.4) -> LossLayer:
 
 def _mega_batch(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, margin: float
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, texts = inputs
     _check_pairs(model, members, texts)
     n = len(members[0])

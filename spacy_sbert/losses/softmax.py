@@ -10,7 +10,7 @@ from thinc.util import get_array_module
 
 from ..similarity import RowsT
 from ..validation import NonNegativeFloat, validated
-from ._common import LossLayer, Members, MembersBackprop, cross_entropy, label_indices, softmax
+from ._common import LossAndBackprop, LossLayer, Members, cross_entropy, label_indices, softmax
 
 _Inputs = tuple[Members, list[str]]
 _Part = Literal["u", "v", "abs_diff", "product"]
@@ -98,7 +98,7 @@ def _init(
 
 def _forward(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, parts: Sequence[str]
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     members, gold = inputs
     model.check_inputs(members, len(gold))
     saved = model.attrs["concatenation"]

@@ -11,7 +11,7 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..validation import Name, NonNegativeFloat, Width, validated
-from ._common import LossLayer, Members, MembersBackprop
+from ._common import LossAndBackprop, LossLayer, Members
 
 _Inputs = tuple[Members, object]
 _MAX_LAYERS = 1000
@@ -85,7 +85,7 @@ def _init_widths(
 
 def _forward_widths(
     model: LossLayer, inputs: _Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
-) -> tuple[float, MembersBackprop]:
+) -> LossAndBackprop:
     values = []
     backprops = []
     for layer, dim in zip(model.layers, dims, strict=True):

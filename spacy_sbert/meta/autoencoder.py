@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch.nn import functional
 
+from ..arrays import Arrays
 from ..models.surroundings import check_gradients, undisturbed
 from ..progress import progress_of
 from ..validation import Positive, PositiveFloat, Seed, Width, check_weights, validated
@@ -132,14 +133,14 @@ class CrossViewAutoencoder(MetaEmbedding):
         self._network: _CrossViewNetwork | None = None
 
     @property
-    def parameters_(self) -> dict[str, numpy.ndarray]:
+    def parameters_(self) -> Arrays:
         """Return the weights by name."""
         if self._network is None:
             return {}
         return {name: value.numpy() for name, value in self._network.state_dict().items()}
 
     @property
-    def arrays(self) -> dict[str, numpy.ndarray]:
+    def arrays(self) -> Arrays:
         if not self.widths_:
             return {}
         return {**self.parameters_, "losses_": self.losses_}

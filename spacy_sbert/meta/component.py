@@ -33,6 +33,7 @@ from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..training.batch_loss import Scores, score_examples
 from ..validation import (
+    GetExamples,
     Name,
     NonNegative,
     Positive,
@@ -382,7 +383,7 @@ class SentenceMeta(Pipe):
     @validated
     def initialize(
         self,
-        get_examples: Callable[[], Iterable[Example]],
+        get_examples: GetExamples,
         *,
         nlp: Language | None = None,
         corpus: str | Path | None = None,
@@ -412,7 +413,7 @@ class SentenceMeta(Pipe):
         if sentences.n_left_out:
             warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
 
-    def _texts_of(self, get_examples: Callable[[], Iterable[Example]]) -> Iterator[str]:
+    def _texts_of(self, get_examples: GetExamples) -> Iterator[str]:
         """Yield the texts of examples, or of the members of their pairs."""
         for example in get_examples():
             members = spans.members(example.reference, self.spans_key)

@@ -9,7 +9,7 @@ import numpy
 import srsly
 from numpy.typing import ArrayLike
 
-from ..arrays import as_array
+from ..arrays import Arrays, as_array
 from ..errors import Warnings
 from ..files.checksum import add_checksum
 from ..similarity import unit_length
@@ -93,7 +93,7 @@ class MetaEmbedding(ABC):
         return self.size_ or self.size or 0
 
     @property
-    def arrays(self) -> dict[str, numpy.ndarray]:
+    def arrays(self) -> Arrays:
         """Return the learned arrays by name; none before it is fitted."""
         if not self.widths_:
             return {}

@@ -5,23 +5,24 @@ from typing import Any, cast
 
 import numpy
 from spacy.attrs import IDX, LENGTH
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy_alignments.tokenizations import get_alignments
 from thinc.types import Ragged
 
 from .ragged import group_of, ragged_arange
+from .spans import SpansByDoc
 from .tokenization import BatchTokenizer, TokenizedBatch
 
 
 def align_wordpieces(
-    tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, spans: list[list[Span]], texts: list[str]
+    tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, spans: SpansByDoc, texts: list[str]
 ) -> Ragged:
     """Return the ascending indices of the wordpieces of each token, as int32.
 
     The tokens are those of all Docs that have a Span. Wordpieces of a slow tokenizer, which does
     not know their characters, are aligned by spacy-alignments.
 
-    spans (list[list[Span]]): those of each Doc. texts (list[str]): of each Span.
+    spans (SpansByDoc): those of each Doc. texts (list[str]): of each Span.
     """
     span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
     if wordpieces.offsets is not None:
@@ -33,7 +34,7 @@ def _align_texts(
     tokenizer: BatchTokenizer,
     wordpieces: TokenizedBatch,
     span_of: numpy.ndarray,
-    spans: list[list[Span]],
+    spans: SpansByDoc,
     texts: list[str],
 ) -> Ragged:
     """Align tokens with the wordpieces of a slow tokenizer by their texts.
@@ -68,9 +69,7 @@ def _ragged(indices: Sequence[int] | numpy.ndarray, counts: Any) -> Ragged:
     )
 
 
-def _align_offsets(
-    spans: list[list[Span]], offsets: numpy.ndarray, span_of: numpy.ndarray
-) -> Ragged:
+def _align_offsets(spans: SpansByDoc, offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover.
 
     spacy-transformers does the same row by row.

@@ -239,6 +239,11 @@ def store_states(
     doc.user_hooks[_HOOK.format(id=transformer.id)] = cast(Any, _StoredStates(states, listeners))
 
 
+def not_encoded(doc: Doc) -> ValueError:
+    """Return the error for a Doc that no transformer has read."""
+    return ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
+
+
 def take_states(
     docs: list[Doc], transformer: SpanTransformer, listener: Model
 ) -> list[EncodedSpans]:
@@ -253,7 +258,7 @@ def take_states(
         states = stored.states if isinstance(stored, _StoredStates) else None
         if states is None:
             if len(doc):
-                raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
+                raise not_encoded(doc)
             states = EncodedSpans.empty(1)
         found.append(states)
     # Only now, as a Doc may be there twice

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy
+from spacy.tokens import Doc
 from thinc.api import Model, glorot_uniform_init
 from thinc.backends import get_array_ops
 from thinc.types import Floats2d
@@ -16,12 +17,16 @@ from ..validation import Width, check_weights, validated
 
 # An array of NumPy or CuPy
 Array: TypeAlias = Any
-_Layer = Model[Floats2d, Floats2d]
+VectorLayer = Model[Floats2d, Floats2d]
+# From Docs to the vectors of their tokens, as a tok2vec
+TokenLayer = Model[list[Doc], list[Floats2d]]
+# y, and from its gradient to that of x
+VectorsAndBackprop = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
 # Bits that dy has to spare: a gradient up to 2^8 does not overflow
 _GRADIENT_BITS = 8
 
 
-def window_average(row_of: numpy.ndarray, weights: numpy.ndarray) -> _Layer:
+def window_average(row_of: numpy.ndarray, weights: numpy.ndarray) -> VectorLayer:
     """Average the windows of each row.
 
     y_r = sum_i w_i x_i / sum_i w_i over the windows i of row r
@@ -34,8 +39,13 @@ def window_average(row_of: numpy.ndarray, weights: numpy.ndarray) -> _Layer:
 
 
 def _average(
-    model: _Layer, X: Floats2d, is_train: bool, *, row_of: numpy.ndarray, weights: numpy.ndarray
-) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    model: VectorLayer,
+    X: Floats2d,
+    is_train: bool,
+    *,
+    row_of: numpy.ndarray,
+    weights: numpy.ndarray,
+) -> VectorsAndBackprop:
     ops = get_array_ops(X)
     totals = numpy.bincount(row_of, weights=weights)
     shares = (weights / numpy.maximum(totals, 1)[row_of])[:, None]
@@ -50,7 +60,7 @@ def _average(
     ), lambda dY: ops.backprop_reduce_sum(dY, lengths) * shares
 
 
-def zero_rows(rows: numpy.ndarray) -> _Layer:
+def zero_rows(rows: numpy.ndarray) -> VectorLayer:
     """Set some rows to zero, which get no gradient.
 
     rows (int64 (k,)): their numbers.
@@ -60,8 +70,8 @@ def zero_rows(rows: numpy.ndarray) -> _Layer:
 
 
 def _set_zero(
-    model: _Layer, X: Floats2d, is_train: bool, *, rows: numpy.ndarray
-) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    model: VectorLayer, X: Floats2d, is_train: bool, *, rows: numpy.ndarray
+) -> VectorsAndBackprop:
     Y: Any = X
     if len(rows):
         Y = X.copy()
@@ -75,7 +85,7 @@ def _set_zero(
     return Y, backprop
 
 
-def normalization() -> _Layer:
+def normalization() -> VectorLayer:
     """Scale each row to Euclidean length 1.
 
     y_r = x_r / ||x_r||,   dx_r = (dy_r - (dy_r . y_r) y_r) / ||x_r||
@@ -88,7 +98,7 @@ def normalization() -> _Layer:
     return Model("unit_length", _normalize)
 
 
-def _normalize(model: _Layer, X: Floats2d, is_train: bool) -> tuple[Floats2d, Callable]:
+def _normalize(model: VectorLayer, X: Floats2d, is_train: bool) -> tuple[Floats2d, Callable]:
     xp = get_array_module(X)
     scaled, norms, exponents = scaled_norms(X)
     divisors = xp.where(norms > 0, norms, xp.ones_like(norms))
@@ -103,7 +113,7 @@ def _normalize(model: _Layer, X: Floats2d, is_train: bool) -> tuple[Floats2d, Ca
     return Y, backprop
 
 
-def truncation(width: int) -> _Layer:
+def truncation(width: int) -> VectorLayer:
     """Keep the first dimensions of each vector.
 
     y_r = x_r[:width]
@@ -115,7 +125,7 @@ def truncation(width: int) -> _Layer:
 
 
 def _truncate(
-    model: _Layer, X: Floats2d, is_train: bool, *, width: int
+    model: VectorLayer, X: Floats2d, is_train: bool, *, width: int
 ) -> tuple[Floats2d, Callable]:
     if X.shape[1] < width:
         raise ValueError(Errors.TRUNCATE_DIM.format(given=width, width=X.shape[1]))
@@ -150,7 +160,7 @@ ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
 
 
 @validated
-def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> _Layer:
+def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> VectorLayer:
     """Map pooled vectors to others, of another width or in another space.
 
     y = a(x W^T + b)
@@ -184,8 +194,8 @@ def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> 
 
 
 def _dense(
-    model: _Layer, X: Floats2d, is_train: bool, *, activation: str
-) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    model: VectorLayer, X: Floats2d, is_train: bool, *, activation: str
+) -> VectorsAndBackprop:
     if X.shape[1] != model.get_dim("nI"):
         raise ValueError(
             f"The dense layer takes vectors of width {model.get_dim('nI')}, but the pooled ones "
@@ -213,7 +223,7 @@ def _dense(
 
 
 def _init(
-    model: _Layer, X: Floats2d | None = None, Y: Floats2d | None = None, *, bias: bool
+    model: VectorLayer, X: Floats2d | None = None, Y: Floats2d | None = None, *, bias: bool
 ) -> None:
     """Draw the weights, unless they are loaded: they belong to a trained encoder."""
     nO = model.get_dim("nO")

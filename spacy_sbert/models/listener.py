@@ -13,7 +13,7 @@ from thinc.types import Floats2d, Ragged
 from ..errors import Errors
 from ..validation import ConfiguredModel
 from . import private_attributes
-from .doc_states import join_docs, join_merged, take_states
+from .doc_states import join_docs, join_merged, not_encoded, take_states
 from .encoder import STATES, TOKENS
 from .engine.concurrency import prepare_forks
 from .shared_transformer import TransformerTok2Vec
@@ -164,7 +164,7 @@ def _tensor_of(doc: Doc, listener: Model, width: int) -> Floats2d:
     if not len(doc):
         return listener.ops.alloc2f(0, width)
     if doc.tensor.shape != (len(doc), width):
-        raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
+        raise not_encoded(doc)
     return listener.ops.asarray2f(cast(Any, doc.tensor))
 
 
@@ -283,7 +283,7 @@ def output_of(doc: Doc) -> Any:
     """
     data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
     if data is None:
-        raise ValueError(Errors.NOT_ENCODED.format(text=doc.text[:50]))
+        raise not_encoded(doc)
     if private_attributes.is_a(data, "TransformerData"):
         return data
     output = getattr(data, "last_hidden_layer_state", None)

@@ -15,7 +15,14 @@ from thinc.types import Floats2d, Ragged
 from ..errors import Errors
 from ..validation import ConfiguredModel, WidthOrOff, check
 from .encoded_docs import DEFAULT_SETTINGS, EncodeSettings
-from .heads import normalization, truncation, window_average, zero_rows
+from .heads import (
+    VectorLayer,
+    VectorsAndBackprop,
+    normalization,
+    truncation,
+    window_average,
+    zero_rows,
+)
 from .poolings import make_pooling, pooling_of_text
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings
@@ -39,7 +46,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
         pooling: str,
         normalize: bool | None,
         *,
-        dense: Model[Floats2d, Floats2d] | None = None,
+        dense: VectorLayer | None = None,
         truncate_dim: int = 0,
     ):
         check("truncate_dim", truncate_dim, WidthOrOff)
@@ -58,7 +65,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
         self.truncate_dim = truncate_dim
 
     @property
-    def dense(self) -> Model[Floats2d, Floats2d] | None:
+    def dense(self) -> VectorLayer | None:
         """The dense layer, None if there is none."""
         if len(self.layers) < 3:
             return None
@@ -147,7 +154,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
 
     def _finishing(
         self, folder: SentenceTransformersConfig | None, truncate_dim: int | None
-    ) -> list[Model[Floats2d, Floats2d]]:
+    ) -> list[VectorLayer]:
         """Return the layers that finish the vector of a row: dense, unit length, truncation."""
         layers = []
         if self.dense is not None:
@@ -187,9 +194,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, Floats2d]):
 
         return windows, backprop
 
-    def _pool_part(
-        self, part: TokenEmbeddings, n_lead: int, is_train: bool
-    ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    def _pool_part(self, part: TokenEmbeddings, n_lead: int, is_train: bool) -> VectorsAndBackprop:
         """Pool each window, without its first n_lead wordpieces.
 
         Merged windows, which have no special tokens, are pooled as text.

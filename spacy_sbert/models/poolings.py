@@ -14,15 +14,14 @@ from thinc.api import Model, Ops, chain
 from thinc.types import Floats1d, Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
+from .heads import VectorsAndBackprop
 from .ragged import ragged_arange
 
 # A layer from the states of sequences, float (wordpieces, width), to their vectors, float (n,
 # width)
 Pooling = Model[Ragged, Floats2d]
-# y, and from its gradient to that of x
-_Pooled = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
 # A function of ops, x, the wordpieces of each sequence, and how many at its start were left out
-_Rule = Callable[[Ops, Floats2d, Ints1d, int], _Pooled]
+_Rule = Callable[[Ops, Floats2d, Ints1d, int], VectorsAndBackprop]
 _RuleT = TypeVar("_RuleT", bound=_Rule)
 
 
@@ -128,7 +127,7 @@ def _column(ops: Ops, divisors: Ints1d | Floats1d, like: Floats2d) -> Floats2d:
 
 
 @register_pooling("cls", of_text="mean", flag="pooling_mode_cls_token", mode="cls")
-def _cls(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
+def _cls(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> VectorsAndBackprop:
     """Take the first state: y_r = x_r1.
 
     SOURCE: Reimers and Gurevych 2019, section 3.
@@ -138,7 +137,7 @@ def _cls(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
 
 
 @register_pooling("max", flag="pooling_mode_max_tokens", mode="max")
-def _max(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
+def _max(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> VectorsAndBackprop:
     """Take the maximum of each dimension d: y_rd = max_w x_rwd.
 
     Its gradient goes to the first wordpiece that attains it.
@@ -150,7 +149,7 @@ def _max(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
 
 
 @register_pooling("mean", flag="pooling_mode_mean_tokens", mode="mean")
-def _mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
+def _mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> VectorsAndBackprop:
     """Average the states: y_r = sum_w x_rw / n_r.
 
     SOURCE: Reimers and Gurevych 2019, section 3.
@@ -164,7 +163,7 @@ def _mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
 @register_pooling(
     "mean_sqrt_len", flag="pooling_mode_mean_sqrt_len_tokens", mode="mean_sqrt_len_tokens"
 )
-def _mean_sqrt_len(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
+def _mean_sqrt_len(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> VectorsAndBackprop:
     """Divide the sum of the states by the root of their number: y_r = sum_w x_rw / sqrt(n_r).
 
     SOURCE: Cer et al. 2018 (Universal Sentence Encoder).
@@ -181,7 +180,7 @@ def _mean_sqrt_len(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
     flag="pooling_mode_weightedmean_tokens",
     mode="weightedmean",
 )
-def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
+def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> VectorsAndBackprop:
     """Average the states by their positions: y_r = sum_w w x_rw / sum_w w, w = 1 .. n_r.
 
     SOURCE: Muennighoff 2022 (SGPT).
@@ -206,7 +205,7 @@ def _weighted_mean(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
     flag="pooling_mode_lasttoken",
     mode="lasttoken",
 )
-def _last_token(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> _Pooled:
+def _last_token(ops: Ops, x: Floats2d, n: Ints1d, n_lead: int) -> VectorsAndBackprop:
     """Take the last state: y_r = x_rn.
 
     SOURCE: Neelakantan et al. 2022 (contrastive pre-training).

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Ragged
 from thinc.util import get_array_module, to_numpy
@@ -19,7 +19,7 @@ from .pooling import SentencePooling
 from .ragged import borders_of
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenEmbeddings, in_places, read_tokens
-from .spans import SpanGetter
+from .spans import SpanGetter, SpansByDoc
 from .transformer import SpanTransformer
 
 
@@ -128,7 +128,7 @@ class SharedEncoder(Encoder):
             self.layer, pooling, settings, self, tokenizer=pipe.tokenizer, upstream=upstream
         )
 
-    def read_spans(self, docs: list[Doc], spans: list[list[Span]]) -> EncodedSpans:
+    def read_spans(self, docs: list[Doc], spans: SpansByDoc) -> EncodedSpans:
         """Return given rows, and the states that a transformer of whole Docs has for them."""
         outputs, backprop = self.layer(docs, False)
         return read_pieces(docs, spans, outputs, backprop, with_pieces=False)
@@ -136,7 +136,7 @@ class SharedEncoder(Encoder):
 
 def read_pieces(
     docs: list[Doc],
-    spans: list[list[Span]],
+    spans: SpansByDoc,
     pieces: list[Ragged],
     backprop: Callable[[list[Ragged]], object],
     *,

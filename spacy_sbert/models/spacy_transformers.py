@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy
 import torch
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy_transformers.data_classes import FullTransformerBatch, TransformerData, WordpieceBatch
 from spacy_transformers.layers import TransformerModel, split_trf_batch
 from spacy_transformers.layers.listener import TransformerListener
@@ -36,7 +36,7 @@ from .span_batch import (
     no_gradient,
     row_characters,
 )
-from .spans import SpanGetter
+from .spans import SpanGetter, SpansByDoc
 from .surroundings import undisturbed
 from .tokenization import BatchTokenizer, TokenizedBatch
 from .transformer import SpanTransformer, load
@@ -218,7 +218,7 @@ def _windows_of(value: Any, first: int, last: int) -> Any:
     return value[first:last]
 
 
-def _spans_of_windows(spans: list[list[Span]], batch: EncodedSpans) -> list[list[Span]]:
+def _spans_of_windows(spans: SpansByDoc, batch: EncodedSpans) -> SpansByDoc:
     """Return the span of each window of Docs."""
     rows = flat_spans(spans)
     of_windows = [rows[row] for row in batch.rows.row_of.tolist()]

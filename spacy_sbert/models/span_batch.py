@@ -16,7 +16,7 @@ from .alignment import align_wordpieces, piece_characters
 from .heads import Array
 from .ragged import borders_of, group_of, ragged_arange
 from .sbert_config import SentenceTransformersConfig
-from .spans import trimmed
+from .spans import SpansByDoc, trimmed
 from .tokenization import BatchTokenizer, TokenizedBatch
 
 # Takes the gradient of the values of each TokenEmbeddings
@@ -201,11 +201,11 @@ def row_characters(spans: Sequence[Span], texts: Sequence[str]) -> numpy.ndarray
 
 
 def encode_spans(
-    tokenizer: BatchTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool
+    tokenizer: BatchTokenizer, spans: SpansByDoc, *, prompt: str, with_pieces: bool
 ) -> tuple[TokenizedBatch, EncodedSpans]:
     """Return the wordpieces of the rows of a batch of Docs, and the rows without states.
 
-    spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least. prompt
+    spans (SpansByDoc): the rows of each Doc, in the order of the text; one at least. prompt
         (str): before each.
     with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token
         vectors need them.
@@ -236,7 +236,7 @@ def row_text(span: Span) -> str:
     return span.text
 
 
-def flat_spans(spans: list[list[Span]]) -> list[Span]:
+def flat_spans(spans: SpansByDoc) -> list[Span]:
     """Return the Spans of all Docs, one after another."""
     return [span for doc_spans in spans for span in doc_spans]
 
@@ -247,7 +247,7 @@ def _token_bounds(spans: list[Span]) -> numpy.ndarray:
 
 
 def _pieces_in_docs(
-    tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, spans: list[list[Span]], texts: list[str]
+    tokenizer: BatchTokenizer, wordpieces: TokenizedBatch, spans: SpansByDoc, texts: list[str]
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Return the characters of wordpieces in their Docs, int32 (N, 2), and which are of text.
 
@@ -266,7 +266,7 @@ def _pieces_in_docs(
 
 
 def read_tokens(
-    docs: list[Doc], spans: list[list[Span]], counts: numpy.ndarray, *, with_pieces: bool
+    docs: list[Doc], spans: SpansByDoc, counts: numpy.ndarray, *, with_pieces: bool
 ) -> tuple[list[Span], numpy.ndarray, EncodedSpans]:
     """Return the rows of Docs in units that were made of their tokens, white space left out.
 

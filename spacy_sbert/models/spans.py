@@ -9,7 +9,9 @@ from spacy.tokens import Doc, Span
 
 from ..validation import Name, Width, invalid_value_message, validated
 
-SpanGetter = Callable[[list[Doc]], list[list[Span]]]
+# The rows of each Doc
+SpansByDoc = list[list[Span]]
+SpanGetter = Callable[[list[Doc]], SpansByDoc]
 SPANS_KEY = "sbert"
 # Where `sbert_chunks` puts passages
 CHUNKS_KEY = "chunks"
@@ -95,7 +97,7 @@ def strided_spans(window: Width = 128, stride: Width = 96) -> SpanGetter:
     return partial(_get_strided_spans, window=window, stride=stride)
 
 
-def _get_strided_spans(docs: Iterable[Doc], window: int, stride: int) -> list[list[Span]]:
+def _get_strided_spans(docs: Iterable[Doc], window: int, stride: int) -> SpansByDoc:
     return [_strides(doc, window, stride) for doc in docs]
 
 
@@ -109,7 +111,7 @@ def _strides(doc: Doc, window: int, stride: int) -> list[Span]:
 
 def _get_sentence_spans(
     docs: Iterable[Doc], unit: str, spans_key: str, chunks_key: str = CHUNKS_KEY
-) -> list[list[Span]]:
+) -> SpansByDoc:
     return [_rows(doc, unit, spans_key, chunks_key) for doc in docs]
 
 

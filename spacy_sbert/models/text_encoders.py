@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy
 import torch
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.util import minibatch
 from srsly import cloudpickle
 from thinc.api import CupyOps, Model, require_gpu
@@ -39,6 +39,7 @@ from .private_attributes import is_curated
 from .sbert_config import REFERENCE, SentenceTransformersConfig
 from .shim import TransformerShim
 from .span_batch import EncodedSpans, SpanBatch, TokenEmbeddings
+from .spans import SpansByDoc
 from .surroundings import undisturbed
 from .tokenization import TokenizedBatch
 
@@ -255,7 +256,7 @@ class StaticTextEncoder(TextEncoder):
 class _ReadsSpans(Protocol):
     """An encoder of tokens that reads given rows."""
 
-    def read_spans(self, docs: list[Doc], spans: list[list[Span]]) -> EncodedSpans: ...
+    def read_spans(self, docs: list[Doc], spans: SpansByDoc) -> EncodedSpans: ...
 
 
 class Tok2VecTextEncoder(TextEncoder):

@@ -17,6 +17,7 @@ from . import private_attributes
 from .encoded_docs import EncodeSettings
 from .encoder import TOKENS, Encoder, InPipe, listens_for
 from .engine.concurrency import prepare_forks
+from .heads import TokenLayer
 from .listener import output_of
 from .pooling import SentencePooling
 from .ragged import borders_of
@@ -27,7 +28,7 @@ from .span_batch import (
     in_places,
     read_tokens,
 )
-from .spans import SpanGetter
+from .spans import SpanGetter, SpansByDoc
 
 # What models embed of a token beside its text
 _FEATURES = [NORM, LEMMA, TAG, POS, MORPH]
@@ -44,7 +45,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
     get_spans (Callable): from Docs to the Spans that are its rows.
     """
 
-    def __init__(self, tok2vec: Model[list[Doc], list[Floats2d]], get_spans: SpanGetter):
+    def __init__(self, tok2vec: TokenLayer, get_spans: SpanGetter):
         for node in tok2vec.walk():
             if private_attributes.SENTINEL in node.attrs and "layers" in node.attrs:
                 raise ValueError(
@@ -97,7 +98,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
     def read_spans(
         self,
         docs: list[Doc],
-        spans: list[list[Span]],
+        spans: SpansByDoc,
         *,
         with_pieces: bool = False,
         is_train: bool = False,

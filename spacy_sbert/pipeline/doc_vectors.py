@@ -23,10 +23,10 @@ from thinc.types import Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
 from ..arrays import numpy_defaults
-from ..errors import Errors, Warnings, warn
+from ..errors import Warnings, warn
 from ..models.poolings import Pooling, pooling_of_text
 from ..models.spans import trimmed
-from ..similarity import cosine, lengths, unit_length
+from ..similarity import check_widths, cosine, lengths, unit_length
 from .extensions import DocSpanOrToken
 from .lost_hooks import Start, warn_of_lost_hooks
 from .records import PREFIX, Encoders, PlacedRecord, Record, Records, find, names
@@ -424,8 +424,7 @@ def similarity(first: DocSpanOrToken, second: object, name: str | None = None) -
     v, others = comparable_vector(second, name, encoders)
     if not u.any() or not v.any():
         return 0.0
-    if u.shape != v.shape:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
+    check_widths(len(u), len(v))
     check_one_encoder(encoders, others)
     # Rounding may go beyond
     return min(max(float(cosine(u[None], v[None])[0]), -1.0), 1.0)

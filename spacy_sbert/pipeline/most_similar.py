@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 
 from ..errors import Errors, Warnings, warn
 from ..models.spans import trimmed
-from ..similarity import cosine
+from ..similarity import check_widths, cosine
 from ..validation import Positive, validated
 from . import doc_vectors
 from .records import find
@@ -66,8 +66,7 @@ def most_similar(
     if not spans:
         return []
     rows = numpy.stack(vectors)
-    if rows.shape[1] != len(target):
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(target)))
+    check_widths(rows.shape[1], len(target))
     scores = cosine(numpy.broadcast_to(target, rows.shape), rows)
     best = numpy.argsort(-scores, kind="stable")[:k]
     return [SimilarSpan(spans[i], float(scores[i])) for i in best]

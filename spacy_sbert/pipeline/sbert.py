@@ -24,6 +24,7 @@ from ..models.encoded_docs import (
 )
 from ..models.encoder_language import warn_of_language
 from ..models.fingerprint import Fingerprint
+from ..models.heads import VectorLayer
 from ..models.resolve import check_default_prompt, warn_if_missing
 from ..models.sentence_encoder import SentenceEncoder
 from ..models.spans import SPANS_KEY
@@ -331,7 +332,7 @@ def _vocab_of(encoded_doc: tuple[Doc, EncodedDoc]) -> int:
     return id(encoded_doc[0].vocab)
 
 
-def _through(dense: Model[Floats2d, Floats2d], pooled: numpy.ndarray) -> numpy.ndarray:
+def _through(dense: VectorLayer, pooled: numpy.ndarray) -> numpy.ndarray:
     """Return the vector that a dense layer makes of a pooled one."""
     return to_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
 

@@ -18,6 +18,7 @@ from ..errors import WarnOnce
 from ..files.serialization import ChecksummedPipe
 from ..models.doc_states import split_by_doc, store_states
 from ..models.encoded_docs import TruncationCounter
+from ..models.heads import TokenLayer
 from ..models.listener import SentenceListener, TransformerListener
 from ..models.private_attributes import is_a, is_curated, upstream_name
 from ..models.resolve import check_default_prompt, warn_if_missing
@@ -26,6 +27,7 @@ from ..models.span_batch import Array, Backprop, EncodedSpans
 from ..models.surroundings import undisturbed
 from ..models.token_vectors import is_same_pooling, pool_tokens
 from ..models.transformer import is_transformer_tok2vec
+from ..validation import GetExamples
 from .components import InPipeline
 
 
@@ -60,7 +62,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def __init__(
         self,
         vocab: Vocab,
-        model: Model[list[Doc], list[Floats2d]],
+        model: TokenLayer,
         name: str = "transformer",
         *,
         nlp: Language | None = None,
@@ -235,9 +237,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
 
     # In training
 
-    def initialize(
-        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None
-    ) -> None:
+    def initialize(self, get_examples: GetExamples, *, nlp: Language | None = None) -> None:
         """Load the weights, and tell the layers that listen how wide the vectors are.
 
         It needs no examples.

@@ -8,14 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import Literal, TypeVar, cast
 
-import numpy
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.util import to_numpy
 
-from ..errors import missing_packages
+from ..models.load_pipeline import Teacher
 from ..models.spans import SPANS_KEY
 from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives
 from ..validation import Name, NonNegative, Positive, PositiveFloat, validated
@@ -379,8 +376,8 @@ class TeacherCorpus:
     """Give the examples of another reader the vector that a teacher has for their first member.
 
     corpus (Callable): the reader; examples without members are passed on as they are.
-    teacher (str): a pipeline, a folder or an installed package, loaded when the first example is
-        read.
+    teacher (str): a pipeline, a folder or an installed package, or the name of an encoder; loaded
+        when the first example is read.
     batch_size (int): how many texts the teacher gets at once.
     spans_key (str): where the members stand. The vector stands in attrs["vector"] of the reference,
         a float32 array.
@@ -398,14 +395,12 @@ class TeacherCorpus:
         spans_key: Name = SPANS_KEY,
     ):
         self.corpus = corpus
-        self.teacher = teacher
-        self.batch_size = batch_size
+        self._teacher = Teacher(teacher, batch_size)
         self.spans_key = spans_key
-        self._nlp: Language | None = None
 
     def __repr__(self) -> str:
         corpus = getattr(self.corpus, "__name__", type(self.corpus).__name__)
-        return f"TeacherCorpus({corpus}, taught by {self.teacher})"
+        return f"TeacherCorpus({corpus}, taught by {self._teacher.name})"
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the Examples of the corpus, the teacher's vectors on their references."""
@@ -420,27 +415,10 @@ class TeacherCorpus:
         return count_objectives(self.corpus, spans_key)
 
     def _read(self, examples: Iterator[Example]) -> Iterator[Example]:
-        if self._nlp is None:
-            with missing_packages():
-                self._nlp = spacy.load(self.teacher)
-        while batch := list(islice(examples, self.batch_size)):
+        while batch := list(islice(examples, self._teacher.batch_size)):
             groups = [example.reference.spans.get(self.spans_key) for example in batch]
             taught = [group for group in groups if group is not None and len(group)]
-            texts = [group[0].text for group in taught]
-            for group, vector in zip(taught, self._vectors(self._nlp, texts), strict=True):
+            texts = tuple(group[0].text for group in taught)
+            for group, vector in zip(taught, self._teacher.vectors(texts), strict=True):
                 group.attrs["vector"] = vector
             yield from batch
-
-    def _vectors(self, nlp: Language, texts: Iterable[str]) -> Iterator[numpy.ndarray]:
-        for doc in nlp.pipe(texts, batch_size=self.batch_size):
-            vector = numpy.zeros(0, dtype="float32")
-            if doc.has_vector:
-                # A copy, which does not keep the teacher's Doc alive
-                vector = numpy.array(to_numpy(doc.vector), dtype="float32")
-            if not vector.any() or not numpy.isfinite(vector).all():
-                raise ValueError(
-                    f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, "
-                    "zero, or not finite). Use a pipeline whose doc.vector is set, such as one "
-                    "with an 'sbert' pipe, or remove the text."
-                )
-            yield vector

@@ -35,6 +35,7 @@ from ..training.examples import (
 from ..training.step import members_on_reference, whole_update
 from ..validation import (
     SCORE_RANGE,
+    GetExamples,
     Name,
     Positive,
     SpansKey,
@@ -180,7 +181,7 @@ class SentenceReranker(PairScoring, ChecksummedPipe):
     @validated
     def initialize(
         self,
-        get_examples: Callable[[], Iterable[Example]],
+        get_examples: GetExamples,
         *,
         nlp: Language | None = None,
         labels: Sequence[Name] | None = None,

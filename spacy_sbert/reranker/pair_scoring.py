@@ -1,6 +1,6 @@
 """Part of the `sbert_reranker` component: score pairs of texts, and rank, without making Docs."""
 
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
@@ -47,6 +47,12 @@ class Ranked(Generic[TextT]):
     text: TextT
     score: float
     index: int
+
+
+def best_first(texts: Sequence[TextT], scores: numpy.ndarray, k: int | None) -> list[Ranked[TextT]]:
+    """Return the k texts of the highest scores, the earlier first of equal ones; None for all."""
+    order = numpy.argsort(-scores, kind="stable")[:k].tolist()
+    return [Ranked(texts[i], float(scores[i]), i) for i in order]
 
 
 class PairScoring:
@@ -199,8 +205,7 @@ class PairScoring:
             prompt=prompt,
             batch_size=batch_size,
         )
-        order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
-        return [Ranked(texts[i], float(scores[i]), i) for i in order]
+        return best_first(texts, scores, k or top_k)
 
     @undisturbed()
     def _score(

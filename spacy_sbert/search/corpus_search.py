@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy
-from numpy.typing import ArrayLike
 
 from ..pipeline.sbert import SentenceBert
 from ..progress import ticking
@@ -28,7 +27,7 @@ from .searchable import (
     load_index,
     text_blocks,
 )
-from .texts import TEXT_COLUMN, Corpus, TextVectors, read_corpus, text_vectors
+from .texts import TEXT_COLUMN, Corpus, GivenVectors, read_corpus, text_vectors
 
 NO_CLUSTER = -1
 # Texts whose distances take 3.6 GB, and SciPy's copy as much
@@ -49,7 +48,7 @@ def search_texts(
     header: bool = True,
     query_prompt: str | None = None,
     read: Corpus | None = None,
-    vectors: ArrayLike | TextVectors | None = None,
+    vectors: GivenVectors = None,
     progress: bool = False,
 ) -> list[list[FoundText]]:
     """Find the texts that are most similar to each query.
@@ -99,7 +98,7 @@ def add_texts(
     replace: bool = False,
     skip_duplicates: Cosine | None = None,
     kind: BuiltKind | None = None,
-    vectors: ArrayLike | TextVectors | None = None,
+    vectors: GivenVectors = None,
     progress: bool = False,
 ) -> tuple[VectorIndex, list[Duplicate]]:
     """Add texts with their ids and other columns to the index in a folder, and save it.
@@ -164,7 +163,7 @@ def mine_texts(
     column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
-    vectors: ArrayLike | TextVectors | None = None,
+    vectors: GivenVectors = None,
     progress: bool = False,
 ) -> list[tuple[float, int, int, str, str]]:
     """Find the most similar pairs of the texts of a file: paraphrases and duplicates.
@@ -201,7 +200,7 @@ def group_texts(
     column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
-    vectors: ArrayLike | TextVectors | None = None,
+    vectors: GivenVectors = None,
     progress: bool = False,
 ) -> list[tuple[int, int, str]]:
     """Find groups of similar texts of a file, such as duplicates.
@@ -230,7 +229,7 @@ def cluster_texts(
     column: str = TEXT_COLUMN,
     header: bool = True,
     read: Corpus | None = None,
-    vectors: ArrayLike | TextVectors | None = None,
+    vectors: GivenVectors = None,
     progress: bool = False,
     **options: int | float | str,
 ) -> list[tuple[int, int, str]]:

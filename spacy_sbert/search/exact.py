@@ -10,9 +10,8 @@ from pydantic import Field
 
 from ..arrays import as_array, as_rows, checked
 from ..bulk import PartVectors
-from ..errors import Errors
 from ..progress import progress_bar
-from ..similarity import check_count, unit_length
+from ..similarity import check_count, check_widths, unit_length
 from ..validation import validated
 
 # Bytes of products that are computed at once; one product needs 4
@@ -31,12 +30,6 @@ _FLOAT32 = numpy.finfo("float32")
 def slices(n: int, size: int, start: int = 0) -> Iterator[slice]:
     """Return the blocks of `size` rows, the last maybe smaller, from row `start` to row n."""
     return (slice(first, min(first + size, n)) for first in range(start, n, size))
-
-
-def check_widths(ours: int, theirs: int) -> None:
-    """Raise ValueError if two widths of vectors differ."""
-    if ours != theirs:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=ours, theirs=theirs))
 
 
 def checked_queries(queries: ArrayLike, shape: tuple[int, int], k: int) -> numpy.ndarray:

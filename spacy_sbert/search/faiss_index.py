@@ -14,9 +14,9 @@ from ..arrays import checked
 from ..bulk import StoredVectors
 from ..errors import Errors, import_extra
 from ..files.checksum import digest_of_stream
-from ..similarity import unit_length
+from ..similarity import check_widths, unit_length
 from ..validation import check
-from .exact import Best, check_widths, slices
+from .exact import Best, slices
 from .places import Places
 
 Rows = numpy.ndarray | StoredVectors

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from ..arrays import as_rows
 from ..bulk import PartVectors, StoredVectors
 from ..pipeline.sbert import SentenceBert
-from ..similarity import cosine, unit_length
+from ..similarity import check_widths, cosine, unit_length
 from ..validation import Cosine, Positive, check, short_repr, validated
 from .duplicates import Duplicate, without_duplicates
-from .exact import Best, check_widths, checked_queries, nearest
+from .exact import Best, checked_queries, nearest
 from .faiss_index import (
     BuiltKind,
     FaissIndex,

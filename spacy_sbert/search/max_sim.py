@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-import numpy
 from spacy.tokens import Doc, Span
 
 from ..pipeline.doc_vectors import check_one_encoder, encoders_of_vector, wordpiece_vectors
-from ..reranker.pair_scoring import Ranked
+from ..reranker.pair_scoring import Ranked, best_first
 from ..similarity import max_sim
 from ..validation import Positive, validated
 
@@ -40,5 +39,4 @@ def rank_by_max_sim(
     check_one_encoder(*(encoders_of_vector(text, name) for text in (query, *texts)))
     tokens = [wordpiece_vectors(text, name) for text in texts]
     scores = max_sim(wordpiece_vectors(query, name), tokens)
-    order = numpy.argsort(-scores, kind="stable")[:k].tolist()
-    return [Ranked(texts[i], float(scores[i]), i) for i in order]
+    return best_first(texts, scores, k)

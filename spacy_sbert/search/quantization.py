@@ -11,13 +11,12 @@ from ..arrays import as_rows, checked
 from ..bulk import StoredVectors
 from ..errors import Errors, Warnings, warn
 from ..files.serialization import read_arrays, write_arrays
-from ..similarity import unit_length
+from ..similarity import check_widths, unit_length
 from ..validation import NonNegative, validated
 from .exact import (
     BLOCK_BYTES,
     Best,
     BlockBytes,
-    check_widths,
     checked_queries,
     nearest,
     nearest_in_blocks,

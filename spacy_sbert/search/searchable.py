@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy
-from numpy.typing import ArrayLike
 
 from ..bulk import PartVectors
 from ..bulk.dataset_encoding import JOB
@@ -24,7 +23,7 @@ from .identity import EncoderIdentity, check_same_encoder
 from .index import VectorIndex
 from .index_folder import MANIFEST
 from .index_rows import IndexRow, RowId
-from .texts import Corpus, TextVectors, encode_queries, text_vectors
+from .texts import Corpus, GivenVectors, encode_queries, text_vectors
 
 # Texts whose vectors are in memory beside an index that is built
 _WINDOW = 2**12
@@ -186,7 +185,7 @@ class SearchableTexts(Searchable):
         *,
         index: Path | str | None = None,
         kind: BuiltKind | None = None,
-        vectors: ArrayLike | TextVectors | None = None,
+        vectors: GivenVectors = None,
     ):
         super().__init__(_rows_of(corpus))
         self.path = path
@@ -271,7 +270,7 @@ class SearchableVectors(Searchable):
 def text_blocks(
     pipe: SentenceBert,
     texts: Sequence[str],
-    vectors: ArrayLike | TextVectors | None,
+    vectors: GivenVectors,
     progress: bool,
 ) -> Iterator[numpy.ndarray]:
     """Yield the vectors of texts, given or new ones; see text_vectors."""
@@ -292,7 +291,7 @@ def build_text_index(
     pipe: SentenceBert,
     corpus: Corpus,
     kind: BuiltKind | None,
-    vectors: ArrayLike | TextVectors | None,
+    vectors: GivenVectors,
     progress: bool,
 ) -> VectorIndex:
     """Build an index of texts, by default of the kind "hnsw"."""

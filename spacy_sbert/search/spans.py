@@ -10,8 +10,9 @@ from spacy.tokens import Doc, Span
 from ..models.spans import chunks
 from ..pipeline import doc_vectors
 from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
+from ..similarity import check_widths
 from ..validation import Positive, short_repr, validated
-from .exact import check_widths, nearest
+from .exact import nearest
 from .faiss_index import BuiltKind, import_faiss
 from .index import VectorIndex, index_html
 

@@ -112,10 +112,13 @@ class TextVectors:
         return self.rows
 
 
+GivenVectors = ArrayLike | TextVectors | None
+
+
 def text_vectors(
     pipe: SentenceBert,
     texts: Sequence[str],
-    vectors: ArrayLike | TextVectors | None,
+    vectors: GivenVectors,
     progress: bool,
 ) -> numpy.ndarray:
     """Return the given vectors of texts, or new ones, float32 (n, width).

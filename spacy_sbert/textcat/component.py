@@ -20,7 +20,7 @@ from ..files.serialization import ChecksummedModel, ChecksummedPipe
 from ..models.spans import SPANS_KEY
 from ..pipeline import doc_vectors
 from ..pipeline.components import InPipeline, find_encoding_pipe, find_in
-from ..validation import Name, SpansKey, check_docs, validated
+from ..validation import GetExamples, Name, SpansKey, check_docs, validated
 from .examples import NONE, ClassExamples, examples_of_gold, gold_labels, unknown_label
 from .logistic_regression import fit
 
@@ -219,7 +219,7 @@ class SentenceTextCategorizer(ChecksummedPipe):
     @validated
     def initialize(
         self,
-        get_examples: Callable[[], Iterable[Example]],
+        get_examples: GetExamples,
         *,
         nlp: Language | None = None,
     ) -> None:

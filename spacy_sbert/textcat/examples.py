@@ -1,18 +1,17 @@
 """The examples of classes: which texts have which labels."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy
 from spacy.tokens import Doc
-from spacy.training import Example
 from thinc.api import Config, ConfigValidationError
 
 from ..errors import Warnings, warn
 from ..models.spans import members
 from ..training.examples import attribute
-from ..validation import check_text
+from ..validation import GetExamples, check_text
 
 # In place of a label, of texts that have none
 NONE = ""
@@ -150,7 +149,7 @@ def _checked_texts(label: str, texts: Iterable[str]) -> list[str]:
 
 
 def examples_of_gold(
-    get_examples: Callable[[], Iterable[Example]],
+    get_examples: GetExamples,
     *,
     multi_label: bool,
     spans_key: str,

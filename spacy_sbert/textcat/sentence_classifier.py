@@ -25,7 +25,7 @@ from ..errors import WarnOnce, warn
 from ..files.serialization import ChecksummedModel
 from ..models.encoded_docs import EncodedDoc, EncodeSettings, TruncationCounter
 from ..models.encoder import STATES, listens_for
-from ..models.heads import Array
+from ..models.heads import Array, VectorLayer
 from ..models.pooling import SentencePooling
 from ..models.private_attributes import is_a
 from ..models.ragged import borders_of
@@ -191,7 +191,7 @@ def _forward(
             places[number] = borders[number] + row
     has_vector = xp.asarray(places < borders[-1])[:, None]
     vectors, backprop_vectors = in_places(xp.concatenate([*rows, zeros]), places)
-    classify: Model[Floats2d, Floats2d] = chain(*model.layers[1:])
+    classify: VectorLayer = chain(*model.layers[1:])
     scores, backprop_scores = classify(vectors, is_train)
 
     def backprop(d_scores: Array) -> object:

@@ -1,6 +1,6 @@
 """The training of an `sbert` pipe: weights and heads, loss, gradient, and update."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +19,7 @@ from ..models.fingerprint import Fingerprint
 from ..models.shim import TransformerShim
 from ..models.spans import members
 from ..models.surroundings import undisturbed
-from ..validation import Name, validated
+from ..validation import GetExamples, Name, validated
 
 if TYPE_CHECKING:
     from .batch_loss import BatchLoss
@@ -88,7 +88,7 @@ class TrainingStep:
     @validated
     def initialize(
         self,
-        get_examples: Callable[[], Iterable[Example]],
+        get_examples: GetExamples,
         *,
         nlp: Language | None = None,
         labels: list[Name] | dict[str, list[Name]] | None = None,
@@ -116,7 +116,7 @@ class TrainingStep:
             width = self.model.vector_width(nlp, self.name)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
 
-    def _initial_examples(self, get_examples: Callable[[], Iterable[Example]]) -> list[Example]:
+    def _initial_examples(self, get_examples: GetExamples) -> list[Example]:
         """Return all examples if an objective needs their labels, else the first ones.
 
         spaCy would read them all, and a teacher encode them.

@@ -9,15 +9,15 @@ import numpy
 from scipy.cluster.hierarchy import leaves_list, linkage
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors
 from ..pipeline.doc_vectors import check_one_encoder, doc_of, encoders_of_vector
 from ..render.plots import clean, number
-from ..similarity import cosine, unit_length
+from ..similarity import check_widths, cosine, unit_length
 from ..validation import validated
 from .colour_scale import ColourScale
 from .page import (
     STEPS,
     DocOrSpan,
+    DocsToDraw,
     Picture,
     check_n_texts,
     row_vector,
@@ -55,9 +55,9 @@ class _ShownText(TypedDict):
 
 @validated
 def heatmap(
-    docs: DocOrSpan | Iterable[DocOrSpan],
+    docs: DocsToDraw,
     *,
-    columns: DocOrSpan | Iterable[DocOrSpan] | None = None,
+    columns: DocsToDraw | None = None,
     tokens: bool = True,
     low: float | None = None,
     high: float | None = None,
@@ -124,9 +124,7 @@ def heatmap(
     )
 
 
-def _has_no_order(
-    docs: DocOrSpan | Iterable[DocOrSpan], columns: DocOrSpan | Iterable[DocOrSpan] | None
-) -> bool:
+def _has_no_order(docs: DocsToDraw, columns: DocsToDraw | None) -> bool:
     """Return whether texts are a mere collection: neither sentences in order, nor compared."""
     return columns is None and not isinstance(docs, (Doc, Span))
 
@@ -142,7 +140,7 @@ class _Side:
     vectors: numpy.ndarray
 
     @classmethod
-    def of(cls, docs: DocOrSpan | Iterable[DocOrSpan], *, least: int) -> "_Side":
+    def of(cls, docs: DocsToDraw, *, least: int) -> "_Side":
         """Return the texts to draw. RAISES (ValueError): if they are too many, or too few."""
         texts = list(texts_to_draw(docs))
         check_n_texts(len(texts), least, MAX_TEXTS)
@@ -184,7 +182,7 @@ def _token_cosines(shown: Iterable[_ShownText]) -> numpy.ndarray:
 
 @validated
 def tokens(
-    docs: DocOrSpan | Iterable[DocOrSpan],
+    docs: DocsToDraw,
     *,
     low: float | None = None,
     high: float | None = None,
@@ -265,8 +263,7 @@ def _cosines(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
 
     u (n, width), v (m, width): of length 1 or 0.
     """
-    if u.shape[1] != v.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
+    check_widths(u.shape[1], v.shape[1])
     # Rounding may exceed them
     return numpy.clip(u @ v.T, -1.0, 1.0)
 

@@ -9,18 +9,19 @@ from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
 from ..arrays import checked
-from ..errors import Errors
 from ..pipeline import doc_vectors
 from ..render.document import render_template
-from ..similarity import unit_length
+from ..similarity import check_widths, unit_length
 from ..validation import short_repr
 
 DocOrSpan = Doc | Span
+# Texts, or a Doc whose texts they are
+DocsToDraw = DocOrSpan | Iterable[DocOrSpan]
 # Characters of a text in a message
 _EXCERPT = 50
 
 
-def texts_to_draw(docs: DocOrSpan | Iterable[DocOrSpan]) -> Iterator[DocOrSpan]:
+def texts_to_draw(docs: DocsToDraw) -> Iterator[DocOrSpan]:
     """Yield the texts to draw: the given texts, or the sentences of a single Doc or Span.
 
     Blank sentences are left out.
@@ -78,8 +79,7 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
     """
     vectors = list(vectors)
     for vector in vectors:
-        if vector.shape != vectors[0].shape:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=len(vectors[0]), theirs=len(vector)))
+        check_widths(len(vectors[0]), len(vector))
     return unit_length(checked(numpy.stack(vectors), "vectors", "float64"))
 
 

@@ -18,6 +18,7 @@ from ..validation import Seed, validated
 from .page import (
     LIGHT_LABELS,
     DocOrSpan,
+    DocsToDraw,
     Picture,
     check_n_texts,
     row_vector,
@@ -64,7 +65,7 @@ LONGEST = 32
 
 @validated
 def scatter(
-    docs: DocOrSpan | Iterable[DocOrSpan],
+    docs: DocsToDraw,
     *,
     labels: Iterable[object] | None = None,
     projection: Projection | None = None,
@@ -134,7 +135,7 @@ def _default_projection(n_texts: int) -> Projection:
 
 
 def _read(
-    docs: DocOrSpan | Iterable[DocOrSpan],
+    docs: DocsToDraw,
 ) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
     """Return the shown text, words and vector of length 1 of each text, and the language.
 

@@ -50,6 +50,7 @@ OBJECTIVES = {
     "MultipleNegativesRankingLoss with several negatives": (4, {}, {}),
     "CachedMultipleNegativesRankingLoss": (2, {}, {"mini_batch_size": 4}),
     "MarginMSELoss": (4, TEACHER_SCORES, {"similarity": "cosine"}),
+    "GISTEmbedLoss": (3, {}, {"guide": "sentence-transformers/all-MiniLM-L6-v2"}),
     "MegaBatchMarginLoss": (2, {}, {"margin": 2.0}),
     "CoSENTLoss": (2, SCORES, {}),
     "AnglELoss": (2, SCORES, {}),

@@ -1,15 +1,25 @@
+import pickle
+import shutil
+from types import SimpleNamespace
+
 import numpy
 import pytest
+import spacy
 import torch
 from helpers.loss_checks import Embedder, check_float32, check_gradients, check_parity
+from helpers.objectives import make_examples
 from sentence_transformers.sentence_transformer import losses as st_losses
+from thinc.api import Adam
 
-from spacy_sbert.losses import ranking
+from spacy_sbert.losses import check_gradient, ranking
 from spacy_sbert.losses.ranking import (
     CachedMultipleNegativesRankingLoss,
+    GISTEmbedLoss,
     MegaBatchMarginLoss,
     MultipleNegativesRankingLoss,
 )
+from spacy_sbert.losses.wrappers import MatryoshkaLoss
+from spacy_sbert.models import load_pipeline
 
 RNG = numpy.random.default_rng(8)
 N = 7
@@ -25,6 +35,8 @@ REPEATED = [
     ["p2", "m1", "m1", "n3", "a4", "m5", "a0"],
     ["o0", "o1", "m1", "o3", "a5", "a5", "p0"],
 ]
+# Vectors of these by another encoder, of another width
+GUIDE = numpy.random.default_rng(9).normal(size=(5, N, 3)).astype("float32")
 
 
 def reference_loss(members, texts, scale, similarity, symmetric):
@@ -229,3 +241,226 @@ def test_margins_need_two_pairs():
 def test_margins_of_unequal_numbers_of_texts():
     with pytest.raises(ValueError, match="got 7, 7, 7 and 6"):
         MegaBatchMarginLoss()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory):
+    """The folder of a pipeline that knows each text of DISTINCT by a vector of GUIDE."""
+    texts = {
+        text: vector
+        for kind, rows in zip(DISTINCT, GUIDE, strict=True)
+        for text, vector in zip(kind, rows, strict=True)
+    }
+    return str(saved_vectors(tmp_path_factory.mktemp("guide"), texts))
+
+
+def saved_vectors(folder, vectors):
+    nlp = spacy.blank("en")
+    for text, vector in vectors.items():
+        nlp.vocab.set_vector(text, numpy.array(vector, dtype="float32"))
+    nlp.to_disk(folder)
+    return folder
+
+
+def guided_by_sentence_transformers(n_members, **settings):
+    """GISTEmbedLoss of sentence-transformers, without its tokenizers."""
+    theirs = st_losses.GISTEmbedLoss.__new__(st_losses.GISTEmbedLoss)
+    torch.nn.Module.__init__(theirs)
+    theirs.model = Embedder(4)
+    theirs.guide = Embedder(3)
+    theirs.similarity_fct = torch.nn.CosineSimilarity(dim=-1)
+    theirs.cross_entropy_loss = torch.nn.CrossEntropyLoss()
+    theirs.must_retokenize = False
+    theirs.gather_across_devices = False
+    for name, value in settings.items():
+        setattr(theirs, name, value)
+
+    def reference(tensors):
+        # The features of both encoders are those of one text
+        guided = iter(torch.tensor(vectors) for vectors in GUIDE[:n_members])
+        theirs.guide.forward = lambda _: {"sentence_embedding": next(guided)}
+        return theirs([{"vectors": tensor} for tensor in tensors], None)
+
+    return reference
+
+
+GUIDED = {
+    "temperature": 0.3,
+    "margin_strategy": "absolute",
+    "margin": 0.0,
+    "contrast_anchors": True,
+    "contrast_positives": True,
+}
+guided_settings = pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"margin": 0.3},
+        {"margin": 0.2, "margin_strategy": "relative"},
+        {"contrast_anchors": False},
+        {"contrast_positives": False, "contrast_anchors": False},
+    ],
+    ids=str,
+)
+
+
+@guided_settings
+@pytest.mark.parametrize("n_members", [2, 3])
+def test_guided_as_in_sentence_transformers(guide, changed, n_members):
+    settings = GUIDED | changed
+    reference = guided_by_sentence_transformers(n_members, **settings)
+    loss = GISTEmbedLoss(guide, **settings)
+    check_parity(loss, MEMBERS[:n_members], DISTINCT[:n_members], reference, 1e-10)
+    members = [member.astype("float32") for member in MEMBERS[:n_members]]
+    check_parity(loss, members, DISTINCT[:n_members], reference, 1e-5)
+
+
+def guided_by_definition(members, temperature, margin):
+    """The definition, element by element."""
+
+    def cosine(x, y):
+        return x @ y / numpy.linalg.norm(x) / numpy.linalg.norm(y)
+
+    losses = []
+    for i in range(N):
+        limit = cosine(GUIDE[0][i], GUIDE[1][i]) - margin
+        pairs = [(0, i, 1, j) for j in range(N) if j != i]
+        pairs += [(own, i, own, j) for own in (0, 1) for j in range(N) if j != i]
+        pairs += [(0, i, m, j) for m in range(2, len(members)) for j in range(N)]
+        scores = [cosine(members[0][i], members[1][i]) / temperature]
+        for own, row, other, j in pairs:
+            if cosine(GUIDE[own][row], GUIDE[other][j]) <= limit:
+                scores.append(cosine(members[own][row], members[other][j]) / temperature)
+        losses.append(numpy.log(numpy.exp(scores).sum()) - scores[0])
+    return numpy.mean(losses)
+
+
+@guided_settings
+@pytest.mark.parametrize("n_members", [2, 5])
+def test_gradients_of_guided(guide, changed, n_members):
+    inputs = (MEMBERS[:n_members], DISTINCT[:n_members])
+    loss = GISTEmbedLoss(guide, **GUIDED | changed)
+    check_gradients(loss, *inputs)
+    check_gradient(loss, *inputs)
+    if changed in ({}, {"margin": 0.3}):
+        expected = guided_by_definition(inputs[0], 0.3, changed.get("margin", 0.0))
+        assert loss(inputs, True)[0] == pytest.approx(expected, abs=1e-12)
+
+
+BY_HAND = {"a": (1, 0), "b": (0, 1), "c": (5, 12), "d": (4, 3), "e": (0, 1), "f": (24, 7)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts"),
+    [
+        ({}, (5, 7, 3)),
+        ({"margin": 0.5}, (3, 4, 1)),
+        ({"margin": 0.5, "margin_strategy": "relative"}, (4, 4, 2)),
+        ({"contrast_anchors": False}, (3, 5, 2)),
+        ({"contrast_positives": False}, (4, 5, 2)),
+    ],
+    ids=str,
+)
+def test_negatives_of_a_guide_by_hand(tmp_path, changed, counts):
+    """Anchors a, b, c and positives d, e, f; all scores are 0, so that each anchor adds the log of
+    how many texts are compared. The guide's cosines are a d 0.8, b e 1, c f 0.63; a e 0, a f 0.96,
+    b d 0.6, b f 0.28, c d 0.86, c e 0.92; a b 0, a c 0.38, b c 0.92; d e 0.6, d f 0.94, e f 0.28.
+    """
+    loss = GISTEmbedLoss(str(saved_vectors(tmp_path, BY_HAND)), **changed)
+    value, _ = loss(([numpy.zeros((3, 4))] * 2, [list("abc"), list("def")]), True)
+    assert value == pytest.approx(numpy.log(counts).mean())
+
+
+def test_guide_takes_equal_texts_as_right(guide):
+    """With a margin; the only other pair of the batch is an equal one."""
+    pairs = [member[[0, 0]] for member in MEMBERS[:2]]
+    value, backprop = GISTEmbedLoss(guide, margin=0.01)((pairs, [["a0"] * 2, ["p0"] * 2]), True)
+    assert value == 0.0
+    assert not any(gradient.any() for gradient in backprop())
+
+
+def test_guide_is_loaded_with_the_first_batch(guide, monkeypatch):
+    loaded = []
+    load = load_pipeline.load_pipeline
+    monkeypatch.setattr(
+        load_pipeline, "load_pipeline", lambda name: loaded.append(name) or load(name)
+    )
+    loss = GISTEmbedLoss(guide)
+    assert loss.to_bytes() == GISTEmbedLoss("another").to_bytes()
+    assert loaded == []
+    for copied in (loss, loss.copy(), loss):
+        copied((MEMBERS[:2], DISTINCT[:2]), True)
+    assert loaded == [guide]
+    # Without the guide
+    assert len(pickle.dumps(loss)) < 10_000
+
+
+def test_guide_reads_a_batch_once(guide, monkeypatch):
+    read = []
+    nlp = spacy.load(guide)
+    stand_in = SimpleNamespace(pipe=lambda texts, batch_size: read.append(texts) or nlp.pipe(texts))
+    monkeypatch.setattr(load_pipeline, "load_pipeline", lambda name: stand_in)
+    inner = GISTEmbedLoss(guide, **GUIDED)
+    value, _ = MatryoshkaLoss(inner, [4, 2])((MEMBERS[:2], DISTINCT[:2]), True)
+    assert len(read) == 1
+    narrow = [member[:, :2] for member in MEMBERS[:2]]
+    expected = [inner((members, DISTINCT[:2]), True)[0] for members in (MEMBERS[:2], narrow)]
+    assert value == pytest.approx(sum(expected))
+    inner((MEMBERS[:2], [DISTINCT[1], DISTINCT[0]]), True)
+    assert len(read) == 2
+
+
+def test_guide_may_be_an_encoder():
+    """Of other wordpieces than the one that is trained."""
+    loss = GISTEmbedLoss("sentence-transformers/all-MiniLM-L6-v2")
+    value, _ = loss((MEMBERS[:2], DISTINCT[:2]), True)
+    assert value > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"guide": ""}, "guide"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"margin": -0.1}, "margin"),
+        ({"margin_strategy": "percentage"}, "margin_strategy"),
+        ({"contrast_anchors": "yes"}, "contrast_anchors"),
+    ],
+)
+def test_wrong_settings_of_guided(settings, message):
+    with pytest.raises(ValueError, match=message):
+        GISTEmbedLoss(**{"guide": "any", **settings})
+
+
+@pytest.mark.parametrize(
+    ("members", "texts", "message"),
+    [
+        ([member[:1] for member in MEMBERS[:2]], [["a0"], ["p0"]], "batch of one pair"),
+        (MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:4]], "got 7, 7, 7 and 4"),
+        (MEMBERS[:1], DISTINCT[:1], "2 or more members, got 1"),
+        (MEMBERS[:2], [DISTINCT[0], ["unknown"] * N], "has no vector for 'unknown'"),
+    ],
+)
+def test_guided_refused(guide, members, texts, message):
+    with pytest.raises(ValueError, match=message):
+        GISTEmbedLoss(guide)((members, texts), True)
+
+
+def test_a_trained_pipeline_needs_no_guide(make_nlp, tmp_path):
+    guide = tmp_path / "guide"
+    make_nlp(model={"pooling": "max"}).to_disk(guide)
+    nlp = make_nlp(loss={"@layers": "spacy-sbert.GISTEmbedLoss.v1", "guide": str(guide)})
+    batch = make_examples(nlp, 3)
+    nlp.initialize(lambda: batch)
+    assert nlp.update(batch, sgd=Adam(0.001))["sbert"] > 0
+    nlp.to_disk(tmp_path / "trained")
+    shutil.rmtree(guide)
+    loaded = spacy.load(tmp_path / "trained")
+    assert numpy.array_equal(loaded("a man is eating").vector, nlp("a man is eating").vector)
+    with pytest.raises(OSError, match="Cannot load"):
+        loaded.update(batch)
+
+
+def test_unknown_guide():
+    with pytest.raises(OSError, match=r"Cannot load 'no_such_guide'"):
+        GISTEmbedLoss("no_such_guide")((MEMBERS[:2], DISTINCT[:2]), True)

@@ -305,6 +305,15 @@ def test_teacher_without_vectors(tmp_path):
         list(TeacherCorpus(pairs, str(tmp_path / "blank"))(NLP))
 
 
+def test_an_encoder_as_teacher(tmp_path):
+    pairs = PairCorpus(table(tmp_path, "a man", 2), members=["a"])
+    corpus = TeacherCorpus(pairs, "sentence-transformers/all-MiniLM-L6-v2")
+    for example in corpus(NLP):
+        assert example.reference.spans["sbert"].attrs["vector"].shape == (384,)
+    with pytest.raises(OSError, match="Cannot load 'no_such_teacher'"):
+        list(TeacherCorpus(pairs, "no_such_teacher")(NLP))
+
+
 def test_several_files_are_one(tmp_path):
     """SNLI and MultiNLI: in their order, and errors name the file."""
     files = [table(tmp_path, name, size, b="other") for name, size in (("one", 3), ("two", 2))]

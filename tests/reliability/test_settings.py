@@ -39,7 +39,7 @@ ALLOWED = {
         ("grad_factor", "learn_rate_factor", "loss_weight", "margin", "initial_rate"), RIGHT_FACTORS
     ),
     # Which divides, or makes all alike
-    **dict.fromkeys(("scale", "a"), RIGHT_FACTORS - {"zero"}),
+    **dict.fromkeys(("scale", "temperature", "a"), RIGHT_FACTORS - {"zero"}),
     "max_grad_norm": RIGHT_FACTORS,
     # None
     "warmup": {"zero"},
@@ -81,6 +81,8 @@ ALLOWED = {
     },
     # A pipeline that is loaded when the first example is read
     "teacher": LATER,
+    # The same, with the first batch
+    "guide": LATER,
     # A file that is read when the function is fitted
     "counts": LATER,
     # A file that will be written
@@ -165,6 +167,7 @@ GIVEN = {
     "corpora": {"one": lambda nlp: []},
     "corpus": readers.PairCorpus(PAIRS),
     "teacher": "en_teacher",
+    "guide": "en_guide",
     "path": "pairs.csv",
     "name": "my-package.MyLoss.v1",
     "exclusive_classes": True,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy
 
+from ...arrays import Arrays
 from ...files.text_lines import has_text
 from ...reranker.component import SentenceReranker
 from ...search.bm25 import BM25
@@ -88,7 +89,7 @@ def _found(run: Run, collection: Collection) -> tuple[dict[str, Best], list[str]
 
 def _reranked(
     reranker: SentenceReranker, collection: Collection, ranked: Mapping[str, numpy.ndarray]
-) -> dict[str, numpy.ndarray]:
+) -> Arrays:
     """Return rankings in the order of the reranker, which scores each pair once."""
     queries = collection.queries
     documents = collection.documents

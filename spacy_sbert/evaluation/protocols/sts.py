@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy
 
+from ...arrays import Arrays
 from ...files.text_lines import read_lines
 from ...readers.datasets import STS_MAX_SCORE, STS_SENTENCES, sick_rows, sts_rows
 from ...readers.examples import Row, check_members, check_score
@@ -62,7 +63,7 @@ class GradedPairs:
         return cls(first, second, gold, [getattr(row, "topic", "all") for row in rows])
 
     @cached_property
-    def places(self) -> dict[str, numpy.ndarray]:
+    def places(self) -> Arrays:
         """The indices of the pairs of each sub-set, in the order of the data."""
         return indices_by_name(self.subset)
 

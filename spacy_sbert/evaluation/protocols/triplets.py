@@ -1,7 +1,6 @@
 """Triplets of sentences from Wikipedia's sections: which of two is nearer to the anchor."""
 
-import numpy
-
+from ...arrays import Arrays
 from ...files.text_lines import check_cell
 from ...readers.datasets import WIKISECTION_SENTENCES, wikisection_records
 from ..results import Json, mean_of
@@ -41,7 +40,7 @@ class _TripletTask(Task):
         anchors, positives, negatives = zip(*triplets, strict=True)
         rows = run.encode([*anchors, *positives, *negatives])
         anchor, positive, negative = rows.reshape(3, n, -1)
-        right: dict[str, numpy.ndarray] = {}
+        right: Arrays = {}
         for name in ("euclidean", "cosine", "manhattan"):
             similarity = SIMILARITIES[name]
             right[name] = similarity(anchor, positive) > similarity(anchor, negative)
