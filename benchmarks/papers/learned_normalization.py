@@ -95,9 +95,10 @@ def _of_task(found: Mapping[str, Any], task: str) -> str:
     rows = []
     for i, (name, one) in enumerate(found.items()):
         difference = one["tasks"][task]["learned.spearman, zscore less none"]
-        cell = "{difference:+.2f} ({low:+.2f} to {high:+.2f})".format(
-            **{key: 100 * value for key, value in difference.items()}
-        )
+        cell = "-"
+        if difference is not None:
+            figures = {key: 100 * value for key, value in difference.items()}
+            cell = "{difference:+.2f} ({low:+.2f} to {high:+.2f})".format(**figures)
         rows.append([name, *(percent(values[i]) for values in columns.values()), cell])
     spread = {
         "range": [max(values) - min(values) for values in columns.values()],

@@ -191,7 +191,9 @@ class _Table:
         # A product, as torch.index_add adds row by row, which takes many times as long
         ones = torch.ones(len(rows))
         shape = (len(unique), len(rows))
-        sums = torch.sparse_coo_tensor(torch.stack([places, torch.arange(len(rows))]), ones, shape)
+        sums = torch.sparse_coo_tensor(
+            torch.stack([places, torch.arange(len(rows))]), ones, shape, check_invariants=True
+        )
         total = torch.sparse.mm(sums, gradient)
         self.squares[unique] += total.square().mean(dim=1)
         scale = rate / (self.squares[unique] + 1e-10).sqrt()
@@ -232,7 +234,7 @@ def _contexts(
         places = torch.from_numpy(numpy.concatenate(own, axis=1))
         ones = torch.ones(places.shape[1])
         shape = (len(of_words), len(of_ngrams))
-        matrix = torch.sparse_coo_tensor(places, ones, shape)
+        matrix = torch.sparse_coo_tensor(places, ones, shape, check_invariants=True)
         means.append((torch.sparse.mm(matrix, of_ngrams), torch.bincount(places[0])))
     (words, word_counts), (bigrams, bigram_counts) = means
     return (words + bigrams) / (word_counts + bigram_counts)[:, None]
