@@ -252,10 +252,11 @@ ENTRIES = (
     Entry(
         PITFALLS,
         "Figure 2, normalisation under a learned similarity",
-        MISSING,
-        "similarities were learned without normalisation only",
-        "python -m spacy sbert benchmark PIPELINE $SPACY_SBERT_DATA --suite learned",
-        "Learned similarity",
+        SUBSTITUTES,
+        "STSb dev, SICK-R trial; twelve encoders",
+        "learned_normalization.py",
+        "Learned similarity and normalisation",
+        ("pitfalls/learned-normalized.md",),
     ),
     Entry(
         PITFALLS,
