@@ -97,12 +97,13 @@ def test_scores_of_rows(poly):
     numpy.testing.assert_allclose(rows, scores.diagonal(), rtol=1e-12)
 
 
-def test_gradient_of_the_loss(poly):
+def test_gradients_of_the_losses(poly):
     """Also if texts come twice."""
     members = numpy.random.default_rng(3).normal(size=(2, 5, (1 + N_CODES) * 6))
     loss = poly.poly_ranking(N_CODES, scale=2.0)
     check_gradient(loss, members, [list("abcde"), list("vwxyz")])
     check_gradient(loss, members, [list("abcda"), list("vwxyx")])
+    check_gradient(poly.poly_regression(N_CODES, scale=2.0), members, [0.0, 0.2, 0.5, 0.8, 1.0])
 
 
 def test_repeated_texts_are_no_negatives(poly):
@@ -221,13 +222,16 @@ def test_table_of_the_comparison(compare):
     assert cells[1:3] == ["100.00", "-"]
     low, high = map(float, cells[4].split(" to "))
     assert low < float(cells[3]) < high
-    assert cells[5:] == ["10", "0.5", "1"]
+    assert cells[5:] == ["10.0", "0.5", "1"]
 
 
 def test_pairs_of_quora(compare):
-    """Different texts, and a sample that stays the same."""
+    """Different texts, and samples that stay the same, one to learn from and one to score."""
     data = compare.Quora(real_data() / "quora", 200, 100)
     assert len(set(data.pairs)) == 200
     assert all(first != second for first, second in data.pairs)
     assert data.scored == compare.Quora(data.folder, 200, 100).scored
     assert set(data.gold.tolist()) == {0, 1}
+    scored = {(first, second) for _, first, second in data.scored}
+    assert len(data.to_learn) == 200
+    assert not scored & {(first, second) for first, second, _ in data.to_learn}

@@ -1,13 +1,21 @@
 """Compare a poly-encoder with a bi-encoder and a cross-encoder on duplicate questions of Quora.
 
-All begin with all-MiniLM-L6-v2, and learn from the same pairs for one epoch in batches of 32. The
-bi-encoder and the poly-encoder rank within the batch. The cross-encoder learns to tell each pair
-from a pair with a negative, which is mined for every other question (by the cosine of the encoder
-before training) and random for the others. Each scores the same sample of labelled pairs. Nothing
-is selected by it: the last weights are scored. Runs that are saved are not made again.
+All begin with all-MiniLM-L6-v2, learn from the same questions for one epoch, and score the same
+sample of labelled pairs. Nothing is selected by it: the last weights are scored. Runs that are
+saved are not made again. What they learn from is one of these:
+
+ranking: pairs of duplicates, in batches of 32. The bi-encoder and the poly-encoder rank within the
+    batch. The cross-encoder learns to tell each pair from a pair with a negative, which is mined
+    for every other question (by the cosine of the encoder before training) and random for the
+    others.
+labels: other labelled pairs, in batches of 16. The cosine, the score of the poly-encoder and that
+    of the cross-encoder are regressed on the labels, 0 and 1.
 
     python benchmarks/papers/poly_encoder/compare.py
-    python benchmarks/papers/poly_encoder/compare.py --seeds 1 --output metrics/poly-again
+    python benchmarks/papers/poly_encoder/compare.py --learn labels --pairs 4000
+        --output metrics/poly-labels
+    python benchmarks/papers/poly_encoder/compare.py --seeds 1 --rows bi-encoder poly-encoder
+        --output metrics/poly-again
 """
 
 import argparse
@@ -38,13 +46,19 @@ import poly_encoder  # noqa: E402
 from runs import CONFIGS, Overrides, Runs, Scores, load, markdown, trained  # noqa: E402
 
 PRECISION = "bfloat16"
-BATCH_SIZE = 32
+RANKING = "ranking"
+LABELS = "labels"
+BATCH_SIZES = {RANKING: 32, LABELS: 16}
+QUESTIONS = ["question1", "question2"]
 # Of the sample of labelled pairs
 SAMPLE_SEED = 0
 CROSS = "cross-encoder"
 POLY = "poly-encoder"
 BI = "bi-encoder"
-UNTRAINED = "bi-encoder, not trained"
+NOT_TRAINED = ", not trained"
+UNTRAINED = BI + NOT_TRAINED
+ROWS = (BI, POLY, CROSS)
+ENCODER = {"@architectures": "spacy-sbert.SentenceEncoder.v1", "precision": PRECISION}
 # The second texts of the pairs that are scored, in turn
 N_CANDIDATES = 10_000
 N_QUERIES = 20
@@ -101,6 +115,14 @@ class Quora:
         return random.Random(SAMPLE_SEED).sample(self.labelled, self.n_scored)
 
     @property
+    def to_learn(self) -> list[tuple[str, str, int]]:
+        """Return first and second question and label of labelled pairs that are not scored."""
+        scored = {tuple(pair) for pair in self.scored}
+        others = [pair for pair in self.labelled if tuple(pair) not in scored]
+        drawn = random.Random(SAMPLE_SEED).sample(others, self.n_pairs)
+        return [(first, second, int(label)) for label, first, second in drawn]
+
+    @property
     def gold(self) -> numpy.ndarray:
         """Return the labels of the pairs that are scored, int (n,)."""
         return numpy.array([int(label) for label, _, _ in self.scored])
@@ -133,51 +155,68 @@ class Quora:
 # Training
 
 
-def train_poly(n_codes: int, folder: Path, data: Quora, seed: int) -> Language:
-    """Return a pipeline with a poly-encoder, trained by spaCy with this file as its code."""
-    overrides = ranking_data(folder, data)
-    overrides |= {
+def train_poly(n_codes: int, folder: Path, data: Quora, learn: str, seed: int) -> Language:
+    """Return a pipeline with a poly-encoder, trained by spaCy with poly_encoder.py as its code."""
+    overrides: Overrides = {
         "poly.n_codes": n_codes,
         "components.sbert.model.encoder.precision": PRECISION,
     }
-    return train(folder, HERE / "poly_encoder.cfg", overrides, seed)
+    if learn == LABELS:
+        overrides |= scored_pairs(folder, lambda: data.to_learn)
+        overrides["components.sbert.loss.@layers"] = "poly_regression.v1"
+    else:
+        overrides |= duplicates(folder, data)
+    return train(folder, HERE / "poly_encoder.cfg", overrides, learn, seed)
 
 
-def train_bi(folder: Path, data: Quora, seed: int) -> Language:
-    """Return a pipeline with a bi-encoder, trained by in-batch ranking."""
-    overrides = ranking_data(folder, data)
+def train_bi(folder: Path, data: Quora, learn: str, seed: int) -> Language:
+    """Return a pipeline with a bi-encoder."""
+    if learn == LABELS:
+        config = CONFIGS / "sts.cfg"
+        overrides = scored_pairs(folder, lambda: data.to_learn)
+    else:
+        config = CONFIGS / "ranking.cfg"
+        overrides = duplicates(folder, data)
     overrides["components.transformer.model.precision"] = PRECISION
-    return train(folder, CONFIGS / "ranking.cfg", overrides, seed)
+    return train(folder, config, overrides, learn, seed)
 
 
-def train_cross(folder: Path, data: Quora, seed: int) -> Language:
+def train_cross(folder: Path, data: Quora, learn: str, seed: int) -> Language:
     """Return a pipeline with a cross-encoder, trained on pairs with scores 0 and 1."""
-    path = folder.parent / "scored-pairs.tsv"
-    write_table(path, ["question1", "question2", "score"], data.with_negatives)
-    overrides = {
-        "corpora.train.path": str(path),
-        "corpora.train.format": "table",
-        "corpora.train.members": ["question1", "question2"],
-        "corpora.train.score": "score",
-        "components.sbert_reranker.model.precision": PRECISION,
-    }
-    return train(folder, CONFIGS / "reranker.cfg", overrides, seed)
+    if learn == LABELS:
+        overrides = scored_pairs(folder, lambda: data.to_learn)
+    else:
+        overrides = scored_pairs(folder, data.with_negatives)
+    overrides["components.sbert_reranker.model.precision"] = PRECISION
+    return train(folder, CONFIGS / "reranker.cfg", overrides, learn, seed)
 
 
-def ranking_data(folder: Path, data: Quora) -> Overrides:
-    """Return overrides that name the pairs, which are written beside a folder."""
+def duplicates(folder: Path, data: Quora) -> Overrides:
+    """Return overrides that name the pairs of duplicates, which are written beside a folder."""
     path = folder.parent / "pairs.tsv"
-    write_table(path, ["question1", "question2"], lambda: data.pairs)
+    write_table(path, QUESTIONS, lambda: data.pairs)
     return {"corpora.train.path": str(path)}
 
 
-def train(folder: Path, config: Path, overrides: Overrides, seed: int) -> Language:
+def scored_pairs(folder: Path, read: Callable[[], list[tuple[str, str, int]]]) -> Overrides:
+    """Return overrides that name pairs with scores, which are written beside a folder."""
+    path = folder.parent / "scored-pairs.tsv"
+    write_table(path, [*QUESTIONS, "score"], read)
+    return {
+        "corpora.train.path": str(path),
+        "corpora.train.format": "table",
+        "corpora.train.members": QUESTIONS,
+        "corpora.train.score": "score",
+    }
+
+
+def train(folder: Path, config: Path, overrides: Overrides, learn: str, seed: int) -> Language:
     """Train for one epoch by spaCy, and return the pipeline with the last weights."""
     given = argparse.Namespace(encoder=None, precision=None, limit=0, learn_rate=None, gpu_id=-1)
     settings = {
         "system.seed": seed,
         "training.max_epochs": 1,
-        "training.batcher.size": BATCH_SIZE,
+        "training.batcher.size": BATCH_SIZES[learn],
     }
     trained(folder, {"seed": seed}, config, given, {**settings, **overrides})
     return load(folder)
@@ -191,7 +230,7 @@ def write_table(
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [header, *read()]
-    # The texts have neither tabs nor quotes at their beginning
+    # A cell that begins with a double quote would be read as a quoted one
     lines = ["\t".join(str(cell).replace('"', "'") for cell in row) for row in rows]
     path.write_text("\n".join(lines) + "\n", encoding="utf8")
 
@@ -328,7 +367,9 @@ def table(gold: numpy.ndarray, found: dict[tuple[str, ...], Scores]) -> str:
         if row != BI and BI in by_row:
             low, high = 100 * numpy.quantile(samples[row] - samples[BI], [0.025, 0.975])
             difference = [f"{100 * (means[row] - means[BI]):+.2f}", f"{low:+.2f} to {high:+.2f}"]
-        seconds = next((each["seconds"] for each in runs if "seconds" in each), {})
+        seconds: dict[str, float] = next(
+            (each["seconds"] for each in runs if "seconds" in each), {}
+        )
         times = [milliseconds(seconds.get(name)) for name in ("encoding", "scoring")]
         rows.append([row, f"{100 * means[row]:.2f}", deviation, *difference, *times, len(runs)])
     return markdown(HEADER, rows)
@@ -337,27 +378,37 @@ def table(gold: numpy.ndarray, found: dict[tuple[str, ...], Scores]) -> str:
 def milliseconds(seconds: float | None) -> str:
     if seconds is None:
         return "-"
-    return f"{1000 * seconds:.3g}"
+    return f"{1000 * seconds:.1f}"
 
 
 # Command
 
 
-def make(row: str, n_codes: int, seed: int, data: Quora, folder: Path) -> Scores:
+def make(row: str, n_codes: int, seed: int, *, data: Quora, learn: str, folder: Path) -> Scores:
     """Train a row with a seed, and return what is measured."""
     fix_random_seed(seed)
     scorer: Vectors | Pairs
     if row == UNTRAINED:
-        nlp = spacy.blank("en")
-        nlp.add_pipe("sbert", config={"model": {"precision": PRECISION}})
-        scorer = Vectors(nlp)
+        scorer = Vectors(untrained({}))
+    elif row.endswith(NOT_TRAINED):
+        model = {"@architectures": "poly_encoder.v1", "n_codes": n_codes}
+        scorer = Vectors(untrained({**model, "encoder": ENCODER}), n_codes)
     elif row == CROSS:
-        scorer = Pairs(train_cross(folder, data, seed))
+        scorer = Pairs(train_cross(folder, data, learn, seed))
     elif row == BI:
-        scorer = Vectors(train_bi(folder, data, seed))
+        scorer = Vectors(train_bi(folder, data, learn, seed))
     else:
-        scorer = Vectors(train_poly(n_codes, folder, data, seed), n_codes)
-    return measure(scorer, data, timed=seed <= 1)
+        scorer = Vectors(train_poly(n_codes, folder, data, learn, seed), n_codes)
+    return measure(scorer, data, timed=seed <= 1 and learn == RANKING)
+
+
+def untrained(model: dict[str, Any]) -> Language:
+    """Return a pipeline whose encoder is not trained."""
+    nlp = spacy.blank("en")
+    config = {"model": model or {"precision": PRECISION}, "token_vectors": False}
+    nlp.add_pipe("sbert", config=config)
+    nlp.initialize()
+    return nlp
 
 
 def parse() -> argparse.Namespace:
@@ -367,10 +418,15 @@ def parse() -> argparse.Namespace:
     source = os.environ.get("SPACY_SBERT_DATA", ".")
     parser.add_argument("--data", type=Path, default=Path(source) / "quora")
     parser.add_argument("--output", type=Path, default=Path("metrics/poly-encoder"))
+    parser.add_argument("--learn", choices=list(BATCH_SIZES), default=RANKING)
     parser.add_argument("--pairs", type=int, default=1600, help="to train on")
     parser.add_argument("--scored", type=int, default=3000, help="labelled pairs")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument(
+        "--cross-seeds", nargs="+", type=int, help="of --seeds, those of the cross-encoder"
+    )
     parser.add_argument("--codes", nargs="+", type=int, default=[16], help="m")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
     return parser.parse_args()
 
 
@@ -378,25 +434,28 @@ def main() -> None:
     args = parse()
     data = Quora(args.data, args.pairs, args.scored)
     settings: dict[str, Any] = {"pairs": args.pairs, "scored": args.scored}
+    if args.learn == LABELS:
+        settings["learn"] = LABELS
     runs = Runs(args.output, {**settings, "precision": PRECISION}, partial(table, data.gold))
-    polys = {f"{POLY}, m = {n_codes}": n_codes for n_codes in args.codes}
 
-    def run(row: str, seed: int) -> None:
-        name = row.split(",")[0]
-        n_codes = polys.get(row, 0)
-        folder = args.output / "models" / f"{name}-{n_codes}-{seed}"
-        runs(
-            row,
-            str(seed),
-            settings=settings,
-            make=partial(make, row, n_codes, seed, data, folder),
-        )
+    def run(row: str, seed: int, n_codes: int = 0) -> None:
+        folder = args.output / "models" / f"{row.split(',')[0]}-{n_codes}-{seed}"
+        measured = partial(make, row, n_codes, seed, data=data, learn=args.learn, folder=folder)
+        runs(row, str(seed), settings=settings, make=measured)
 
-    run(UNTRAINED, 0)
+    if BI in args.rows:
+        run(UNTRAINED, 0)
     # Seed by seed: a table that is stopped has each row
     for seed in args.seeds:
-        for row in (BI, *polys, CROSS):
-            run(row, seed)
+        if BI in args.rows:
+            run(BI, seed)
+        if POLY in args.rows:
+            for n_codes in args.codes:
+                name = f"{POLY}, m = {n_codes}"
+                run(name + NOT_TRAINED, seed, n_codes)
+                run(name, seed, n_codes)
+        if CROSS in args.rows and seed in (args.cross_seeds or args.seeds):
+            run(CROSS, seed)
     print(table(data.gold, runs.found))
 
 

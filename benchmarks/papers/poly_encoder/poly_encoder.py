@@ -17,7 +17,7 @@ from sklearn.metrics import average_precision_score
 from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Model, uniform_init
-from thinc.types import Floats2d, Ragged
+from thinc.types import Ragged
 from thinc.util import get_array_module
 
 from spacy_sbert.losses import LossLayer
@@ -69,7 +69,7 @@ def _initialize_layers(model: Model, X: object = None, Y: object = None) -> None
         layer.initialize()
 
 
-def code_attention(n_codes: int, width: int, learn_rate_factor: float) -> Model[Ragged, Floats2d]:
+def code_attention(n_codes: int, width: int, learn_rate_factor: float) -> Model[Ragged, Array]:
     """Return a layer that makes 1 + m vectors of the states of each sequence.
 
     y_i = sum_j a_ij x_j,   a_i = softmax_j(c_i . x_j),   c_0 = 0
@@ -90,18 +90,20 @@ def code_attention(n_codes: int, width: int, learn_rate_factor: float) -> Model[
 
     def forward(
         model: Model, states: Ragged, is_train: bool
-    ) -> tuple[Floats2d, Callable[[Floats2d], Ragged]]:
+    ) -> tuple[Array, Callable[[Array], Ragged]]:
         xp = model.ops.xp
+        lengths: Any = states.lengths
         codes = learn_rate_factor * model.get_param("codes")
         codes = xp.concatenate([xp.zeros_like(codes[:1]), codes])
-        borders = numpy.cumsum(states.lengths)[:-1].tolist()
+        borders = numpy.cumsum(lengths)[:-1].tolist()
         texts = xp.split(states.dataXd, borders)
         weights = [_softmax(codes @ x.T) for x in texts]
         parts = xp.concatenate([a @ x for a, x in zip(weights, texts, strict=True)])
+        unit_parts: Array
         unit_parts, backprop_length = normalization()(parts, is_train)
         n_texts = len(texts)
 
-        def backprop(d_vectors: Floats2d) -> Ragged:
+        def backprop(d_vectors: Array) -> Ragged:
             d_parts = backprop_length(d_vectors.reshape(parts.shape))
             d_texts = []
             d_codes = xp.zeros_like(codes)
@@ -111,7 +113,7 @@ def code_attention(n_codes: int, width: int, learn_rate_factor: float) -> Model[
                 d_codes += d_logits @ x
             # The first is no parameter
             model.inc_grad("codes", learn_rate_factor * d_codes[1:])
-            return Ragged(xp.concatenate(d_texts), states.lengths)
+            return Ragged(xp.concatenate(d_texts), lengths)
 
         return unit_parts.reshape(n_texts, -1), backprop
 
@@ -136,15 +138,45 @@ def poly_scores(
     xp = get_array_module(candidates)
     # (n, k, m)
     similarities = scale * xp.swapaxes(contexts @ candidates.T, 1, 2)
+    scores, backprop_attention = _attended(similarities)
+
+    def backprop(d_scores: Array) -> tuple[Array, Array]:
+        d_products = backprop_attention(scale * d_scores)
+        d_contexts = xp.einsum("nkm,kd->nmd", d_products, candidates)
+        d_candidates = xp.einsum("nkm,nmd->kd", d_products, contexts)
+        return d_contexts, d_candidates
+
+    return scores, backprop
+
+
+def poly_scores_of_pairs(
+    contexts: Array, candidates: Array, scale: float = SCALE
+) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
+    """Return the score of each context with its own candidate, float (n,), and its backprop.
+
+    contexts (float (n, m, width)), candidates (float (n, width)): see poly_scores.
+    """
+    xp = get_array_module(candidates)
+    # (n, m)
+    similarities = scale * (contexts @ candidates[:, :, None])[..., 0]
+    scores, backprop_attention = _attended(similarities)
+
+    def backprop(d_scores: Array) -> tuple[Array, Array]:
+        d_products = backprop_attention(scale * d_scores)
+        d_contexts = d_products[..., None] * candidates[:, None]
+        d_candidates = xp.einsum("nm,nmd->nd", d_products, contexts)
+        return d_contexts, d_candidates
+
+    return scores, backprop
+
+
+def _attended(similarities: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """Return the mean of similarities, weighted by their softmax over the last axis."""
     weights = _softmax(similarities)
     scores = (weights * similarities).sum(axis=-1)
 
-    def backprop(d_scores: Array) -> tuple[Array, Array]:
-        gain = 1 + similarities - scores[..., None]
-        d_similarities = scale * d_scores[..., None] * weights * gain
-        d_contexts = xp.einsum("nkm,kd->nmd", d_similarities, candidates)
-        d_candidates = xp.einsum("nkm,nmd->kd", d_similarities, contexts)
-        return d_contexts, d_candidates
+    def backprop(d_scores: Array) -> Array:
+        return d_scores[..., None] * weights * (1 + similarities - scores[..., None])
 
     return scores, backprop
 
@@ -174,16 +206,50 @@ def poly_ranking(n_codes: int = 16, scale: float = SCALE) -> LossLayer:
 
         def backprop(d_loss: float = 1.0) -> list[Array]:
             d_scores = (d_loss / n) * (probabilities - xp.eye(n, dtype=scores.dtype))
-            d_contexts, d_candidates = backprop_scores(d_scores)
-            du = xp.zeros_like(u)
-            dv = xp.zeros_like(v)
-            context_vectors(du, n_codes)[:] = d_contexts
-            candidate_vectors(dv, n_codes)[:] = d_candidates
-            return [du, dv]
+            return _in_vectors(u, v, n_codes, *backprop_scores(d_scores))
 
         return float(loss), backprop
 
     return LossLayer("poly_ranking", forward, n_members=[2], gold="text", whole_batch=True)
+
+
+@registry.layers("poly_regression.v1")
+def poly_regression(n_codes: int = 16, scale: float = SCALE) -> LossLayer:
+    """Return the mean squared error of the score of each pair.
+
+    mean((score / scale - y)^2), with the gold score y
+
+    n_codes (int): m, as in the architecture.
+    """
+
+    def forward(
+        model: LossLayer, inputs: tuple[list[Array], Array], is_train: bool
+    ) -> tuple[float, Callable]:
+        (u, v), gold = inputs
+        scores, backprop_scores = poly_scores_of_pairs(
+            context_vectors(u, n_codes), candidate_vectors(v, n_codes), scale
+        )
+        errors = scores / scale - gold
+
+        def backprop(d_loss: float = 1.0) -> list[Array]:
+            d_scores = (2 * d_loss / (scale * len(gold))) * errors
+            return _in_vectors(u, v, n_codes, *backprop_scores(d_scores))
+
+        return float((errors**2).mean()), backprop
+
+    return LossLayer("poly_regression", forward, n_members=[2], gold="score")
+
+
+def _in_vectors(
+    u: Array, v: Array, n_codes: int, d_contexts: Array, d_candidates: Array
+) -> list[Array]:
+    """Return the gradients of the vectors of both texts, which are 0 for the parts not used."""
+    xp = get_array_module(u)
+    du = xp.zeros_like(u)
+    dv = xp.zeros_like(v)
+    context_vectors(du, n_codes)[:] = d_contexts
+    candidate_vectors(dv, n_codes)[:] = d_candidates
+    return [du, dv]
 
 
 def context_vectors(vectors: Array, n_codes: int) -> Array:
@@ -252,5 +318,4 @@ def score_rows(first: Array, second: Array, n_codes: int) -> Array:
     """
     contexts = context_vectors(first, n_codes)
     candidates = candidate_vectors(second, n_codes)
-    similarities = SCALE * (contexts @ candidates[:, :, None])[..., 0]
-    return (_softmax(similarities) * similarities).sum(axis=-1)
+    return poly_scores_of_pairs(contexts, candidates)[0]
