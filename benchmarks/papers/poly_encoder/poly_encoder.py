@@ -45,7 +45,9 @@ def poly_encoder(
     width (int): the width of the states.
     learn_rate_factor (float): how many times faster than the encoder the codes learn.
     """
-    return SentenceEncoder(encoder.source, PolyPooling(n_codes, width, learn_rate_factor))
+    # An Encoder is a Model, too
+    source: Any = encoder.source
+    return SentenceEncoder(source, PolyPooling(n_codes, width, learn_rate_factor))
 
 
 class PolyPooling(SentencePooling):
