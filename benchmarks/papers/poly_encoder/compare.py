@@ -8,8 +8,8 @@ ranking: pairs of duplicates, in batches of 32. The bi-encoder and the poly-enco
     batch. The cross-encoder learns to tell each pair from a pair with a negative, which is mined
     for every other question (by the cosine of the encoder before training) and random for the
     others.
-labels: other labelled pairs, in batches of 16. The cosine, the score of the poly-encoder and that
-    of the cross-encoder are regressed on the labels, 0 and 1.
+labels: other labelled pairs, in batches of 16. The cosine and the score of the poly-encoder learn
+    the labels, 0 and 1, by the squared error, and the cross-encoder by binary cross-entropy.
 
     python benchmarks/papers/poly_encoder/compare.py
     python benchmarks/papers/poly_encoder/compare.py --learn labels --pairs 4000
