@@ -179,6 +179,15 @@ ENTRIES = (
     ),
     Entry(SBERT, "Table 7, on a GPU", MISSING, "takes a GPU", "make gpu", GPU),
     Entry(
+        SBERT,
+        "Section 2, poly-encoder (Humeau et al. 2020)",
+        SUBSTITUTES,
+        "duplicate questions in place of dialogue; 1600 and 2000 pairs, from MiniLM; m = 16",
+        "poly_encoder/compare.py",
+        "Poly-encoder",
+        ("poly-encoder/table.md", "poly-encoder-labels/table.md"),
+    ),
+    Entry(
         META,
         "Table 1, hyper-parameters",
         SUBSTITUTES,
