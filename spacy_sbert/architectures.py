@@ -12,7 +12,7 @@ from spacy.util import SimpleFrozenDict
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
-from .models.heads import TokenLayer, VectorLayer
+from .models.heads import Tok2VecModel, VectorLayer
 from .models.pooling import SentencePooling
 from .models.private_attributes import is_a, is_installed
 from .models.prompts import Prompts
@@ -229,7 +229,7 @@ def transformer_tok2vec(
     default_prompt_name: str | None = None,
     include_prompt: bool | None = None,
     options: TransformerConfig,
-) -> TokenLayer:
+) -> Tok2VecModel:
     """Return a transformer as a token-to-vector model, for several components or for one.
 
     pooling (Model): from the wordpieces of each token to its vector; of those in all spans that the
@@ -254,7 +254,7 @@ def transformer_listener(
     pooling: Model[Ragged, Floats2d] = TOKEN_POOLING,  # type: ignore[assignment]
     grad_factor: NonNegativeFloat = 1.0,
     upstream: Name = "*",
-) -> TokenLayer:
+) -> Tok2VecModel:
     """Build a listener to the vectors of tokens of an `sbert_transformer` earlier in the pipeline.
 
     pooling (Model): from the wordpieces of each token to its vector.
@@ -314,7 +314,7 @@ def tok2vec_transformer(
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     *,
     options: TransformerConfig,
-) -> TokenLayer:
+) -> Tok2VecModel:
     """Build a transformer as the token-to-vector layer of one component.
 
     `nlp.replace_listeners` leaves it in a ner or textcat that listened to

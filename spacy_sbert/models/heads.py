@@ -19,7 +19,7 @@ from ..validation import Width, check_weights, validated
 Array: TypeAlias = Any
 VectorLayer = Model[Floats2d, Floats2d]
 # From Docs to the vectors of their tokens, as a tok2vec
-TokenLayer = Model[list[Doc], list[Floats2d]]
+Tok2VecModel = Model[list[Doc], list[Floats2d]]
 # y, and from its gradient to that of x
 VectorsAndBackprop = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
 # Bits that dy has to spare: a gradient up to 2^8 does not overflow

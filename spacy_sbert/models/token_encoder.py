@@ -17,7 +17,7 @@ from . import private_attributes
 from .encoded_docs import EncodeSettings
 from .encoder import TOKENS, Encoder, InPipe, listens_for
 from .engine.concurrency import prepare_forks
-from .heads import TokenLayer
+from .heads import Tok2VecModel
 from .listener import output_of
 from .pooling import SentencePooling
 from .ragged import borders_of
@@ -45,7 +45,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]], Encoder):
     get_spans (Callable): from Docs to the Spans that are its rows.
     """
 
-    def __init__(self, tok2vec: TokenLayer, get_spans: SpanGetter):
+    def __init__(self, tok2vec: Tok2VecModel, get_spans: SpanGetter):
         for node in tok2vec.walk():
             if private_attributes.SENTINEL in node.attrs and "layers" in node.attrs:
                 raise ValueError(

@@ -28,7 +28,7 @@ from ..validation import (
     invalid_value_message,
     validated,
 )
-from .heads import TokenLayer
+from .heads import Tok2VecModel
 from .surroundings import check_data, check_draws, check_gradients, undisturbed, unshare
 
 _Backprop = Callable[[list[Floats2d]], object]
@@ -37,7 +37,7 @@ _FLORET = "floret"
 
 
 @validated
-def word_vectors(trainable: bool = False) -> TokenLayer:
+def word_vectors(trainable: bool = False) -> Tok2VecModel:
     """Look up the static vectors of tokens, without the projection of spacy.StaticVectors.v2.
 
     y_t = V[w_t], and 0 for a token without a vector
@@ -55,7 +55,7 @@ def word_vectors(trainable: bool = False) -> TokenLayer:
 
 
 def _word_vectors(
-    model: TokenLayer, docs: list[Doc], is_train: bool
+    model: Tok2VecModel, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], _Backprop]:
     ops = model.ops
     width = model.get_dim("nO")
@@ -105,7 +105,7 @@ def _floret_vectors(doc: Doc) -> Any:
     return doc.vocab.vectors.get_batch([token.text for token in doc])
 
 
-def _init_word_vectors(model: TokenLayer, X: list[Doc] | None = None, Y: object = None) -> None:
+def _init_word_vectors(model: Tok2VecModel, X: list[Doc] | None = None, Y: object = None) -> None:
     """Set the width, and copy the vocab's vectors, unless there is a table."""
     if X is None:
         return
@@ -134,7 +134,7 @@ def ngram_hash_embed(
     words: bool = True,
     ngram_size: Annotated[int, Field(ge=0, le=20)] = 3,
     seed: Seed = 0,
-) -> TokenLayer:
+) -> Tok2VecModel:
     """Embed lower-cased words, the character n-grams of words, or both, without a table of words.
 
     y_t = E(w_t) + 1/|G(w_t)| sum_(g in G(w_t)) F(g),   G(w): the n-grams of " w "
@@ -161,7 +161,7 @@ def ngram_hash_embed(
 
 
 def _ngram_hash_embed(
-    model: TokenLayer, docs: list[Doc], is_train: bool, *, words: bool, ngram_size: int
+    model: Tok2VecModel, docs: list[Doc], is_train: bool, *, words: bool, ngram_size: int
 ) -> tuple[list[Floats2d], _Backprop]:
     xp = model.ops.xp
     counts = [len(doc) for doc in docs]
@@ -202,7 +202,7 @@ def _embed_ngrams(
     return ops.reduce_mean(vectors, lengths), backprop
 
 
-def _init_layers(model: TokenLayer, X: object = None, Y: object = None) -> None:
+def _init_layers(model: Tok2VecModel, X: object = None, Y: object = None) -> None:
     for layer in model.layers:
         layer.initialize()
 
@@ -324,7 +324,7 @@ SMOOTHING = 1e-3
 @validated
 def smooth_inverse_frequency_tok2vec(
     tok2vec: Model, counts: str | Path | None = None, a: PositiveFloat = SMOOTHING
-) -> TokenLayer:
+) -> Tok2VecModel:
     """Weigh tokens by smooth inverse frequency (SIF).
 
     y_t = a / (a + p(w_t)) x_t, p(w): the share of the lower-cased word w in all counts, 0 for one
@@ -352,7 +352,9 @@ def smooth_inverse_frequency_tok2vec(
     )
 
 
-def _weigh(model: TokenLayer, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], _Backprop]:
+def _weigh(
+    model: Tok2VecModel, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], _Backprop]:
     known: dict[str, float] = model.attrs["weights"]
     if not known:
         raise ValueError(
@@ -373,7 +375,7 @@ def _weigh(model: TokenLayer, docs: list[Doc], is_train: bool) -> tuple[list[Flo
 
 
 def _init_sif(
-    model: TokenLayer,
+    model: Tok2VecModel,
     X: list[Doc] | None = None,
     Y: object = None,
     *,

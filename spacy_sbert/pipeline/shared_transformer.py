@@ -18,7 +18,7 @@ from ..errors import WarnOnce
 from ..files.serialization import ChecksummedPipe
 from ..models.doc_states import split_by_doc, store_states
 from ..models.encoded_docs import TruncationCounter
-from ..models.heads import TokenLayer
+from ..models.heads import Tok2VecModel
 from ..models.listener import SentenceListener, TransformerListener
 from ..models.private_attributes import is_a, is_curated, upstream_name
 from ..models.resolve import check_default_prompt, warn_if_missing
@@ -62,7 +62,7 @@ class SharedTransformer(ChecksummedPipe, Tok2Vec):
     def __init__(
         self,
         vocab: Vocab,
-        model: TokenLayer,
+        model: Tok2VecModel,
         name: str = "transformer",
         *,
         nlp: Language | None = None,
