@@ -182,7 +182,7 @@ ENTRIES = (
         SBERT,
         "Sections 1 and 8, pairs and clusters of 10,000 sentences",
         SUBSTITUTES,
-        "two cores in place of a GPU; MiniLM; the cross-encoder's hours are computed from 1000 pairs",
+        "two cores in place of a GPU; MiniLM; the cross-encoder's hours from 1000 pairs",
         "pair_search.py",
         "Pair search and clustering",
         ("pair-search/table.md",),
