@@ -271,7 +271,7 @@ ENTRIES = (
         PITFALLS,
         "Figure 2, normalisation under a learned similarity",
         SUBSTITUTES,
-        "STSb dev, SICK-R trial; twelve encoders",
+        "STSb dev, SICK-R trial; eleven encoders",
         "learned_normalization.py",
         "Learned similarity and normalisation",
         ("pitfalls/learned-normalized.md",),
