@@ -28,6 +28,7 @@ from sklearn.metrics import average_precision_score
 
 sys.path.append(str(Path(__file__).parent.parent))
 
+from quora import labelled_pairs
 from saved_runs import read_runs as read_runs
 from saved_runs import run_once as run_once
 
@@ -95,10 +96,7 @@ def measure(task: str, encode: Encode, classify: Classify | None = None) -> dict
             "right": "".join("01"[int(r)] for r in right),
         }
     if task == "ranking":
-        with (folder / "quora/qqp_dev.tsv").open(
-            encoding="utf8", errors="replace", newline="\n"
-        ) as file:
-            rows = [line.rstrip("\n").split("\t") for line in file]
+        rows = labelled_pairs(folder / "quora")
         u, v = (encode([row[i] for row in rows]) for i in (1, 2))
         return {
             "ap": 100 * float(average_precision_score([int(row[0]) for row in rows], _cosine(u, v)))

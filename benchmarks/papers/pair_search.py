@@ -14,7 +14,6 @@ clusters do not depend on it.
 import argparse
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,9 +41,8 @@ WARM_UP = 64
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     """Return what the work gives, and its seconds."""
-    start = time.perf_counter()
-    result = work()
-    return result, round(time.perf_counter() - start, 2)
+    result, (seconds,) = speed_search.timed(work)
+    return result, seconds
 
 
 def encoder_of(name: str, **settings: object) -> Any:

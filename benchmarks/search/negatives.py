@@ -12,10 +12,10 @@ what is there is not run again.
 """
 
 import argparse
-import gzip
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Callable
 from itertools import islice
@@ -38,6 +38,10 @@ from spacy_sbert.readers.examples import make_example
 from spacy_sbert.search.hard_negatives import mine_hard_negatives
 from spacy_sbert.similarity import cosine
 
+sys.path.append(str(Path(__file__).parent.parent))
+
+from quora import duplicate_pairs, labelled_pairs
+
 BATCH_SIZE = 32
 LEARN_RATE = 2e-5
 PARITY = [
@@ -55,19 +59,6 @@ MINED = {
 }
 
 
-def quora_pairs(source: Path, n: int) -> list[tuple[str, str]]:
-    """The first n pairs of two different texts, without repeats."""
-    pairs: dict[tuple[str, str], None] = {}
-    with gzip.open(source / "quora/paraphrase_train.tsv.gz", "rt", encoding="utf8") as file:
-        for line in file:
-            anchor, positive = (text.strip() for text in line.rstrip("\n").split("\t")[:2])
-            if anchor and positive and anchor != positive:
-                pairs[anchor, positive] = None
-            if len(pairs) == n:
-                break
-    return list(pairs)
-
-
 def pipeline(encoder: str) -> spacy.Language:
     loss = {"@layers": "spacy-sbert.MultipleNegativesRankingLoss.v1", "scale": 20.0}
     nlp = spacy.blank("en")
@@ -82,7 +73,7 @@ def parity(source: Path, encoder: str, n: int, settings: dict[str, Any]) -> dict
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import mine_hard_negatives as mine_theirs
 
-    pairs = quora_pairs(source, n)
+    pairs = duplicate_pairs(source / "quora", n)
     # The anchor itself may be a negative there
     positives = {positive for _, positive in pairs}
     pairs = [pair for pair in pairs if pair[0] not in positives]
@@ -110,7 +101,7 @@ def large(source: Path, encoder: str, n: int) -> dict[str, Any]:
     texts = list(islice(dict.fromkeys(text.strip() for text in sentences), n))
     if len(texts) < n:
         raise SystemExit(f"There are {len(texts)} different texts, expected {n}: give a lower --n.")
-    pairs = quora_pairs(source, 1000)
+    pairs = duplicate_pairs(source / "quora", 1000)
     sbert = find_sbert(pipeline(encoder))
     sbert.encode(texts[:100])
     # The peak is the memory in use from here
@@ -146,7 +137,7 @@ def train(
     fix_random_seed(seed)
     nlp = pipeline(encoder)
     sbert = find_sbert(nlp)
-    rows: list[tuple[str, ...]] = list(quora_pairs(source, n))
+    rows: list[tuple[str, ...]] = list(duplicate_pairs(source / "quora", n))
     if settings is not None:
         mined = mine_hard_negatives(sbert, rows, **settings)
         # A pair without a negative has none to learn from, and a batch as many members each
@@ -174,11 +165,7 @@ def step(nlp: spacy.Language, batch: list[Example], optimizer: Adam) -> None:
 
 def average_precision(source: Path, sbert: Any) -> float:
     """Average precision x 100 of the cosine on the labelled pairs of qqp_dev."""
-    # A few bytes are not UTF-8
-    with (source / "quora/qqp_dev.tsv").open(
-        encoding="utf8", errors="replace", newline="\n"
-    ) as file:
-        rows = [line.rstrip("\n").split("\t") for line in file]
+    rows = labelled_pairs(source / "quora")
     first, second = (sbert.encode([row[place] for row in rows]) for place in (1, 2))
     labels = [int(row[0]) for row in rows]
     return round(100 * float(average_precision_score(labels, cosine(first, second))), 3)

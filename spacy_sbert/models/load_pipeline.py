@@ -94,7 +94,7 @@ class Teacher:
                 vector = to_numpy(doc.vector)
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(
-                    f"The teacher '{self.name}' has no vector for '{doc.text[:50]}' (none, "
+                    f"The pipeline '{self.name}' has no vector for '{doc.text[:50]}' (none, "
                     "zero, or not finite). Use a pipeline whose doc.vector is set, such as one "
                     "with an 'sbert' pipe, or remove the text."
                 )

@@ -12,14 +12,13 @@ labels: other labelled pairs, in batches of 16. The cosine and the score of the 
     the labels, 0 and 1, by the squared error, and the cross-encoder by binary cross-entropy.
 
     python benchmarks/papers/poly_encoder/compare.py
-    python benchmarks/papers/poly_encoder/compare.py --learn labels --pairs 4000
+    python benchmarks/papers/poly_encoder/compare.py --learn labels --pairs 2000
         --output metrics/poly-labels
     python benchmarks/papers/poly_encoder/compare.py --seeds 1 --rows bi-encoder poly-encoder
         --output metrics/poly-again
 """
 
 import argparse
-import gzip
 import os
 import random
 import statistics
@@ -41,8 +40,9 @@ from spacy_sbert.search.hard_negatives import mine_hard_negatives
 from spacy_sbert.similarity import cosine
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent))
+sys.path += [str(HERE.parent), str(HERE.parent.parent)]
 import poly_encoder  # noqa: E402
+from quora import duplicate_pairs, labelled_pairs  # noqa: E402
 from runs import CONFIGS, Overrides, Runs, Scores, load, markdown, trained  # noqa: E402
 
 PRECISION = "bfloat16"
@@ -90,24 +90,12 @@ class Quora:
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs to train on, without repeats."""
-        found: dict[tuple[str, str], None] = {}
-        path = self.folder / "paraphrase_train.tsv.gz"
-        with gzip.open(path, "rt", encoding="utf8") as file:
-            for line in file:
-                first, second = (text.strip() for text in line.rstrip("\n").split("\t")[:2])
-                if first and second and first != second:
-                    found[first, second] = None
-                if len(found) == self.n_pairs:
-                    break
-        return list(found)
+        return duplicate_pairs(self.folder, self.n_pairs)
 
     @cached_property
     def labelled(self) -> list[list[str]]:
         """Return label, first and second question of all labelled pairs."""
-        # A few bytes are not UTF-8
-        path = self.folder / "qqp_dev.tsv"
-        with path.open(encoding="utf8", errors="replace", newline="\n") as file:
-            return [line.rstrip("\n").split("\t")[:3] for line in file]
+        return labelled_pairs(self.folder)
 
     @cached_property
     def scored(self) -> list[list[str]]:
